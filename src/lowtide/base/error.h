@@ -1,0 +1,37 @@
+// What goes wrong, in three kinds. Bad input throws InputError. A search result is a value, never an
+// exception. A broken invariant of ours fails a `check` and throws InternalError: it is a bug.
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace lowtide {
+
+// Bad input: `place` says where (a line, a JSON pointer, an op), `reason` what was wrong and what
+// would be right. `file` is filled in by whoever knows it.
+class InputError : public std::runtime_error {
+ public:
+  InputError(std::string place, std::string reason, std::string file = {});
+
+  const std::string& file() const { return file_; }
+  const std::string& place() const { return place_; }
+  const std::string& reason() const { return reason_; }
+
+  InputError in_file(std::string file) const { return {place_, reason_, std::move(file)}; }
+
+ private:
+  std::string file_, place_, reason_;
+};
+
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+// Throws InternalError naming the caller's place if `condition` does not hold. Always on.
+void check(bool condition, std::string_view what,
+           std::source_location where = std::source_location::current());
+
+}  // namespace lowtide

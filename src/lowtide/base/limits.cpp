@@ -1,0 +1,55 @@
+// Polling: cheap while nothing happens, sticky once it says stop.
+#include "lowtide/base/limits.h"
+
+#include <algorithm>
+
+namespace lowtide {
+
+std::string_view to_string(StopReason reason) {
+  switch (reason) {
+    case StopReason::finished: return "finished";
+    case StopReason::deadline: return "deadline";
+    case StopReason::work_limit: return "work limit";
+    case StopReason::cancelled: return "cancelled";
+  }
+  return "unknown";
+}
+
+Limits::Limits(const LimitSettings& settings) : settings_(settings), start_(Clock::now()) {
+  if (settings.work) work_limit_ = std::max<std::int64_t>(0, *settings.work);
+  next_poll_ = 0;
+}
+
+double Limits::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+LimitSettings Limits::remaining(double share) const {
+  LimitSettings rest = settings_;
+  if (rest.seconds) rest.seconds = std::max(0.0, (*rest.seconds - seconds()) * share);
+  if (rest.work) {
+    const auto left = static_cast<double>(std::max<std::int64_t>(0, work_left()));
+    rest.work = static_cast<std::int64_t>(left * share);
+  }
+  return rest;
+}
+
+void Limits::poll() {
+  ++polls_;
+  next_poll_ = std::min(work_ + kPollWork, work_limit_);
+  if (stopped_) return;
+  if (settings_.cancel != nullptr && settings_.cancel->cancelled()) {
+    stop(StopReason::cancelled);
+  } else if (work_ >= work_limit_) {
+    stop(StopReason::work_limit);
+  } else if (settings_.seconds && seconds() >= *settings_.seconds) {
+    stop(StopReason::deadline);
+  }
+}
+
+void Limits::stop(StopReason reason) {
+  stopped_ = true;
+  reason_ = reason;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,78 @@
+// When a solver must stop: at a deadline, when its work is used up, or when somebody cancels.
+// Work is counted first and seconds second, so that a run with a work limit repeats exactly.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+namespace lowtide {
+
+// Set from any thread or from a signal handler; never cleared.
+class CancelToken {
+ public:
+  void cancel() noexcept { flag_.store(true, std::memory_order_relaxed); }
+  bool cancelled() const noexcept { return flag_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> flag_{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+};
+
+enum class StopReason { finished, deadline, work_limit, cancelled };
+std::string_view to_string(StopReason reason);
+
+struct LimitSettings {
+  std::optional<double> seconds;       // wall clock, from construction of Limits
+  std::optional<std::int64_t> work;    // units of work; each solver's page says what one is
+  const CancelToken* cancel = nullptr;
+};
+
+// One for each solve. A solver calls `spend` for every unit of work it does (about a microsecond's
+// worth: an op computed, an item of a heap moved) and returns its best plan as soon as it says stop.
+// The clock is read every kPollWork units. Not shared between threads.
+class Limits {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // A unit of work is at most about 5 us, so that a poll comes at least every 5 ms.
+  static constexpr std::int64_t kPollWork = 1000;
+
+  Limits() : Limits(LimitSettings{}) {}
+  explicit Limits(const LimitSettings& settings);
+
+  // Counts `units` and says whether to stop.
+  bool spend(std::int64_t units = 1) {
+    work_ += units;
+    if (work_ >= next_poll_) poll();
+    return stopped_;
+  }
+  bool stopped() const { return stopped_; }
+  StopReason reason() const { return reason_; }
+  std::int64_t work() const { return work_; }
+  std::int64_t polls() const { return polls_; }
+  std::int64_t work_left() const { return work_limit_ - work_; }
+  double seconds() const;  // since construction
+  const LimitSettings& settings() const { return settings_; }
+
+  // What is left of the limits, for a part of the work handed to another solver; `share` of it.
+  // Work done under the part is charged back by `spend`.
+  LimitSettings remaining(double share = 1.0) const;
+
+ private:
+  void poll();
+  void stop(StopReason reason);
+
+  LimitSettings settings_;
+  Clock::time_point start_;
+  std::int64_t work_ = 0;
+  std::int64_t work_limit_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t next_poll_ = 0;
+  std::int64_t polls_ = 0;
+  bool stopped_ = false;
+  StopReason reason_ = StopReason::finished;
+};
+
+}  // namespace lowtide

@@ -1,0 +1,42 @@
+// Labels; everything else of Graph is data.
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+namespace {
+std::string make_label(std::string_view what, std::size_t index, const std::string& name) {
+  std::string text = std::string(what) + " " + std::to_string(index);
+  if (!name.empty()) text += " \"" + name + "\"";
+  return text;
+}
+}  // namespace
+
+std::string Graph::label(OpId id) const { return make_label("op", id.index(), op(id).name); }
+std::string Graph::label(TensorId id) const {
+  return make_label("tensor", id.index(), tensor(id).name);
+}
+
+std::string_view to_string(Role role) {
+  switch (role) {
+    case Role::input: return "input";
+    case Role::parameter: return "parameter";
+    case Role::state: return "state";
+    case Role::constant: return "constant";
+    case Role::activation: return "activation";
+    case Role::gradient: return "gradient";
+  }
+  return "activation";
+}
+
+std::string_view to_string(TickUnit unit) {
+  switch (unit) {
+    case TickUnit::ns: return "ns";
+    case TickUnit::us: return "us";
+    case TickUnit::ms: return "ms";
+    case TickUnit::flop: return "flop";
+    case TickUnit::none: return "none";
+  }
+  return "none";
+}
+
+}  // namespace lowtide

@@ -1,0 +1,22 @@
+// Budgets as people write them: "8GiB", "512 MB", "1000000" (bytes), "80%" (of the graph's own
+// peak), "act:50%" (inputs and resident bytes, and half of the rest of the peak).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lowtide/base/units.h"
+
+namespace lowtide {
+
+struct BudgetSpec {
+  enum class Kind : std::uint8_t { bytes, share_of_peak, share_of_activations };
+  Kind kind = Kind::bytes;
+  Bytes bytes;                                   // for Kind::bytes
+  std::int64_t numerator = 0, denominator = 1;   // the share otherwise, exact
+};
+
+// Throws InputError (place "budget") saying what would be right.
+BudgetSpec parse_budget(std::string_view text);
+
+}  // namespace lowtide

@@ -1,0 +1,37 @@
+// Words and percentages.
+#include "lowtide/plan/outcome.h"
+
+#include <limits>
+
+#include "lowtide/plan/problem.h"
+
+namespace lowtide {
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::optimal: return "optimal";
+    case Status::feasible: return "feasible";
+    case Status::infeasible: return "infeasible";
+    case Status::unknown: return "unknown";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Order order) { return order == Order::given ? "given" : "free"; }
+
+std::string_view to_string(Objective objective) {
+  return objective == Objective::least_time ? "least time" : "least memory";
+}
+
+double overhead_percent(Ticks duration, Ticks base) {
+  if (base.count() == 0) return 0;
+  return 100.0 * static_cast<double>((duration - base).count()) / static_cast<double>(base.count());
+}
+
+double gap_percent(Ticks duration, Ticks bound) {
+  if (duration == bound) return 0;
+  if (bound.count() == 0) return std::numeric_limits<double>::infinity();
+  return overhead_percent(duration, bound);
+}
+
+}  // namespace lowtide

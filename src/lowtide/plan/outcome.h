@@ -1,0 +1,57 @@
+// What may be answered.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/base/units.h"
+#include "lowtide/plan/plan.h"
+
+namespace lowtide {
+
+// optimal: a plan, and no plan of the problem is better. feasible: a plan. infeasible: proven that
+// there is none. unknown: none was found.
+enum class Status : std::uint8_t { optimal, feasible, infeasible, unknown };
+
+struct Cost {
+  Ticks duration;
+  Bytes peak;
+  Bytes host_peak;
+  bool operator==(const Cost&) const = default;
+};
+
+// What is proven of every plan for the problem, whatever the number of recomputations.
+struct Bound {
+  Ticks duration;  // none is shorter
+  Bytes peak;      // none needs less, whatever its duration
+};
+
+struct Incumbent {
+  double seconds = 0;  // since the solve began
+  std::int64_t work = 0;
+  Cost cost;
+};
+
+struct Outcome {
+  Status status = Status::unknown;
+  StopReason stopped_by = StopReason::finished;
+  std::optional<Plan> plan;  // there if status is optimal or feasible
+  Cost cost;                 // of `plan`; otherwise of the plan with the smallest peak seen
+  std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
+  Bound bound;
+  std::vector<Incumbent> history;  // each better than the one before
+  std::string found_by;            // the solver whose plan this is
+  std::string note;                // a sentence for people: why there is no plan, what was tried
+};
+
+std::string_view to_string(Status status);
+
+// 100 x (duration / base - 1); 0 if base is 0.
+double overhead_percent(Ticks duration, Ticks base);
+// 100 x (duration - bound) / bound; 0 if equal, infinite if the bound alone is 0.
+double gap_percent(Ticks duration, Ticks bound);
+
+}  // namespace lowtide

@@ -1,0 +1,55 @@
+// The state of a run, moved on by one step at a time under the rules of docs/reference/cost.md.
+// Private to the room: simulate and verify are built on it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/plan.h"
+
+namespace lowtide {
+
+class Replay {
+ public:
+  Replay(const Graph& graph, const std::optional<Machine>& machine);
+
+  // Does the step, or says why it may not be done and changes nothing.
+  std::optional<std::string> apply(const Step& step);
+  // What is missing after the last step.
+  std::optional<std::string> missing_at_end() const;
+
+  Bytes live() const { return live_; }      // between steps
+  Bytes during() const { return during_; }  // during the latest step
+  Bytes host() const { return host_; }
+  Ticks ended() const { return ended_; }    // when the latest step ended on its lane
+  Ticks duration() const;
+  bool is_live(TensorId id) const { return tensors_[id.index()].live; }
+  const std::vector<OpId>& first_computations() const { return first_; }
+
+ private:
+  struct TensorState {
+    bool live = false;
+    bool on_host = false;   // a valid host copy
+    bool host_space = false;
+    bool mutated = false;
+    Ticks exists;   // when the op or prefetch that made it live ends
+    Ticks settled;  // when the last copy of it, out or in, ends
+  };
+  std::optional<std::string> compute(OpId op);
+  std::optional<std::string> free(TensorId id);
+  std::optional<std::string> offload(TensorId id);
+  std::optional<std::string> prefetch(TensorId id);
+  TensorState& state(TensorId id) { return tensors_[id.index()]; }
+
+  const Graph& graph_;
+  std::optional<Machine> machine_;
+  std::vector<TensorState> tensors_;
+  std::vector<std::uint8_t> computed_;
+  std::vector<OpId> first_;
+  Bytes live_, during_, host_;
+  Ticks compute_lane_, out_lane_, in_lane_, ended_;
+};
+
+}  // namespace lowtide

@@ -1,0 +1,56 @@
+// Replay, written down.
+#include "lowtide/sim/simulate.h"
+
+#include <algorithm>
+
+#include "lowtide/sim/replay.h"
+
+namespace lowtide {
+
+std::size_t Timeline::peak_step() const {
+  const auto most = std::max_element(live.begin(), live.end());
+  if (most == live.end() || *most < start) return live.size();
+  return static_cast<std::size_t>(most - live.begin());
+}
+
+Timeline simulate(const Graph& graph, const Plan& plan) {
+  Replay replay(graph, plan.machine);
+  Timeline timeline;
+  timeline.start = timeline.cost.peak = replay.live();
+  timeline.live.reserve(plan.steps.size());
+  timeline.end.reserve(plan.steps.size());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    if (auto why = replay.apply(plan.steps[i])) {
+      timeline.violation = Violation{i, std::move(*why)};
+      break;
+    }
+    timeline.live.push_back(replay.during());
+    timeline.end.push_back(replay.ended());
+    timeline.cost.peak = std::max(timeline.cost.peak, replay.during());
+  }
+  timeline.cost.duration = replay.duration();
+  timeline.cost.host_peak = replay.host();
+  if (!timeline.violation)
+    if (auto why = replay.missing_at_end())
+      timeline.violation = Violation{plan.steps.size(), std::move(*why)};
+  return timeline;
+}
+
+std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
+  Replay replay(graph, plan.machine);
+  for (std::size_t i = 0; i < std::min(step, plan.steps.size()); ++i)
+    if (replay.apply(plan.steps[i])) break;
+  const bool within = step < plan.steps.size();
+  // A compute or a prefetch adds to what is live while it runs; a free takes only afterwards.
+  if (within && plan.steps[step].kind != StepKind::free) replay.apply(plan.steps[step]);
+  std::vector<TensorId> live;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (replay.is_live(TensorId(i))) live.push_back(TensorId(i));
+  return live;
+}
+
+Plan own_plan(const Graph& graph) { return plan_from_sequence(graph, graph.order()); }
+
+Bytes own_peak(const Graph& graph) { return simulate(graph, own_plan(graph)).cost.peak; }
+
+}  // namespace lowtide

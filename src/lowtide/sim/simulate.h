@@ -1,0 +1,45 @@
+// What a plan costs: the one place that knows. docs/reference/cost.md has the rules in words.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/plan.h"
+
+namespace lowtide {
+
+// A rule that the plan breaks: at `step`, or at the end if `step` is the number of steps.
+struct Violation {
+  std::size_t step = 0;
+  std::string reason;  // names the step, op and tensors
+};
+
+struct Timeline {
+  Cost cost;                 // up to the violation, if there is one
+  Bytes start;               // bytes in use before the first step
+  std::vector<Bytes> live;   // bytes in use during each step, resident bytes and workspace included
+  std::vector<Ticks> end;    // when each step has ended on its lane; a free: when it may take effect
+  std::optional<Violation> violation;
+
+  // The first step with the most bytes in use; the number of steps if the start has the most.
+  std::size_t peak_step() const;
+};
+
+// Runs the steps from the start, linear in their links. Never throws for a plan that is wrong, also
+// for indices out of range: it says so in `violation` and stops there. A plan that transfers must
+// have its machine. Sums beyond 2^63 are violations too.
+Timeline simulate(const Graph& graph, const Plan& plan);
+
+// The tensors in use during one step (inputs, outputs and everything else live), by index.
+// `step` may be the number of steps: then those live at the end.
+std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step);
+
+// The graph computed once in its given order, everything freed as early as it may be.
+Plan own_plan(const Graph& graph);
+Bytes own_peak(const Graph& graph);
+
+}  // namespace lowtide

@@ -1,0 +1,52 @@
+// Plain and slow on purpose: one replay, then the problem's own demands.
+#include "lowtide/sim/verify.h"
+
+#include "lowtide/sim/replay.h"
+
+namespace lowtide {
+
+namespace {
+
+std::optional<Violation> order_violation(const Graph& graph, const Plan& plan) {
+  std::vector<std::uint8_t> computed(graph.op_count(), 0);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    if (!plan.steps[i].is_compute()) continue;
+    const OpId op = plan.steps[i].op();
+    if (computed[op.index()] != 0) continue;
+    if (graph.order()[next] != op)
+      return Violation{i, "compute of " + graph.label(op) + ": in the given order " +
+                              graph.label(graph.order()[next]) + " comes first"};
+    computed[op.index()] = 1;
+    ++next;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Verdict verify(const Problem& problem, const Plan& plan) {
+  const Graph& graph = problem.graph;
+  const Timeline timeline = simulate(graph, plan);
+  Verdict verdict;
+  verdict.cost = timeline.cost;
+  verdict.violation = timeline.violation;
+  const auto demand = [&](bool holds, const std::string& reason) {
+    if (!verdict.violation && !holds) verdict.violation = Violation{plan.steps.size(), reason};
+  };
+  if (!verdict.violation && problem.order == Order::given)
+    verdict.violation = order_violation(graph, plan);
+  if (!verdict.violation && timeline.cost.peak > problem.budget)
+    verdict.violation = Violation{timeline.peak_step(),
+                                  "the peak is " + std::to_string(timeline.cost.peak.count()) +
+                                      " bytes, the budget " +
+                                      std::to_string(problem.budget.count())};
+  demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
+         "the duration is beyond the time limit");
+  demand(!problem.machine || !plan.machine || *problem.machine == *plan.machine,
+         "the plan is made for another machine");
+  verdict.ok = !verdict.violation;
+  return verdict;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,24 @@
+// The judge: every plan passes it before anyone sees it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+
+struct Verdict {
+  bool ok = false;
+  Cost cost;
+  std::optional<Violation> violation;  // there if not ok
+};
+
+// Whether the plan is one for the problem: every rule of docs/reference/cost.md, the order of first
+// computations, the budget and the time limit. The plan's own machine prices its transfers; if the
+// problem has a machine, it must be the same.
+Verdict verify(const Problem& problem, const Plan& plan);
+
+}  // namespace lowtide

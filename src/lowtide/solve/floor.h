@@ -1,0 +1,13 @@
+// The structural floor of the peak: what no plan of any solver can go below.
+#pragma once
+
+#include "lowtide/plan/problem.h"
+
+namespace lowtide {
+
+// At least: the bytes that stand there at the start; those that must stand there at the end; and for
+// every op what lives while it runs. Without transfers, inputs that are not releasable count always.
+// Linear in the links.
+Bytes peak_floor(const Problem& problem);
+
+}  // namespace lowtide

@@ -1,0 +1,12 @@
+// The graph in its own order, every tensor freed after its last use: what a framework does today.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_given();
+
+}  // namespace lowtide

@@ -1,0 +1,43 @@
+// The options of a solver: one table from which flags, keyword arguments, documentation and the
+// ranges of the fuzzers are made.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lowtide {
+
+// A number in [low, high], or, if `choices` is not empty, one of those words.
+struct OptionSpec {
+  std::string_view name;
+  std::string_view usage;
+  double default_number = 0, low = 0, high = 0;
+  std::string_view default_choice = {};
+  std::vector<std::string_view> choices = {};
+};
+
+// Values for one solver. Only what differs from the defaults need be set.
+class Options {
+ public:
+  Options() = default;
+  explicit Options(std::span<const OptionSpec> specs) : specs_(specs) {}
+
+  // Throws InputError for a name that the table lacks or a value out of its range.
+  void set(std::string_view name, std::string_view value);
+
+  double number(std::string_view name) const;
+  std::string_view choice(std::string_view name) const;
+
+ private:
+  const OptionSpec& spec(std::string_view name) const;
+  const std::string* given(std::string_view name) const;
+
+  std::span<const OptionSpec> specs_;
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+}  // namespace lowtide

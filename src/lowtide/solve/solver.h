@@ -1,0 +1,58 @@
+// The interface that every solver has, and the table that everything iterates over: the driver, the
+// command line, the conformance tests and the benchmarks.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/context.h"
+#include "lowtide/solve/options.h"
+
+namespace lowtide {
+
+// Whether a solver takes a problem; if not, `reason` says why in a sentence.
+struct Support {
+  bool yes = true;
+  std::string reason;
+  static Support no(std::string why) { return {false, std::move(why)}; }
+};
+
+class Solver {
+ public:
+  virtual ~Solver() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view summary() const = 0;  // what it is for, in a line
+  virtual std::span<const OptionSpec> options() const { return {}; }
+  // What must be there for it to run and is not: empty if nothing is missing.
+  virtual std::string missing() const { return {}; }
+  virtual Support supports(const Problem& problem) const = 0;
+  // Anytime: offers plans to the context as they come and returns context.finish(), within 50 ms
+  // of a cancel or a deadline. Deterministic for the context's seed and work limit.
+  virtual Outcome solve(const Problem& problem, Context& context) const = 0;
+};
+
+class SolverTable {
+ public:
+  SolverTable() = default;
+  SolverTable(SolverTable&&) = default;
+  SolverTable& operator=(SolverTable&&) = default;
+
+  void add(std::unique_ptr<Solver> solver) { solvers_.push_back(std::move(solver)); }
+  std::span<const std::unique_ptr<Solver>> all() const { return solvers_; }
+  const Solver* find(std::string_view name) const;  // null if there is none
+
+ private:
+  std::vector<std::unique_ptr<Solver>> solvers_;
+};
+
+// Every solver of this room, in the order in which people should read of them. The driver adds its
+// own (`auto`).
+SolverTable make_solvers();
+
+}  // namespace lowtide

@@ -1,0 +1,27 @@
+// The one table of solvers: adding one is a line here.
+#include "lowtide/solve/evict.h"
+#include "lowtide/solve/given.h"
+#include "lowtide/solve/greedy.h"
+#include "lowtide/solve/order.h"
+#include "lowtide/solve/solver.h"
+#include "lowtide/solve/sqrt.h"
+
+namespace lowtide {
+
+SolverTable make_solvers() {
+  SolverTable table;
+  table.add(make_given());
+  table.add(make_order());
+  table.add(make_greedy());
+  table.add(make_evict());
+  table.add(make_sqrt());
+  return table;
+}
+
+const Solver* SolverTable::find(std::string_view name) const {
+  for (const auto& solver : solvers_)
+    if (solver->name() == name) return solver.get();
+  return nullptr;
+}
+
+}  // namespace lowtide
