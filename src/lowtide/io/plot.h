@@ -1,0 +1,44 @@
+// Memory over steps, drawn with characters.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lowtide/base/units.h"
+
+namespace lowtide {
+
+// What the terminal can show. Nothing that is drawn for it is wider than `width`.
+struct TerminalStyle {
+  std::size_t width = 80;   // columns; less than 40 counts as 40
+  std::size_t height = 14;  // rows of the plot itself; less than 4 counts as 4
+  bool colour = false;      // ANSI escape sequences
+  bool unicode = true;      // UTF-8; otherwise nothing but ASCII
+};
+
+// Whether the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8.
+bool utf8_locale();
+
+struct Curve {
+  Bytes start;                  // before the first step
+  std::span<const Bytes> live;  // during each step
+};
+
+struct MemoryPlot {
+  Curve run;                                     // drawn as an area
+  std::optional<Curve> before;                   // drawn behind it
+  std::optional<Bytes> budget;                   // drawn as a line
+  std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
+};
+
+// Lines that end in a newline. The vertical scale starts at 0; each column shows the most that any
+// of its steps uses, so that no peak is lost.
+std::string plot_memory(const MemoryPlot& plot, const TerminalStyle& style);
+
+// At most `count` indices into `values`, ascending: of equal stretches, the first largest of each.
+std::vector<std::size_t> sample_peaks(std::span<const Bytes> values, std::size_t count);
+
+}  // namespace lowtide

@@ -1,0 +1,81 @@
+// What people are told about a graph and its plan: two runs side by side, what is live at their
+// peaks, and what the overhead is spent on. Plain data, computed once by room sim; report_text.h
+// and report_html.h draw it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/plan.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+
+// A tensor in use during the step with the most bytes in use.
+struct LiveTensor {
+  TensorId id;
+  std::string name;
+  Bytes bytes;
+  double share = 0;  // of the peak, 0 to 1
+  Role role = Role::activation;
+  std::string origin;    // of the op that makes it; empty for an input or where unknown
+  std::string producer;  // that op's name; empty for an input
+};
+
+struct RoleBytes {
+  Role role = Role::activation;
+  Bytes bytes;
+  std::size_t tensors = 0;
+};
+
+// One way to run the graph.
+struct Run {
+  Plan plan;
+  Timeline timeline;
+  std::size_t peak_step = 0;  // as Timeline::peak_step
+  std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
+  std::size_t computations = 0, recomputations = 0, transfers = 0;
+  Ticks recomputed_time;            // of all recomputations
+  double overhead_percent = 0;      // over computing each op once
+  std::vector<LiveTensor> largest;  // at the peak, the largest first, at most kLargest
+  std::vector<RoleBytes>
+      by_role;      // at the peak, all live tensors, the largest first; no empty ones
+  Bytes workspace;  // of the op computed at the peak
+
+  static constexpr std::size_t kLargest = 12;
+};
+
+// The recomputations that share an origin: the op's origin or, where it has none, its kind or name.
+struct Recomputed {
+  std::string what;
+  std::size_t ops = 0;    // different ones
+  std::size_t times = 0;  // recomputations of them
+  Ticks time;
+  double share = 0;  // of all recomputed time, 0 to 1
+};
+
+struct Report {
+  std::string name;  // the graph's
+  TickUnit tick = TickUnit::none;
+  std::size_t ops = 0, tensors = 0;
+  Bytes resident, input_bytes;
+  Ticks base_duration;  // of computing each op once
+  std::optional<Bytes> budget;
+  std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
+  Run before;                  // the graph's own order, everything freed as early as it may be
+  std::optional<Run> after;    // the plan
+  std::vector<Recomputed> recomputed;  // of the plan, the most time first
+  std::string recomputed_by;           // what groups them: "origin", "kind" or "op"
+
+  // The run that the report is about: the plan's if it has steps, else the graph's own.
+  const Run& shown() const { return after && !after->timeline.live.empty() ? *after : before; }
+};
+
+// A plan that breaks a rule is reported up to that step; its timeline says why.
+Report make_report(const Graph& graph, const Plan* plan = nullptr,
+                   std::optional<Bytes> budget = std::nullopt);
+
+}  // namespace lowtide
