@@ -1,0 +1,280 @@
+"""A second opinion on plans: replays a plan file on its graph file by the rules of docs/reference/cost.md.
+
+Written from the documents alone and sharing no code with the library, so that a mistake must be made twice to
+go unseen. Plain and slow. Exit status: 0 the plan holds, 3 it does not, 2 a file cannot be read.
+"""
+
+import gzip
+import hashlib
+import json
+import struct
+import sys
+import zlib
+from collections import Counter
+from dataclasses import asdict, dataclass
+
+LIMIT = 2**63
+UNREADABLE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+class Refused(Exception):
+    """The plan breaks a rule; a document that breaks its format raises one of UNREADABLE instead."""
+
+
+@dataclass
+class Result:
+    ok: bool
+    error: str | None
+    step: int | None  # None where the start, the end or a claim is at fault
+    peak: int
+    duration: int
+    host_peak: int
+    own_peak: int
+
+
+def require(condition, message, error=Refused):
+    if not condition:
+        raise error(message)
+
+
+def natural(value):
+    require(type(value) is int and 0 <= value < LIMIT, f"not an integer from 0 to 2^63 - 1: {value!r}", ValueError)
+    return value
+
+
+def flag(value):
+    require(type(value) is bool, f"not true or false: {value!r}", ValueError)
+    return value
+
+
+def links(values, count):
+    """Indices below `count`, each kept where it comes first."""
+    require(all(natural(value) < count for value in values), "index out of range", ValueError)
+    return list(dict.fromkeys(values))
+
+
+def check_format(document, name):
+    require(document["format"] == name and natural(document["version"]) == 1, f"not a {name} of version 1", ValueError)
+
+
+class Op:
+    def __init__(self, document, tensors, ops):
+        self.time = natural(document["time"])
+        self.workspace = natural(document.get("workspace", 0))
+        self.recomputable = flag(document.get("recomputable", True))
+        self.barrier = document.get("kind") == "lowtide.barrier"
+        self.inputs = links(document["inputs"], tensors)
+        self.outputs = links(document["outputs"], tensors)
+        self.after = links(document.get("after", []), ops)
+        self.mutates = links(document.get("mutates", []), tensors)
+        require(len(self.outputs) == len(document["outputs"]), "an op repeats an output", ValueError)
+        require(set(self.mutates) <= set(self.inputs), "an op mutates what it does not read", ValueError)
+
+
+class Graph:
+    def __init__(self, document):
+        check_format(document, "lowtide-graph")
+        tensors, ops = len(document["tensors"]), len(document["ops"])
+        order = document.get("order", range(ops))
+        self.resident = natural(document.get("resident_bytes", 0))
+        self.bytes = [natural(tensor["bytes"]) for tensor in document["tensors"]]
+        self.releasable = [flag(tensor.get("releasable", False)) for tensor in document["tensors"]]
+        self.ops = [Op(op, tensors, ops) for op in document["ops"]]
+        self.outputs = links(document["outputs"], tensors)
+        self.order = links(order, ops)
+        producers = Counter(t for op in self.ops for t in op.outputs)
+        self.sources = set(range(tensors)) - set(producers)
+        require(max(producers.values(), default=1) == 1, "a tensor has two producers", ValueError)
+        require(len(order) == len(self.order) == ops, "the order does not list every op once", ValueError)
+        made, done = set(self.sources), set()
+        for o in self.order:
+            ready = made.issuperset(self.ops[o].inputs) and done.issuperset(self.ops[o].after)
+            require(ready, f"the order is not topological at op {o}", ValueError)
+            made.update(self.ops[o].outputs)
+            done.add(o)
+        # No state of any plan can hold more than this, so peaks need no check of their own.
+        natural(self.resident + sum(self.bytes) + max((op.workspace for op in self.ops), default=0))
+        natural(sum(op.time for op in self.ops))
+
+    def size(self, tensors):
+        return sum(self.bytes[t] for t in tensors)
+
+    def hash(self):
+        numbers = [1, len(self.bytes), len(self.ops), self.resident]
+        for size, releasable in zip(self.bytes, self.releasable):
+            numbers += [size, int(releasable)]
+        for op in self.ops:
+            numbers += [op.time, op.workspace, op.recomputable + 2 * op.barrier]
+            for linked in (op.inputs, op.outputs, op.after, op.mutates):
+                numbers += [len(linked), *linked]
+        numbers += [len(self.outputs), *self.outputs, *self.order]
+        return "sha256:" + hashlib.sha256(struct.pack(f"<{len(numbers)}q", *numbers)).hexdigest()
+
+    def own_peak(self):
+        uses = Counter(t for op in self.ops for t in op.inputs)
+        kept = set(self.outputs) | {t for t in self.sources if not self.releasable[t]}
+        peak = in_use = self.resident + self.size(self.sources)
+        in_use -= self.size(t for t in self.sources - kept if not uses[t])
+        for op in (self.ops[o] for o in self.order):
+            in_use += self.size(op.outputs)
+            peak = max(peak, in_use + op.workspace)
+            uses.subtract(op.inputs)
+            in_use -= self.size(t for t in {*op.inputs, *op.outputs} - kept if not uses[t])
+        return peak
+
+
+class Replay:
+    """What is live, what the host holds and the three clocks, step by step."""
+
+    def __init__(self, graph, plan):
+        self.graph, self.machine, self.budget = graph, plan.get("machine"), plan.get("budget")
+        self.given = plan.get("order") == "given"
+        self.live, self.computed, self.mutated = set(graph.sources), set(), set()
+        self.on_host, self.ever_on_host = set(), set()
+        self.compute_lane = self.out_lane = self.in_lane = self.peak = self.host_peak = self.duration = 0
+        self.exists_at = dict.fromkeys(graph.sources, 0)
+        self.last_copy_ends = Counter()
+        self.in_use = graph.resident + graph.size(graph.sources)
+
+    def use(self, extra=0):
+        self.peak = max(self.peak, self.in_use + extra)
+        require(self.budget is None or self.peak <= self.budget, f"{self.peak} bytes exceed the budget")
+
+    def step(self, kind, index):
+        there = self.graph.ops if kind == "compute" else self.graph.bytes
+        require(index < len(there), f"there is no {index} to {kind}")
+        getattr(self, kind)(index)
+        self.duration = max(self.compute_lane, self.out_lane, self.in_lane)
+        require(self.duration < LIMIT, "the duration overflows")
+
+    def compute(self, o):
+        op = self.graph.ops[o]
+        first = o not in self.computed
+        require(self.live.issuperset(op.inputs), f"op {o} has an input that is not live")
+        require(self.live.isdisjoint(op.outputs), f"op {o} has an output that is still live")
+        require(first or op.recomputable and op.outputs, f"op {o} must not be computed again")
+        require(self.computed.issuperset(op.after), f"op {o} comes before an op that it must come after")
+        require(self.mutated.isdisjoint(op.inputs), f"op {o} reads a tensor that has been mutated")
+        kept = set(op.outputs) & set(self.graph.outputs)
+        require(self.mutated.isdisjoint(kept), f"op {o} would undo the mutation of a graph output")
+        if self.given and first:
+            require(o == self.graph.order[len(self.computed)], f"op {o} is out of the given order")
+        self.use(self.graph.size(op.outputs) + op.workspace)
+        self.in_use += self.graph.size(op.outputs)
+        self.computed.add(o)
+        self.live.update(op.outputs)
+        self.mutated.update(op.mutates)
+        self.on_host.difference_update(op.mutates)
+        start = max([self.compute_lane, *(self.exists_at[t] for t in op.inputs)])
+        if op.barrier:
+            start = max(start, self.out_lane, self.in_lane)
+            self.out_lane = self.in_lane = start + op.time
+        self.compute_lane = start + op.time
+        # A mutated tensor exists anew: a later offload must not copy the old value.
+        self.exists_at.update(dict.fromkeys(op.outputs + op.mutates, self.compute_lane))
+
+    def free(self, t):
+        require(t in self.live, f"tensor {t} is not live")
+        returns = t not in self.graph.sources or self.graph.releasable[t] or t in self.on_host
+        require(returns, f"tensor {t} is an input that could not come back")
+        self.in_use -= self.graph.bytes[t]
+        self.live.remove(t)
+        self.compute_lane = max(self.compute_lane, self.last_copy_ends[t])
+
+    def offload(self, t):
+        require(t in self.live, f"tensor {t} is not live")
+        self.out_lane = max(self.out_lane, self.exists_at[t]) + self.transfer_time("device_to_host", t)
+        self.last_copy_ends[t] = self.out_lane
+        self.host_peak += self.graph.bytes[t] * (t not in self.ever_on_host)
+        self.on_host.add(t)
+        self.ever_on_host.add(t)
+
+    def prefetch(self, t):
+        require(t not in self.live, f"tensor {t} is live already")
+        require(t in self.on_host, f"tensor {t} has no valid host copy")
+        self.use(self.graph.bytes[t])
+        self.in_use += self.graph.bytes[t]
+        self.live.add(t)
+        self.in_lane = max(self.in_lane, self.compute_lane) + self.transfer_time("host_to_device", t)
+        self.exists_at[t] = self.last_copy_ends[t] = self.in_lane
+
+    def transfer_time(self, direction, t):
+        require(self.machine is not None, "the plan transfers but names no machine")
+        link = self.machine[direction]
+        return link["latency"] + -(-self.graph.bytes[t] * link["ticks"] // link["bytes"])
+
+    def end(self):
+        lost = {t for t in self.graph.sources - self.live if not self.graph.releasable[t]}
+        require(len(self.computed) == len(self.graph.ops), "an op is never computed")
+        require(self.live.issuperset(self.graph.outputs), "a graph output is not live at the end")
+        require(not lost, f"inputs {sorted(lost)} are not live at the end")
+
+    def check(self, claims):
+        bound = claims.get("bound")
+        require(claims.get("peak") in (None, self.peak), f"the claimed peak is not {self.peak}")
+        require(claims.get("duration") in (None, self.duration), f"the claimed duration is not {self.duration}")
+        require(bound is None or bound <= self.duration, f"the claimed bound exceeds {self.duration}")
+        proven = claims.get("status") != "optimal" or bound in (None, self.duration)
+        require(proven, f"claimed optimal, but the bound is below {self.duration}")
+
+
+def check_plan(plan):
+    check_format(plan, "lowtide-plan")
+    for kind, index in plan["steps"]:
+        require(kind in ("compute", "free", "offload", "prefetch"), f"unknown step {kind!r}", ValueError)
+        natural(index)
+    require(plan.get("order", "free") in ("free", "given"), "unknown order", ValueError)
+    claims = plan.get("claims", {})
+    for value in (plan.get("budget"), claims.get("peak"), claims.get("duration"), claims.get("bound")):
+        natural(0 if value is None else value)
+    for way in ("device_to_host", "host_to_device") if "machine" in plan else ():
+        numbers = {key: natural(plan["machine"][way][key]) for key in ("latency", "bytes", "ticks")}
+        require(numbers["bytes"] > 0, "a link moves no bytes", ValueError)
+
+
+def verify(graph: dict, plan: dict) -> Result:
+    network = Graph(graph)
+    check_plan(plan)
+    replay = Replay(network, plan)
+    step = error = None
+    try:
+        require(plan["graph_hash"] == network.hash(), "the plan is for another graph")
+        require(not plan.get("transforms"), "unknown transform")
+        replay.use()
+        for step, (kind, index) in enumerate(plan["steps"]):
+            replay.step(kind, index)
+        step = None
+        replay.end()
+        replay.check(plan.get("claims", {}))
+    except Refused as refusal:
+        error = str(refusal)
+    return Result(error is None, error, step, replay.peak, replay.duration, replay.host_peak, network.own_peak())
+
+
+def read(path):
+    def distinct(pairs):
+        require(len(dict(pairs)) == len(pairs), "a key is given twice", ValueError)
+        return dict(pairs)
+
+    def refuse(constant):
+        raise ValueError(f"{constant} is not JSON")
+
+    with open(path, "rb") as file:
+        data = file.read()
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return json.loads(data.decode("utf-8"), object_pairs_hook=distinct, parse_constant=refuse)
+
+
+def main(arguments):
+    try:
+        graph_path, plan_path = arguments
+        result = verify(read(graph_path), read(plan_path))
+    except UNREADABLE as error:
+        print(f"verify: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(asdict(result)))
+    return 0 if result.ok else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
