@@ -1,0 +1,55 @@
+# `make help` lists what there is. Every target installs what it lacks (LOWTIDE_NO_INSTALL=1: says
+# what that is, and stops).
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test test-long bench format lint fuzz install clean
+
+DATA ?=
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@echo
+	@echo "Variables: LOWTIDE_JOBS (parallel jobs, all cores), LOWTIDE_TEST_SCALE (how many times the"
+	@echo "samples of the large sweeps, 1; test-long: 100), LOWTIDE_NO_INSTALL=1, CI=true (warnings are errors)"
+
+deps: ## Install what building and testing lack, torch excepted
+	@tools/deps build test
+
+build: ## build/release/lowtide
+	@tools/deps build
+	@tools/build release lowtide_cli
+
+demo: build ## Plan the training of a ResNet-50 into half its memory, write build/demo.html
+	@tools/demo
+
+test: ## Everything that CI runs, in under 25 minutes on two cores
+	@tools/deps build test capture
+	@tools/test
+
+test-long: ## Every test in every preset, sweeps at full length, fuzzers
+	@tools/deps build test capture fuzz
+	@tools/test long
+	@tools/fuzz 600
+
+bench: build ## Table over examples, generated graphs and DATA=DIR
+	@bench/run $(DATA)
+
+format: ## Rewrite all C++ files with clang-format
+	@tools/deps lint
+	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
+
+lint: ## clang-format, clang-tidy, shellcheck, includes, file sizes
+	@tools/deps build lint
+	@tools/lint
+
+fuzz: ## Run each fuzzer for FUZZ_SECONDS=60
+	@tools/deps build fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+install: build ## Command, headers and CMake package under PREFIX=/usr/local
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## Remove what was built; build/venv stays
+	@find build -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,55 @@
+# The tests that are no C++ test cases: the project's own rules, the package, and Python's suites.
+find_package(Python3 3.9 COMPONENTS Interpreter)
+get_property(rooms GLOBAL PROPERTY LOWTIDE_ROOMS)
+get_property(command GLOBAL PROPERTY LOWTIDE_COMMAND)
+
+if("headers" IN_LIST LOWTIDE_QUICK)
+  set(units "")
+  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
+       ${PROJECT_SOURCE_DIR}/src/lowtide/*.h)
+  foreach(header IN LISTS public_headers ITEMS lowtide/base/version.h)
+    set(unit ${PROJECT_BINARY_DIR}/headers/${header}.cpp)
+    # Twice, so that a missing #pragma once shows too.
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+    list(APPEND units ${unit})
+  endforeach()
+  add_library(lowtide_headers OBJECT EXCLUDE_FROM_ALL ${units})
+  target_include_directories(lowtide_headers PRIVATE
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
+  target_compile_definitions(lowtide_headers PRIVATE LOWTIDE_DEBUG_CHECKS=1)
+  lowtide_compile_options(lowtide_headers)
+  lowtide_check("headers are self-contained" LABELS headers
+    COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target lowtide_headers -j 2)
+endif()
+
+if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
+  if(Python3_FOUND)
+    foreach(check includes style)
+      lowtide_check("${check}" LABELS house COMMAND
+        ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_${check}.py ${PROJECT_SOURCE_DIR})
+    endforeach()
+  endif()
+  if(LOWTIDE_INSTALL AND command)
+    add_dependencies(lowtide_quick ${rooms} ${command})
+    lowtide_check("package" LABELS house COMMAND
+      ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DCXX=${CMAKE_CXX_COMPILER}
+      -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/package -DGENERATOR=${CMAKE_GENERATOR}
+      -P ${PROJECT_SOURCE_DIR}/cmake/PackageTest.cmake)
+  endif()
+endif()
+
+# Every folder of tests with a test_*.py in it is one suite.
+find_program(LOWTIDE_PYTEST pytest PATHS ${PROJECT_SOURCE_DIR}/build/venv/bin NO_DEFAULT_PATH)
+if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
+  file(GLOB suites CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */test_*.py)
+  list(TRANSFORM suites REPLACE "/.*" "")
+  list(REMOVE_DUPLICATES suites)
+  foreach(suite IN LISTS suites)
+    lowtide_labels(labels ${command} python)
+    set(test "${LOWTIDE_BUILD_NAME}.pytest ${suite}")
+    add_test(NAME ${test} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND
+      ${LOWTIDE_PYTEST} -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${suite})
+    set_tests_properties(${test} PROPERTIES LABELS "${labels}" ENVIRONMENT
+      "LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+endif()

@@ -1,0 +1,43 @@
+option(LOWTIDE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(LOWTIDE_WERROR "Warnings are errors" OFF)
+option(LOWTIDE_DEBUG_CHECKS "Compile the expensive assertions in" OFF)
+option(LOWTIDE_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+option(LOWTIDE_INSTALL "Write the install rules" ${PROJECT_IS_TOP_LEVEL})
+set(LOWTIDE_SANITIZE "" CACHE STRING "Sanitizers for everything, as in address,undefined")
+set(LOWTIDE_QUICK "cpp;python;house" CACHE STRING
+    "Labels of the tests that `make test` runs from this build folder")
+mark_as_advanced(LOWTIDE_QUICK)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+# The Python bindings will link the same static rooms into a shared object.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Nothing here is a C++ module; looking for them costs a scan of every file.
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+if(LOWTIDE_SANITIZE)
+  add_compile_options(-fsanitize=${LOWTIDE_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LOWTIDE_SANITIZE})
+endif()
+if(LOWTIDE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "LOWTIDE_FUZZ needs clang: libFuzzer is part of it")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+function(lowtide_compile_options target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+    -Wnon-virtual-dtor -Woverloaded-virtual
+    # GCC 12 sees overlaps in std::string's operator+ that are not there (its bug 105651).
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+    $<$<BOOL:${LOWTIDE_WERROR}>:-Werror>)
+endfunction()

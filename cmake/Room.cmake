@@ -1,0 +1,53 @@
+# lowtide_room(NAME room [EXECUTABLE command] SOURCES ... HEADERS ... LINKS ... [PRIVATE_LINKS ...])
+#
+# One room: the static library lowtide_<room>, known as lowtide::<room>, or with EXECUTABLE the
+# program of that name. LINKS are the rooms to its left, PRIVATE_LINKS what only its .cpp files see.
+function(lowtide_room)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;EXECUTABLE"
+                        "SOURCES;HEADERS;LINKS;PRIVATE_LINKS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "lowtide_room(${arg_NAME}): what is ${arg_UNPARSED_ARGUMENTS}?")
+  endif()
+  set(target lowtide_${arg_NAME})
+
+  if(arg_EXECUTABLE)
+    if(NOT arg_SOURCES)
+      return()
+    endif()
+    add_executable(${target} ${arg_SOURCES} ${arg_HEADERS})
+    set_target_properties(${target} PROPERTIES
+      OUTPUT_NAME ${arg_EXECUTABLE} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    lowtide_compile_options(${target})
+    target_link_libraries(${target} PRIVATE ${arg_LINKS} ${arg_PRIVATE_LINKS})
+    set_property(GLOBAL PROPERTY LOWTIDE_COMMAND ${target})
+    return()
+  endif()
+
+  set(scope PUBLIC)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    lowtide_compile_options(${target})
+    foreach(library IN LISTS arg_PRIVATE_LINKS)
+      # A header-only library leaves nothing to link, so the installed package must not ask for it.
+      get_target_property(type ${library} TYPE)
+      if(type STREQUAL "INTERFACE_LIBRARY")
+        set(library $<BUILD_INTERFACE:${library}>)
+      endif()
+      target_link_libraries(${target} PRIVATE ${library})
+    endforeach()
+  else()
+    set(scope INTERFACE)
+    add_library(${target} INTERFACE)
+  endif()
+
+  add_library(lowtide::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  set_property(GLOBAL APPEND PROPERTY LOWTIDE_ROOMS ${target})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${arg_LINKS})
+  target_sources(${target} ${scope} FILE_SET HEADERS
+    BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated FILES ${arg_HEADERS})
+  if(NOT arg_HEADERS)
+    target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  endif()
+endfunction()

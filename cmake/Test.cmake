@@ -1,0 +1,89 @@
+# One label besides its kind: `quick` is what `make test` runs from this build folder.
+add_custom_target(lowtide_quick)
+get_filename_component(LOWTIDE_BUILD_NAME ${PROJECT_BINARY_DIR} NAME)
+
+function(lowtide_labels out target)
+  set(labels ${ARGN})
+  foreach(label IN LISTS labels)
+    if(label IN_LIST LOWTIDE_QUICK)
+      list(APPEND labels quick)
+      if(target)
+        add_dependencies(lowtide_quick ${target})
+      endif()
+      break()
+    endif()
+  endforeach()
+  set(${out} "${labels}" PARENT_SCOPE)
+endfunction()
+
+# GCC 12's thread sanitizer cannot start where the kernel spreads addresses too far.
+function(lowtide_find_test_launcher)
+  if(NOT LOWTIDE_SANITIZE MATCHES thread OR DEFINED LOWTIDE_TEST_LAUNCHER)
+    return()
+  endif()
+  set(probe ${PROJECT_BINARY_DIR}/probe.cpp)
+  file(WRITE ${probe} "int main() {}\n")
+  try_compile(built ${PROJECT_BINARY_DIR}/probe ${probe} COPY_FILE ${PROJECT_BINARY_DIR}/probe.out)
+  set(launcher NONE)
+  foreach(candidate "" "setarch;-R")
+    execute_process(COMMAND ${candidate} ${PROJECT_BINARY_DIR}/probe.out
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(built AND failed STREQUAL "0")
+      set(launcher ${candidate})
+      break()
+    endif()
+  endforeach()
+  if(launcher STREQUAL "NONE")
+    message(WARNING "The thread sanitizer does not start on this machine: its tests will fail")
+    set(launcher "")
+  endif()
+  set(LOWTIDE_TEST_LAUNCHER "${launcher}" CACHE STRING "What test programs are started with")
+endfunction()
+lowtide_find_test_launcher()
+
+# lowtide_test(name SOURCES ... [LINKS ...] [THREADS])
+#
+# One doctest program; every test case in it becomes a test. LINKS defaults to lowtide::<name>.
+# THREADS marks what the thread sanitizer is to run in `make test`.
+function(lowtide_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "THREADS" "" "SOURCES;LINKS")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  if(NOT arg_LINKS)
+    set(arg_LINKS lowtide::${name})
+  endif()
+  set(target ${name}_test)
+  add_executable(${target} ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE ${arg_LINKS} lowtide_test_main)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE LOWTIDE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  lowtide_compile_options(${target})
+
+  set(labels cpp)
+  if(arg_THREADS)
+    list(APPEND labels threads)
+  endif()
+  lowtide_labels(labels ${target} ${labels})
+
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_cases.cmake)
+  add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS ${list} VERBATIM
+    COMMAND ${CMAKE_COMMAND}
+      "-DPROGRAM=$<TARGET_FILE:${target}>" "-DLAUNCHER=${LOWTIDE_TEST_LAUNCHER}"
+      "-DPREFIX=${LOWTIDE_BUILD_NAME}.${name}: " "-DLABELS=${labels}"
+      "-DFOLDER=${PROJECT_BINARY_DIR}" "-DOUT=${list}"
+      -P ${PROJECT_SOURCE_DIR}/cmake/ListTestCases.cmake)
+  set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
+  file(WRITE ${include} "if(EXISTS \"${list}\")\n  include(\"${list}\")\n"
+                        "else()\n  add_test(\"${target} is not built\" \"${target}\")\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
+endfunction()
+
+# lowtide_check(name LABELS ... COMMAND ...): any other command as a test.
+function(lowtide_check name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;COMMAND")
+  lowtide_labels(labels "" ${arg_LABELS})
+  set(test "${LOWTIDE_BUILD_NAME}.${name}")
+  add_test(NAME ${test} COMMAND ${arg_COMMAND})
+  set_tests_properties(${test} PROPERTIES LABELS "${labels}")
+endfunction()
