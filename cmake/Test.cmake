@@ -70,7 +70,7 @@ function(lowtide_test name)
   add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS ${list} VERBATIM
     COMMAND ${CMAKE_COMMAND}
       "-DPROGRAM=$<TARGET_FILE:${target}>" "-DLAUNCHER=${LOWTIDE_TEST_LAUNCHER}"
-      "-DPREFIX=${LOWTIDE_BUILD_NAME}.${name}: " "-DLABELS=${labels}"
+      "-DPREFIX=${LOWTIDE_BUILD_NAME}.${name}" "-DLABELS=${labels}"
       "-DFOLDER=${PROJECT_BINARY_DIR}" "-DOUT=${list}"
       -P ${PROJECT_SOURCE_DIR}/cmake/ListTestCases.cmake)
   set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
