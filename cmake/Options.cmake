@@ -34,12 +34,18 @@ if(LOWTIDE_FUZZ)
 endif()
 
 function(lowtide_compile_options target)
-  target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-    -Wnon-virtual-dtor -Woverloaded-virtual
-    # GCC 12 sees overlaps in std::string's operator+ that are not there (its bug 105651).
-    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  set(options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
+              -Woverloaded-virtual)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # It sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
+    list(APPEND options -Wno-restrict)
+  endif()
+  if(LOWTIDE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Instrumented code hides from GCC what was initialised.
-    $<$<BOOL:${LOWTIDE_SANITIZE}>:-Wno-maybe-uninitialized>
-    $<$<BOOL:${LOWTIDE_WERROR}>:-Werror>)
+    list(APPEND options -Wno-maybe-uninitialized)
+  endif()
+  if(LOWTIDE_WERROR)
+    list(APPEND options -Werror)
+  endif()
+  target_compile_options(${target} PRIVATE ${options})
 endfunction()
