@@ -38,7 +38,7 @@ bench: build ## Table over examples, generated graphs and DATA=DIR
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint
-	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs clang-format -i
+	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs $$(tools/clang clang-format) -i
 
 lint: ## clang-format, clang-tidy, shellcheck, includes, file sizes
 	@tools/deps build lint
