@@ -1,0 +1,66 @@
+// The gate: nothing that a solver says passes here without having been looked at.
+#include "lowtide/driver/driver.h"
+
+#include "lowtide/base/error.h"
+#include "lowtide/driver/auto.h"
+#include "lowtide/sim/verify.h"
+
+namespace lowtide {
+
+namespace {
+
+const Solver& find_solver(const SolverTable& solvers, const std::string& name) {
+  if (const Solver* found = solvers.find(name)) return *found;
+  std::string names;
+  for (const auto& solver : solvers.all())
+    names += (names.empty() ? "" : ", ") + std::string(solver->name());
+  throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
+}
+
+void examine(const Problem& problem, const Solver& solver, const Outcome& outcome) {
+  const auto demand = [&](bool holds, const std::string& what) {
+    if (!holds) throw InternalError("solver " + std::string(solver.name()) + ": " + what);
+  };
+  const bool has_plan = outcome.status == Status::optimal || outcome.status == Status::feasible;
+  demand(has_plan == outcome.plan.has_value(), "its status and its plan contradict each other");
+  if (!has_plan) return;
+  const Verdict verdict = verify(problem, *outcome.plan);
+  demand(verdict.ok, "its plan does not verify: " + (verdict.ok ? "" : verdict.violation->reason));
+  demand(verdict.cost == outcome.cost, "its plan does not cost what it claims");
+  demand(outcome.bound.duration <= outcome.cost.duration &&
+             outcome.bound.peak <= outcome.cost.peak,
+         "its bound is above its own plan");
+}
+
+}  // namespace
+
+SolverTable all_solvers() {
+  SolverTable table = make_solvers();
+  table.add(make_auto());
+  return table;
+}
+
+Answer solve(const SolverTable& solvers, const Problem& problem, const Request& request) {
+  const Solver& solver = find_solver(solvers, request.solver);
+  ContextSettings settings{.limits = request.limits,
+                           .seed = request.seed,
+                           .threads = request.threads,
+                           .options = Options(solver.options()),
+                           .starts = request.starts,
+                           .solvers = &solvers,
+                           .watcher = request.watcher};
+  for (const auto& [name, value] : request.options) settings.options.set(name, value);
+  Answer answer;
+  if (const std::string missing = solver.missing(); !missing.empty()) {
+    answer.support = Support::no("it needs " + missing);
+    return answer;
+  }
+  answer.support = solver.supports(problem);
+  if (!answer.support.yes) return answer;
+  Context context(problem, solver.name(), std::move(settings));
+  answer.outcome = solver.solve(problem, context);
+  examine(problem, solver, answer.outcome);
+  return answer;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,39 @@
+// From a question to a verified answer: finds the solver, asks whether it takes the problem, runs it
+// and verifies its plan before anyone sees it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/solver.h"
+
+namespace lowtide {
+
+struct Request {
+  std::string solver = "auto";
+  LimitSettings limits;
+  std::uint64_t seed = 0;
+  int threads = 1;
+  std::vector<std::pair<std::string, std::string>> options;  // of the solver
+  std::vector<Plan> starts;
+  Watcher watcher;
+};
+
+struct Answer {
+  Support support;  // if not `yes`, the solver does not take the problem and `outcome` is empty
+  Outcome outcome;
+};
+
+// All solvers, the driver's own `auto` last.
+SolverTable all_solvers();
+
+// Throws InputError for a solver or an option that there is not (the message lists those that there
+// are), InternalError if a solver's plan does not verify or its claims cannot be true.
+Answer solve(const SolverTable& solvers, const Problem& problem, const Request& request);
+
+}  // namespace lowtide

@@ -1,0 +1,113 @@
+// Problem: run the ops in a fixed order within a budget, losing little time to recomputation.
+//
+// Idea: go through the order. Before an op runs, make again what it lacks (and what that lacks);
+// whenever the budget would be passed, evict the live tensor that scores lowest. Tensors without a
+// further use go first. This is dynamic tensor rematerialization (Kirisame et al., ICLR 2021) with
+// the future known: where the paper divides by staleness, the time since the last use, we divide by
+// the distance to the next one. Its other heuristics are there under their names, and Peng et al.'s
+// MSPS (Capuchin, ASPLOS 2020).
+//
+// Scores grow while their tensors wait (the next use comes nearer), so an old key in the heap is a
+// lower limit: the top is re-scored and taken if it still is the lowest. A few re-scorings at most
+// are done for one eviction, which keeps the whole near-linear.
+//
+// Invariant: `live` is what the frees of plan_from_sequence will leave live, or more; so a plan
+// built without overrun keeps the budget.
+//
+// Loses: it never looks past the next use. Two tensors, each recomputable from the other's cheap
+// neighbour, are evicted one after the other, and then both must be made again over the other's
+// absence; and an early greedy eviction may make a later one impossible where a plan exists.
+#include "lowtide/solve/evict.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lowtide/solve/evict_run.h"
+#include "lowtide/solve/rerun.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, EvictScore>, 6> kScores = {{
+    {"dtr_eq", EvictScore::dtr_eq},
+    {"local", EvictScore::local},
+    {"msps", EvictScore::msps},
+    {"lru", EvictScore::lru},
+    {"size", EvictScore::size},
+    {"dtr", EvictScore::dtr},
+}};
+
+const std::array<OptionSpec, 2>& specs() {
+  static const std::array<OptionSpec, 2> table = {{
+      {.name = "score",
+       .usage = "what is evicted first: one of the published scores, or all of them in turn",
+       .default_choice = "all",
+       .choices = {"all", "dtr_eq", "local", "msps", "lru", "size", "dtr"}},
+      {.name = "growth",
+       .usage = "give a try up when its plan computes this many times as many ops as the graph has",
+       .default_number = 8,
+       .low = 1,
+       .high = 1000},
+  }};
+  return table;
+}
+
+class Evict final : public Solver {
+ public:
+  std::string_view name() const override { return "evict"; }
+  std::string_view summary() const override {
+    return "eviction by DTR's scores with the future known; fast at any size, moderate budgets";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  Support supports(const Problem& problem) const override {
+    if (problem.objective != Objective::least_time)
+      return Support::no("it fits a plan into a budget and cannot minimise memory");
+    return {};
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    const Graph& graph = problem.graph;
+    context.offer_sequence(graph.order());
+    std::vector<std::vector<OpId>> orders;
+    if (problem.order == Order::free)
+      for (const Plan& start : context.starts())
+        orders.push_back(first_computations(graph, sequence_of(start)));
+    orders.emplace_back(graph.order().begin(), graph.order().end());
+    const std::string_view chosen = context.options().choice("score");
+    for (const auto& [word, score] : kScores)
+      for (const auto& order : orders) {
+        if (context.done()) return context.finish();
+        if (chosen == "all" || chosen == word) try_score(problem, context, order, score);
+      }
+    return context.finish();
+  }
+
+ private:
+  // A run that passes the budget is tried again with a target lower by what it was passed by.
+  static void try_score(const Problem& problem, Context& context, const std::vector<OpId>& order,
+                        EvictScore score) {
+    constexpr int kTries = 4;
+    Bytes target = problem.budget;
+    for (const bool keep_outputs : {true, false}) {
+      target = problem.budget;
+      for (int attempt = 0; attempt < kTries && !context.done(); ++attempt) {
+        EvictRun run(problem.graph, order, {target, score, keep_outputs}, context);
+        const auto sequence = run.build();
+        if (!sequence) break;
+        context.offer_sequence(*sequence);
+        if (!run.overran()) return;
+        const Bytes over = run.peak() - target;
+        if (over.count() <= 0 || over >= target) break;
+        target -= over;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_evict() { return std::make_unique<Evict>(); }
+
+}  // namespace lowtide

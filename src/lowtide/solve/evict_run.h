@@ -1,0 +1,114 @@
+// One run of the eviction solver: one order, one score, one target. See evict.cpp for the idea.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/solve/context.h"
+
+namespace lowtide {
+
+// c: time of the producer, m: bytes, d: distance to the next use. Lowest goes first.
+enum class EvictScore : std::uint8_t {
+  dtr,     // (c + time of the evicted neighbourhood) / (m d), neighbourhood by search
+  dtr_eq,  // the same, neighbourhood by union-find (the paper's h_DTR_eq)
+  local,   // c / (m d) (h_DTR_local)
+  lru,     // 1 / d: the farthest next use
+  size,    // 1 / m (GreedyRemat of the DTR paper)
+  msps,    // (c + time of the evicted ancestors) / m
+};
+
+struct EvictSettings {
+  Bytes target;  // bytes that the run tries to keep below
+  EvictScore score;
+  bool keep_outputs;  // graph outputs stay once they are made
+};
+
+// The order in which a sequence computes ops for the first time.
+std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence);
+
+class EvictRun {
+ public:
+  EvictRun(const Graph& graph, std::span<const OpId> order, const EvictSettings& settings,
+           Context& context);
+
+  // The ops to compute, in order; nothing if the run was stopped, or given up because its plan
+  // cannot become better than the best known or grows too long.
+  std::optional<std::vector<OpId>> build();
+  bool overran() const { return peak_ > settings_.target; }
+  Bytes peak() const { return peak_; }
+
+ private:
+  struct TensorState {
+    bool live = false;
+    bool made = false;       // has been live before
+    std::uint32_t locks = 0;
+    std::uint32_t version = 0;  // of its entry in the heap
+    std::size_t next_use = 0;   // position in the order; kNever if there is none
+    std::size_t cursor = 0;     // into uses_
+    std::int32_t group = -1;    // of evicted neighbours, for dtr_eq
+  };
+  struct Entry {
+    double key;
+    TensorId tensor;
+    std::uint32_t version;
+    bool operator>(const Entry& other) const {
+      return std::pair(key, tensor) > std::pair(other.key, other.tensor);
+    }
+  };
+  struct Frame {
+    OpId op;
+    std::size_t next_input = 0;
+  };
+
+  void index_uses();
+  void enter_inputs();
+  void retire();
+  bool produce(OpId op);          // with everything it lacks; false: give up
+  bool make_room(Bytes needed);   // false: stopped
+  void run(OpId op);
+  void evict(TensorId id);
+  void set_live(TensorId id);
+  void advance_uses(OpId op);
+  void lock(TensorId id) { ++state(id).locks; }
+  void unlock(TensorId id);
+  void push(TensorId id);
+  bool evictable(TensorId id) const;
+  bool dead(TensorId id) const;
+  double key(TensorId id);
+  double evicted_time(TensorId id);
+  double searched_time(TensorId id, bool descendants);
+  bool gone(TensorId id) const { return state(id).made && !state(id).live; }
+  TensorState& state(TensorId id) { return tensors_[id.index()]; }
+  const TensorState& state(TensorId id) const { return tensors_[id.index()]; }
+  std::int32_t find_group(std::int32_t group);
+  void join_groups(TensorId id);
+
+  const Graph& graph_;
+  std::span<const OpId> order_;
+  EvictSettings settings_;
+  Context& context_;
+  std::vector<std::uint8_t> rerunnable_;
+  std::vector<std::size_t> last_need_;
+  std::vector<TensorId> retiring_;  // what cannot be made again, latest last need first
+  std::vector<std::size_t> uses_, uses_begin_;  // positions of readers, ascending, per tensor
+  std::vector<TensorState> tensors_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
+  std::vector<std::int32_t> group_parent_;
+  std::vector<double> group_time_;
+  std::vector<TensorId> stack_;
+  std::vector<std::uint32_t> visited_;
+  std::uint32_t visit_ = 0;
+  std::vector<OpId> sequence_;
+  std::size_t max_length_ = 0;
+  std::size_t now_ = 0;
+  Bytes live_, peak_;
+  Ticks duration_;
+};
+
+}  // namespace lowtide

@@ -1,0 +1,164 @@
+// Problem: order the ops so that the peak is small, computing each once. No time is lost, so a plan
+// within the budget is optimal.
+//
+// Idea: list heuristics give orders for the whole graph; ops that are comparable with every other op
+// cut all of these orders at the same places, and the pieces between them do not see one another, so
+// each piece takes the best order that any heuristic has for it. Then the piece with the largest
+// peak is solved exactly (order_exact.cpp), as long as that is what the whole peak hangs on.
+//
+// Invariant: the pieces' peaks are independent: what is live at a cut is the same for every order.
+//
+// Loses: to every solver that recomputes, when no order fits; and on wide graphs without cuts, such
+// as random layered ones, where the exact search gives up and the heuristics are all there is.
+#include "lowtide/solve/order.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lowtide/graph/cuts.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/order_exact.h"
+#include "lowtide/solve/order_lists.h"
+
+namespace lowtide {
+
+namespace {
+
+struct OrderPiece {
+  std::vector<OpId> order;
+  Bytes peak = Bytes::max();
+  bool settled = false;  // proven smallest, or given up
+};
+
+const std::array<OptionSpec, 2>& specs() {
+  static const std::array<OptionSpec, 2> table = {{
+      {.name = "max_piece",
+       .usage = "pieces of more ops than this are left to the heuristics",
+       .default_number = 400,
+       .low = 0,
+       .high = 4096},
+      {.name = "max_states",
+       .usage = "the exact search of a piece gives up after this many sets of computed ops",
+       .default_number = 100000,
+       .low = 1,
+       .high = 10000000},
+  }};
+  return table;
+}
+
+class Search {
+ public:
+  Search(const Problem& problem, Context& context) : problem_(problem), context_(context) {
+    const auto cuts = op_cuts(problem.graph);
+    std::vector<std::uint8_t> is_cut(problem.graph.op_count(), 0);
+    for (OpId cut : cuts) is_cut[cut.index()] = 1;
+    piece_of_.resize(problem.graph.op_count());
+    for (OpId op : problem.graph.order()) {
+      if (pieces_.empty() || ended_) pieces_.emplace_back();
+      piece_of_[op.index()] = pieces_.size() - 1;
+      ended_ = is_cut[op.index()] != 0;
+    }
+  }
+
+  // Gives each piece the order that the sequence has for it, where that is better.
+  void take(std::span<const OpId> order) {
+    if (order.size() != problem_.graph.op_count()) return;
+    const Plan plan = plan_from_sequence(problem_.graph, order);
+    const Timeline timeline = simulate(problem_.graph, plan);
+    std::vector<OrderPiece> found(pieces_.size());
+    for (OrderPiece& piece : found) piece.peak = Bytes(0);
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      if (!plan.steps[i].is_compute()) continue;
+      OrderPiece& piece = found[piece_of_[plan.steps[i].op().index()]];
+      piece.peak = std::max(piece.peak, timeline.live[i]);
+      piece.order.push_back(plan.steps[i].op());
+    }
+    bool better = false;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      if (pieces_[i].settled || found[i].peak >= pieces_[i].peak) continue;
+      pieces_[i] = std::move(found[i]);
+      better = true;
+    }
+    if (better) offer();
+  }
+
+  // Solves the piece with the largest peak until that peak is proven or enough.
+  void solve_pieces() {
+    const auto max_piece = static_cast<std::size_t>(context_.options().number("max_piece"));
+    const auto max_states = static_cast<std::size_t>(context_.options().number("max_states"));
+    Bytes proven;  // the largest peak of a piece that no order avoids
+    while (!pieces_.empty() && !context_.done()) {
+      const auto worst = std::max_element(
+          pieces_.begin(), pieces_.end(),
+          [](const OrderPiece& a, const OrderPiece& b) { return a.peak < b.peak; });
+      if (worst->settled || worst->peak <= proven) return;
+      worst->settled = true;
+      if (worst->order.size() > max_piece) return;
+      std::vector<std::uint8_t> before(problem_.graph.op_count(), 0);
+      for (auto piece = pieces_.begin(); piece != worst; ++piece)
+        for (OpId op : piece->order) before[op.index()] = 1;
+      // A least-time problem asks for no more than the budget.
+      const Bytes enough = problem_.objective == Objective::least_time
+                               ? std::max(problem_.budget, proven)
+                               : proven;
+      const auto exact = exact_order(problem_.graph, worst->order, before, enough, max_states,
+                                     context_.limits());
+      if (!exact) return;
+      worst->order = exact->order;
+      worst->settled = false;
+      worst->peak = Bytes::max();
+      take(whole());
+      worst->settled = true;
+      proven = std::max(proven, worst->peak);
+    }
+  }
+
+  std::vector<OpId> whole() const {
+    std::vector<OpId> order;
+    order.reserve(problem_.graph.op_count());
+    for (const OrderPiece& piece : pieces_)
+      order.insert(order.end(), piece.order.begin(), piece.order.end());
+    return order;
+  }
+
+ private:
+  void offer() { context_.offer_sequence(whole()); }
+
+  const Problem& problem_;
+  Context& context_;
+  std::vector<std::size_t> piece_of_;
+  std::vector<OrderPiece> pieces_;
+  bool ended_ = false;
+};
+
+class OrderSolver final : public Solver {
+ public:
+  std::string_view name() const override { return "order"; }
+  std::string_view summary() const override {
+    return "re-orders for memory alone: list heuristics, then exact where pieces are small";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  Support supports(const Problem& problem) const override {
+    if (problem.order == Order::given)
+      return Support::no("it changes the order, and the order is given");
+    return {};
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    const Graph& graph = problem.graph;
+    Search search(problem, context);
+    search.take(graph.order());
+    for (const auto heuristic : {list_order, reverse_list_order, depth_first_order}) {
+      if (context.done()) break;
+      search.take(heuristic(graph, context.limits()));
+    }
+    if (!context.done()) search.solve_pieces();
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_order() { return std::make_unique<OrderSolver>(); }
+
+}  // namespace lowtide

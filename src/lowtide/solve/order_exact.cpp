@@ -1,0 +1,186 @@
+// Problem: order the ops of a piece so that the largest number of bytes in use is smallest.
+//
+// Idea: what is live depends only on the set of ops computed, not on their order. So search the sets
+// from the empty one, always going on from the set that can be reached with the smallest peak
+// (Dijkstra with the maximum in the place of the sum); the first time that the full set is taken, its
+// peak is the smallest there is. This is the dynamic program over downsets (Ahn et al., Serenity,
+// MLSys 2020) done best first, so that sets that only bad orders reach are never looked at.
+//
+// One rule cuts most of the sets: an op that can run without passing the peak so far and leaves no
+// more live than before runs at once. Running it earlier changes nothing for the worse: every other
+// op then sees as many bytes live or fewer, since later it could only have freed as much or more.
+//
+// Invariant: `peak` of a set in the queue is reached by some order of it; of a set taken, by the best.
+//
+// Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and no rule helps if every
+// op makes more than it frees; then the search gives up at max_states.
+#include "lowtide/solve/order_exact.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+namespace lowtide {
+
+namespace {
+
+using Set = std::vector<std::uint64_t>;
+struct SetHash {
+  std::size_t operator()(const Set& set) const {
+    std::uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (std::uint64_t word : set) {
+      hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+class Piece {
+ public:
+  Piece(const Graph& graph, std::span<const OpId> ops, std::span<const std::uint8_t> before)
+      : graph_(graph), ops_(ops), local_(graph.op_count(), -1), before_(before) {
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      local_[ops[i].index()] = static_cast<std::int32_t>(i);
+    live_at_start_ = graph.resident();
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      if (live_before(TensorId(i))) live_at_start_ += graph.bytes(TensorId(i));
+  }
+
+  std::size_t size() const { return ops_.size(); }
+  OpId op(std::size_t i) const { return ops_[i]; }
+  Bytes live_at_start() const { return live_at_start_; }
+
+  static bool has(const Set& set, std::size_t i) { return (set[i / 64] >> (i % 64) & 1) != 0; }
+  static void add(Set& set, std::size_t i) { set[i / 64] |= std::uint64_t{1} << (i % 64); }
+
+  bool ready(const Set& set, std::size_t i) const {
+    const auto before = graph_.predecessors(ops_[i]);
+    return std::all_of(before.begin(), before.end(), [&](OpId id) { return done(set, id); });
+  }
+  Bytes made(std::size_t i) const {
+    Bytes sum;
+    for (TensorId id : graph_.outputs(ops_[i])) sum += graph_.bytes(id);
+    return sum;
+  }
+  Bytes workspace(std::size_t i) const { return graph_.workspace(ops_[i]); }
+  // What is freed right after op i has run on top of `set`.
+  Bytes freed(const Set& set, std::size_t i) const {
+    Bytes sum;
+    const auto gone = [&](TensorId id) {
+      if (graph_.is_output(id) || !graph_.freeable(id)) return false;
+      const auto readers = graph_.consumers(id);
+      return std::all_of(readers.begin(), readers.end(),
+                         [&](OpId reader) { return reader == ops_[i] || done(set, reader); });
+    };
+    for (TensorId id : graph_.inputs(ops_[i]))
+      if (gone(id)) sum += graph_.bytes(id);
+    for (TensorId id : graph_.outputs(ops_[i]))
+      if (gone(id)) sum += graph_.bytes(id);
+    return sum;
+  }
+
+ private:
+  bool done(const Set& set, OpId id) const {
+    const std::int32_t local = local_[id.index()];
+    return local >= 0 ? has(set, static_cast<std::size_t>(local)) : before_[id.index()] != 0;
+  }
+  bool live_before(TensorId id) const {
+    const OpId producer = graph_.producer(id);
+    if (producer.valid() && before_[producer.index()] == 0) return false;
+    if (graph_.is_output(id) || !graph_.freeable(id)) return true;
+    const auto readers = graph_.consumers(id);
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](OpId reader) { return before_[reader.index()] == 0; });
+  }
+
+  const Graph& graph_;
+  std::span<const OpId> ops_;
+  std::vector<std::int32_t> local_;
+  std::span<const std::uint8_t> before_;
+  Bytes live_at_start_;
+};
+
+struct Node {
+  Bytes peak, live;
+  std::size_t count = 0;
+  const Set* set = nullptr;
+  // Smallest peak first; of equal ones the largest set, which is nearest to the end.
+  bool operator>(const Node& other) const {
+    return std::tuple(peak, other.count, live) > std::tuple(other.peak, count, other.live);
+  }
+};
+
+struct Reached {
+  Bytes peak;
+  const Set* from = nullptr;
+  std::vector<std::uint32_t> steps;  // ops run between `from` and here
+  bool taken = false;
+};
+
+}  // namespace
+
+std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> piece_ops,
+                                      std::span<const std::uint8_t> before, Bytes enough,
+                                      std::size_t max_states, Limits& limits) {
+  const Piece piece(graph, piece_ops, before);
+  std::unordered_map<Set, Reached, SetHash> reached;
+  std::priority_queue<Node, std::vector<Node>, std::greater<>> queue;
+  const auto cost = static_cast<std::int64_t>(1 + piece.size() / 4);
+
+  // Runs what may run at once, then files the set.
+  const auto enter = [&](Set set, std::size_t count, Bytes peak, Bytes live, const Set* from,
+                         std::vector<std::uint32_t> steps) {
+    for (bool again = true; again;) {
+      again = false;
+      for (std::size_t i = 0; i < piece.size(); ++i) {
+        if (Piece::has(set, i) || !piece.ready(set, i)) continue;
+        const Bytes made = piece.made(i), freed = piece.freed(set, i);
+        if (made > freed || live + made + piece.workspace(i) > peak) continue;
+        live = live + made - freed;
+        Piece::add(set, i);
+        steps.push_back(static_cast<std::uint32_t>(i));
+        ++count;
+        again = true;
+      }
+    }
+    const auto [at, fresh] = reached.try_emplace(std::move(set));
+    if (!fresh && (at->second.taken || at->second.peak <= peak)) return;
+    at->second = {peak, from, std::move(steps), false};
+    queue.push({peak, live, count, &at->first});
+  };
+  enter(Set((piece.size() + 63) / 64, 0), 0, piece.live_at_start(), piece.live_at_start(), nullptr,
+        {});
+  while (!queue.empty()) {
+    const Node node = queue.top();
+    queue.pop();
+    Reached& here = reached.at(*node.set);
+    if (here.taken || here.peak != node.peak) continue;
+    here.taken = true;
+    if (node.count == piece.size()) {
+      ExactOrder result;
+      result.proven = true;
+      for (const Set* at = node.set; at != nullptr; at = reached.at(*at).from) {
+        const auto& steps = reached.at(*at).steps;
+        for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+          result.order.push_back(piece.op(*step));
+      }
+      std::reverse(result.order.begin(), result.order.end());
+      return result;
+    }
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      if (Piece::has(*node.set, i) || !piece.ready(*node.set, i)) continue;
+      if (limits.spend(cost) || reached.size() > max_states) return std::nullopt;
+      Set set = *node.set;
+      const Bytes during = node.live + piece.made(i) + piece.workspace(i);
+      const Bytes after = node.live + piece.made(i) - piece.freed(set, i);
+      Piece::add(set, i);
+      enter(std::move(set), node.count + 1, std::max({node.peak, during, enough}), after, node.set,
+            {static_cast<std::uint32_t>(i)});
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace lowtide

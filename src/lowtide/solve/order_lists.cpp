@@ -1,0 +1,169 @@
+// Ready ops in a heap with lazy keys: an op's key changes only when one of its tensors comes to its
+// last reader (or, from the end, to its first), and then a new entry is pushed.
+#include "lowtide/solve/order_lists.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+namespace lowtide {
+
+namespace {
+
+struct Entry {
+  std::int64_t growth;  // bytes live after the op less before it
+  std::size_t position;
+  OpId op;
+  bool operator>(const Entry& other) const {
+    return std::tie(growth, position) > std::tie(other.growth, other.position);
+  }
+};
+using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
+bool stays(const Graph& graph, TensorId id) {
+  return graph.is_output(id) || !graph.freeable(id);
+}
+
+}  // namespace
+
+std::vector<OpId> list_order(const Graph& graph, Limits& limits) {
+  const std::size_t ops = graph.op_count();
+  std::vector<std::size_t> waiting(ops);
+  std::vector<std::int64_t> growth(ops, 0);
+  std::vector<std::uint8_t> done(ops, 0);
+  // For each tensor how many readers are left, and the sum of their indices: the last one's is it.
+  std::vector<std::size_t> readers(graph.tensor_count()), reader_sum(graph.tensor_count(), 0);
+  Heap ready;
+  const auto push = [&](OpId op) { ready.push({growth[op.index()], graph.position(op), op}); };
+  const auto last_reader = [&](TensorId id) {
+    if (readers[id.index()] == 1 && !stays(graph, id))
+      growth[reader_sum[id.index()]] -= graph.bytes(id).count();
+  };
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    readers[i] = graph.consumers(id).size();
+    for (OpId reader : graph.consumers(id)) reader_sum[i] += reader.index();
+    last_reader(id);
+    const bool remains = readers[i] > 0 || graph.is_output(id);
+    if (graph.producer(id).valid() && remains)
+      growth[graph.producer(id).index()] += graph.bytes(id).count();
+  }
+  for (std::size_t i = 0; i < ops; ++i) {
+    waiting[i] = graph.predecessors(OpId(i)).size();
+    if (waiting[i] == 0) push(OpId(i));
+  }
+  std::vector<OpId> order;
+  order.reserve(ops);
+  while (!ready.empty()) {
+    const Entry entry = ready.top();
+    ready.pop();
+    if (limits.spend()) return {};
+    if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
+    done[entry.op.index()] = 1;
+    order.push_back(entry.op);
+    for (TensorId input : graph.inputs(entry.op)) {
+      --readers[input.index()];
+      reader_sum[input.index()] -= entry.op.index();
+      if (readers[input.index()] != 1) continue;
+      last_reader(input);
+      const OpId last(reader_sum[input.index()]);
+      if (waiting[last.index()] == 0 && done[last.index()] == 0) push(last);
+    }
+    for (OpId next : graph.successors(entry.op))
+      if (--waiting[next.index()] == 0) push(next);
+  }
+  return order;
+}
+
+std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
+  const std::size_t ops = graph.op_count();
+  std::vector<std::size_t> waiting(ops);
+  std::vector<std::int64_t> growth(ops, 0);  // bytes live before the op less after it
+  std::vector<std::uint8_t> done(ops, 0), live(graph.tensor_count(), 0);
+  Heap ready;
+  const auto push = [&](OpId op) {
+    ready.push({growth[op.index()], ops - graph.position(op), op});
+  };
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) live[i] = stays(graph, TensorId(i));
+  for (std::size_t i = 0; i < ops; ++i) {
+    for (TensorId input : graph.inputs(OpId(i)))
+      if (live[input.index()] == 0) growth[i] += graph.bytes(input).count();
+    for (TensorId output : graph.outputs(OpId(i)))
+      if (live[output.index()] != 0) growth[i] -= graph.bytes(output).count();
+    waiting[i] = graph.successors(OpId(i)).size();
+    if (waiting[i] == 0) push(OpId(i));
+  }
+  std::vector<OpId> order;
+  order.reserve(ops);
+  while (!ready.empty()) {
+    const Entry entry = ready.top();
+    ready.pop();
+    if (limits.spend()) return {};
+    if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
+    done[entry.op.index()] = 1;
+    order.push_back(entry.op);
+    for (TensorId input : graph.inputs(entry.op)) {
+      if (live[input.index()] != 0) continue;
+      live[input.index()] = 1;
+      const std::int64_t bytes = graph.bytes(input).count();
+      for (OpId reader : graph.consumers(input)) {
+        growth[reader.index()] -= bytes;
+        if (waiting[reader.index()] == 0 && done[reader.index()] == 0) push(reader);
+      }
+      if (graph.producer(input).valid()) growth[graph.producer(input).index()] -= bytes;
+    }
+    for (OpId before : graph.predecessors(entry.op))
+      if (--waiting[before.index()] == 0) push(before);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::vector<OpId> depth_first_order(const Graph& graph, Limits& limits) {
+  const std::size_t ops = graph.op_count();
+  // The bytes needed to come to an op if everything else stood still: a label as Sethi and Ullman's.
+  std::vector<std::int64_t> need(ops, 0);
+  std::vector<std::vector<OpId>> inputs(ops);
+  for (OpId op : graph.order()) {
+    auto& before = inputs[op.index()];
+    before.assign(graph.predecessors(op).begin(), graph.predecessors(op).end());
+    const auto made = [&](OpId id) {
+      std::int64_t sum = 0;
+      for (TensorId output : graph.outputs(id)) sum += graph.bytes(output).count();
+      return sum;
+    };
+    std::stable_sort(before.begin(), before.end(), [&](OpId a, OpId b) {
+      return need[a.index()] - made(a) > need[b.index()] - made(b);
+    });
+    std::int64_t held = 0, most = 0;
+    for (OpId id : before) {
+      most = std::max(most, held + need[id.index()]);
+      held += made(id);
+    }
+    need[op.index()] = std::max(most, held + made(op) + graph.workspace(op).count());
+  }
+  std::vector<std::uint8_t> entered(ops, 0);
+  std::vector<std::pair<OpId, std::size_t>> stack;
+  std::vector<OpId> order;
+  order.reserve(ops);
+  for (OpId root : graph.order()) {
+    if (!graph.successors(root).empty() || entered[root.index()] != 0) continue;
+    stack.emplace_back(root, 0);
+    entered[root.index()] = 1;
+    while (!stack.empty()) {
+      if (limits.spend()) return {};
+      auto& [op, next] = stack.back();
+      const auto& before = inputs[op.index()];
+      if (next < before.size()) {
+        const OpId child = before[next++];
+        if (std::exchange(entered[child.index()], 1) == 0) stack.emplace_back(child, 0);
+        continue;
+      }
+      order.push_back(op);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+}  // namespace lowtide
