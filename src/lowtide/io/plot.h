@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/base/units.h"
@@ -29,9 +30,10 @@ struct Curve {
 
 struct MemoryPlot {
   Curve run;                                     // drawn as an area
-  std::optional<Curve> before;                   // drawn behind it
-  std::optional<Bytes> budget;                   // drawn as a line
+  std::optional<Curve> before = std::nullopt;    // drawn behind it
+  std::optional<Bytes> budget = std::nullopt;    // drawn as a line, if it is not far above
   std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
+  std::string_view run_name = "plan", before_name = "own order";
 };
 
 // Lines that end in a newline. The vertical scale starts at 0; each column shows the most that any

@@ -37,10 +37,11 @@ struct Run {
   Timeline timeline;
   std::size_t peak_step = 0;  // as Timeline::peak_step
   std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
-  std::size_t computations = 0, recomputations = 0, transfers = 0;
-  Ticks recomputed_time;            // of all recomputations
-  double overhead_percent = 0;      // over computing each op once
-  std::vector<LiveTensor> largest;  // at the peak, the largest first, at most kLargest
+  std::size_t computations = 0, transfers = 0;
+  std::vector<std::size_t> recomputed_steps;  // computations of an op after its first, ascending
+  Ticks recomputed_time;                      // that they take
+  double overhead_percent = 0;                // over computing each op once
+  std::vector<LiveTensor> largest;            // at the peak, the largest first, at most kLargest
   std::vector<RoleBytes>
       by_role;      // at the peak, all live tensors, the largest first; no empty ones
   Bytes workspace;  // of the op computed at the peak

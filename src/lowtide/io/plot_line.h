@@ -1,0 +1,38 @@
+// One line of a drawing made of characters. Private to the room.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lowtide {
+
+enum class Ink : std::uint8_t { plain, strong, faint, run, before, budget, again };
+
+// `text` in that ink: between ANSI escape sequences if `colour`, else as it is.
+std::string inked(std::string_view text, Ink ink, bool colour);
+
+// So many cells of one column each; what is written beyond the end is dropped.
+class Line {
+ public:
+  explicit Line(std::size_t columns) : cells_(columns) {}
+
+  void put(std::size_t column, std::string_view glyph, Ink ink);
+  // For text whose characters all take one column.
+  void write(std::size_t column, std::string_view text, Ink ink);
+  void write(std::size_t column, const Line& line);
+
+  // Without spaces at the end, and with a newline.
+  std::string text(bool colour) const;
+
+ private:
+  struct Cell {
+    std::string glyph = " ";
+    Ink ink = Ink::plain;
+  };
+  std::vector<Cell> cells_;
+};
+
+}  // namespace lowtide
