@@ -1,0 +1,183 @@
+// From text to tape. The parser is nlohmann's, driven by events: it keeps its own stack on the heap,
+// so depth costs nothing until we refuse it, and no tree of ours or its is ever built.
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/io/json.h"
+#include "lowtide/io/json_tape.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::size_t kMaxText = std::numeric_limits<std::uint32_t>::max() - 2;
+
+// Offsets count from 0; the place counts lines and columns (in bytes) from 1.
+std::string place_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t newline = before.rfind('\n');
+  const std::size_t column = newline == std::string_view::npos ? before.size() + 1
+                                                               : before.size() - newline;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+// Where the nesting first goes beyond the limit.
+std::size_t too_deep_at(std::string_view text) {
+  std::size_t depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      if (++depth > kMaxJsonDepth) return i;
+    } else if (!quoted && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return text.size();
+}
+
+// What the parser says, without its own name, numbers and places.
+std::string plain_reason(std::string message, std::string_view text, std::size_t offset) {
+  if (message.find("number overflow") != std::string::npos)
+    return "a number is too large to be held";
+  if (const auto at = message.find(" - "); at != std::string::npos) {
+    message.erase(0, at + 3);
+  } else if (const auto bracket = message.find("] "); bracket != std::string::npos) {
+    message.erase(0, bracket + 2);
+  }
+  if (const auto at = message.find("; last read"); at != std::string::npos) {
+    const auto expected = message.find("; expected", at);
+    message.erase(at, expected == std::string::npos ? std::string::npos : expected - at);
+  }
+  if (message.starts_with("invalid literal")) {
+    const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    std::size_t first = std::min(offset, text.size()), last = first;
+    while (first > 0 && in_word(text[first - 1])) --first;
+    while (last < text.size() && in_word(text[last])) ++last;
+    const std::string_view word = text.substr(first, std::min<std::size_t>(last - first, 40));
+    if (word == "NaN" || word == "Infinity") return "JSON has no number " + std::string(word);
+    if (!word.empty()) return "\"" + std::string(word) + "\" is no JSON value";
+  }
+  if (const auto at = message.find("; expected"); at != std::string::npos) message[at] = ',';
+  return message;
+}
+
+// Appends a token for every event. An exception thrown here passes through the parser unharmed.
+class TapeWriter {
+ public:
+  TapeWriter(std::string_view text, JsonTape& tape) : text_(text), tape_(tape) {}
+
+  bool null() { return append(JsonKind::null, 0); }
+  bool boolean(bool value) { return append(JsonKind::boolean, value ? 1 : 0); }
+  bool number_integer(std::int64_t value) { return append(JsonKind::integer, value); }
+  bool number_unsigned(std::uint64_t value) {
+    if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
+    return append(JsonKind::number, keep(std::to_string(value)));
+  }
+  bool number_float(double, const std::string& text) { return append(JsonKind::number, keep(text)); }
+  bool string(std::string& text) { return append(JsonKind::string, keep(text)); }
+  bool binary(nlohmann::json::binary_t&) { return false; }  // JSON text has none
+
+  bool start_object(std::size_t) { return open(JsonKind::object); }
+  bool start_array(std::size_t) { return open(JsonKind::array); }
+  bool end_object() {
+    refuse_repeated_keys(open_.back());
+    return close();
+  }
+  bool end_array() { return close(); }
+
+  bool key(std::string& text) {
+    auto found = tape_.key_index.find(text);
+    if (found == tape_.key_index.end()) {
+      const auto index = static_cast<std::uint32_t>(tape_.keys.size());
+      found = tape_.key_index.emplace(text, index).first;
+      tape_.keys.push_back(&found->first);
+      last_object_.push_back(0);
+    }
+    push(JsonKind::string, found->second);
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
+    const std::size_t offset = position == 0 ? 0 : position - 1;
+    throw InputError(place_of(text_, offset), plain_reason(error.what(), text_, offset));
+  }
+
+ private:
+  std::uint32_t here() const { return static_cast<std::uint32_t>(tape_.tokens.size()); }
+
+  std::int64_t keep(const std::string& text) {
+    const std::size_t offset = tape_.characters.size();
+    tape_.characters += text;
+    return static_cast<std::int64_t>((offset << 32) | text.size());
+  }
+  void push(JsonKind kind, std::int64_t value) {
+    tape_.tokens.push_back({value, here() + 1, kind});
+  }
+  void count_in_parent() {
+    if (!open_.empty()) ++tape_.tokens[open_.back()].value;
+  }
+  bool append(JsonKind kind, std::int64_t value) {
+    count_in_parent();
+    push(kind, value);
+    return true;
+  }
+  bool open(JsonKind kind) {
+    if (open_.size() >= kMaxJsonDepth)
+      throw InputError(place_of(text_, too_deep_at(text_)),
+                       "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
+    count_in_parent();
+    open_.push_back(here());
+    tape_.tokens.push_back({0, 0, kind});
+    return true;
+  }
+  bool close() {
+    tape_.tokens[open_.back()].next = here();
+    open_.pop_back();
+    return true;
+  }
+
+  // When an object ends, so that objects inside it cannot disturb the marks.
+  void refuse_repeated_keys(std::uint32_t object) {
+    for (std::uint32_t at = object + 1; at < here(); at = tape_.tokens[at + 1].next) {
+      std::uint32_t& last = last_object_[static_cast<std::size_t>(tape_.tokens[at].value)];
+      if (last == object + 1)
+        throw InputError(json_pointer(tape_, at), "this key stands twice in its object");
+      last = object + 1;
+    }
+  }
+
+  std::string_view text_;
+  JsonTape& tape_;
+  std::vector<std::uint32_t> open_;         // arrays and objects that have not ended
+  std::vector<std::uint32_t> last_object_;  // for each key: 1 + the object it was last seen in
+};
+
+}  // namespace
+
+JsonDocument::JsonDocument(std::string_view text) : tape_(std::make_unique<JsonTape>()) {
+  if (text.empty()) throw InputError("line 1, column 1", "the file is empty");
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    throw InputError("line 1, column 1", "the text is UTF-16; write it as UTF-8");
+  if (text.size() > kMaxText) throw InputError("", "more than 4 GB of JSON");
+  // About what dense numbers take, so that the vector rarely moves.
+  tape_->tokens.reserve(text.size() / 8 + 16);
+  TapeWriter writer(text, *tape_);
+  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &writer);
+}
+
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+}  // namespace lowtide

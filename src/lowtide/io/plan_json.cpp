@@ -1,0 +1,223 @@
+// Steps are most of a plan file, so they are read without looking anything up. What stands under
+// `found_by` is for people: what is not as expected there is passed over.
+#include "lowtide/io/plan_json.h"
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/io/json.h"
+#include "lowtide/io/reading.h"
+#include "lowtide/io/text_file.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::array kSteps{StepKind::compute, StepKind::free, StepKind::offload,
+                            StepKind::prefetch};
+constexpr std::array kStatuses{Status::optimal, Status::feasible, Status::infeasible,
+                               Status::unknown};
+
+bool is_null(JsonValue value) { return value.is(JsonKind::null); }
+
+Step read_step(JsonValue value) {
+  if (!value.is(JsonKind::array) || value.size() != 2)
+    value.refuse("a step is a pair such as [\"compute\", 0]");
+  const auto items = value.items();
+  auto item = items.begin();
+  const JsonValue word = *item;
+  const JsonValue index = *++item;
+  const std::string_view given = word.as_string();
+  for (StepKind kind : kSteps) {
+    if (given != to_string(kind)) continue;
+    const std::int64_t at = index.as_count();
+    if (!std::in_range<std::int32_t>(at)) index.refuse("no graph has that many ops or tensors");
+    return {kind, static_cast<std::int32_t>(at)};
+  }
+  word.refuse("unknown step " + quoted(given) +
+              "; must be compute, free, offload or prefetch");
+}
+
+Link read_link(JsonValue object, UnknownKeys& unknown) {
+  std::optional<std::int64_t> latency, bytes, ticks;
+  for (const auto& [key, value] : object.members()) {
+    if (key == "latency") {
+      latency = value.as_count();
+    } else if (key == "bytes") {
+      bytes = value.as_count();
+      if (*bytes == 0) value.refuse("must be at least 1");
+    } else if (key == "ticks") {
+      ticks = value.as_count();
+    } else {
+      unknown.add("machine", key);
+    }
+  }
+  if (!latency || !bytes || !ticks) object.refuse("a link has \"latency\", \"bytes\" and \"ticks\"");
+  return {Ticks(*latency), Bytes(*bytes), Ticks(*ticks)};
+}
+
+Machine read_machine(JsonValue object, UnknownKeys& unknown) {
+  std::optional<Link> out, in;
+  for (const auto& [key, value] : object.members()) {
+    if (key == "device_to_host") {
+      out = read_link(value, unknown);
+    } else if (key == "host_to_device") {
+      in = read_link(value, unknown);
+    } else {
+      unknown.add("machine", key);
+    }
+  }
+  if (!out || !in) object.refuse("a machine has \"device_to_host\" and \"host_to_device\"");
+  return {*out, *in};
+}
+
+Status read_status(JsonValue value) {
+  const std::string_view given = value.as_string();
+  for (Status status : kStatuses)
+    if (given == to_string(status)) return status;
+  value.refuse("unknown status " + quoted(given) +
+               "; must be optimal, feasible, infeasible or unknown");
+}
+
+Claims read_claims(JsonValue object, UnknownKeys& unknown) {
+  Claims claims;
+  for (const auto& [key, value] : object.members()) {
+    if (key == "status") {
+      if (!is_null(value)) claims.status = read_status(value);
+    } else if (key == "duration") {
+      if (!is_null(value)) claims.duration = Ticks(value.as_count());
+    } else if (key == "peak") {
+      if (!is_null(value)) claims.peak = Bytes(value.as_count());
+    } else if (key == "bound") {
+      if (!is_null(value)) claims.bound = Ticks(value.as_count());
+    } else {
+      unknown.add("claims", key);
+    }
+  }
+  return claims;
+}
+
+std::string string_or_empty(JsonValue value) {
+  return value.is(JsonKind::string) ? std::string(value.as_string()) : std::string();
+}
+
+// Any number, or nothing.
+template <class Number>
+std::optional<Number> number_of(JsonValue value) {
+  if (!value.is(JsonKind::integer) && !value.is(JsonKind::number)) return std::nullopt;
+  const std::string text = value.text();
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::int64_t integer_or_zero(std::optional<JsonValue> value) {
+  return value ? number_of<std::int64_t>(*value).value_or(0) : 0;
+}
+
+FoundBy read_found_by(JsonValue object) {
+  FoundBy found;
+  for (const auto& [key, value] : object.members()) {
+    if (key == "solver") found.solver = string_or_empty(value);
+    if (key == "seed") found.seed = number_of<std::uint64_t>(value);
+    if (key == "time_limit") found.time_limit = number_of<double>(value);
+    if (key == "work_limit") found.work_limit = number_of<std::int64_t>(value);
+    if (key == "stopped_by") found.stopped_by = string_or_empty(value);
+    if (key == "version") found.version = string_or_empty(value);
+    if (key == "note") found.note = string_or_empty(value);
+    if (key != "history" || !value.is(JsonKind::array)) continue;
+    for (const JsonValue entry : value.items()) {
+      Incumbent incumbent;
+      if (const auto seconds = entry.find("seconds"))
+        incumbent.seconds = number_of<double>(*seconds).value_or(0);
+      incumbent.work = integer_or_zero(entry.find("work"));
+      incumbent.cost.duration = Ticks(integer_or_zero(entry.find("duration")));
+      incumbent.cost.peak = Bytes(integer_or_zero(entry.find("peak")));
+      found.history.push_back(incumbent);
+    }
+  }
+  return found;
+}
+
+void read_steps(JsonValue list, Plan& plan) {
+  plan.steps.reserve(list.size());
+  for (const JsonValue item : list.items()) plan.steps.push_back(read_step(item));
+}
+
+void refuse_transfers_without_machine(JsonValue root, const Plan& plan) {
+  if (plan.machine) return;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const StepKind kind = plan.steps[i].kind;
+    if (kind == StepKind::offload || kind == StepKind::prefetch)
+      throw InputError(root.pointer() + "/machine",
+                       "is missing, but step " + std::to_string(i) + " is a transfer (" +
+                           std::string(to_string(kind)) + ")");
+  }
+}
+
+PlanFile read_document(const JsonDocument& document) {
+  const JsonValue root = document.root();
+  check_format(root, "lowtide-plan");
+  PlanFile file;
+  UnknownKeys unknown;
+  bool has_hash = false, has_steps = false;
+  for (const auto& [key, value] : root.members()) {
+    if (key == "graph_hash") {
+      file.graph_hash = value.as_string();
+      has_hash = true;
+    } else if (key == "graph_name") {
+      file.graph_name = value.as_string();
+    } else if (key == "budget") {
+      if (!is_null(value)) file.budget = Bytes(value.as_count());
+    } else if (key == "order") {
+      const std::string_view word = value.as_string();
+      if (word != "free" && word != "given")
+        value.refuse("unknown order " + quoted(word) + "; must be free or given");
+      file.order = word == "given" ? Order::given : Order::free;
+    } else if (key == "machine") {
+      file.plan.machine = read_machine(value, unknown);
+    } else if (key == "transforms") {
+      for (const JsonValue transform : value.items()) {
+        const auto kind = transform.find("kind");
+        if (!kind) transform.refuse("a transform is an object with a \"kind\"");
+        kind->refuse("unknown transform " + quoted(kind->as_string()) +
+                     ": this program knows none");
+      }
+    } else if (key == "steps") {
+      read_steps(value, file.plan);
+      has_steps = true;
+    } else if (key == "claims") {
+      file.claims = read_claims(value, unknown);
+    } else if (key == "found_by") {
+      if (!value.is(JsonKind::object)) value.refuse_kind("an object");
+      file.found_by = read_found_by(value);
+    } else if (key != "format" && key != "version") {
+      unknown.add("", key);
+    }
+  }
+  if (!has_hash) root.refuse("has no \"graph_hash\"");
+  if (!has_steps) root.refuse("has no \"steps\"");
+  refuse_transfers_without_machine(root, file.plan);
+  unknown.warn(file.warnings);
+  return file;
+}
+
+}  // namespace
+
+PlanFile read_plan(const std::string& path) {
+  return read_plan_text(read_text_file(path), name_of_file(path));
+}
+
+PlanFile read_plan_text(std::string_view text, const std::string& file_name) {
+  try {
+    return read_document(JsonDocument(text));
+  } catch (const InputError& error) {
+    throw error.in_file(file_name);
+  }
+}
+
+}  // namespace lowtide

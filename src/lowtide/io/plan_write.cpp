@@ -1,0 +1,99 @@
+// Writing plans: one key a line, steps several to a line.
+#include <fmt/format.h>
+
+#include "lowtide/io/json.h"
+#include "lowtide/io/plan_json.h"
+
+namespace lowtide {
+
+namespace {
+
+std::string quoted_json(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
+// The members of one object, joined by `separator` as they come.
+class Members {
+ public:
+  explicit Members(std::string separator) : separator_(std::move(separator)) {}
+
+  void add(std::string_view key, std::string_view json) {
+    text_ += fmt::format("{}\"{}\": {}", text_.empty() ? "" : separator_, key, json);
+  }
+  void add_text(std::string_view key, std::string_view text) {
+    if (!text.empty()) add(key, quoted_json(text));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string separator_, text_;
+};
+
+std::string link_json(const Link& link) {
+  return fmt::format("{{\"latency\": {}, \"bytes\": {}, \"ticks\": {}}}", link.latency.count(),
+                     link.bytes.count(), link.ticks.count());
+}
+
+std::string steps_json(const std::vector<Step>& steps) {
+  constexpr std::size_t kLineSteps = 6;
+  if (steps.empty()) return "[]";
+  std::string out = "[";
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    fmt::format_to(std::back_inserter(out), "{}{}[\"{}\", {}]", i == 0 ? "" : ",",
+                   i % kLineSteps == 0 ? "\n    " : " ", to_string(steps[i].kind), steps[i].index);
+  return out + "\n  ]";
+}
+
+std::string claims_json(const Claims& claims) {
+  Members members(", ");
+  if (claims.status) members.add_text("status", to_string(*claims.status));
+  if (claims.duration) members.add("duration", std::to_string(claims.duration->count()));
+  if (claims.peak) members.add("peak", std::to_string(claims.peak->count()));
+  if (claims.bound) members.add("bound", std::to_string(claims.bound->count()));
+  return "{" + members.text() + "}";
+}
+
+std::string found_by_json(const FoundBy& found) {
+  Members members(",\n    ");
+  members.add_text("solver", found.solver);
+  if (found.seed) members.add("seed", std::to_string(*found.seed));
+  if (found.time_limit) members.add("time_limit", fmt::format("{}", *found.time_limit));
+  if (found.work_limit) members.add("work_limit", std::to_string(*found.work_limit));
+  members.add_text("stopped_by", found.stopped_by);
+  members.add_text("version", found.version);
+  members.add_text("note", found.note);
+  std::string history;
+  for (const Incumbent& entry : found.history)
+    history += fmt::format(
+        "{}\n      {{\"seconds\": {:.3f}, \"work\": {}, \"duration\": {}, \"peak\": {}}}",
+        history.empty() ? "" : ",", entry.seconds, entry.work, entry.cost.duration.count(),
+        entry.cost.peak.count());
+  if (!history.empty()) members.add("history", "[" + history + "\n    ]");
+  return members.text().empty() ? "{}" : "{\n    " + members.text() + "\n  }";
+}
+
+}  // namespace
+
+std::string write_plan(const PlanFile& file) {
+  Members members(",\n  ");
+  members.add_text("format", "lowtide-plan");
+  members.add("version", "1");
+  members.add("graph_hash", quoted_json(file.graph_hash));
+  members.add_text("graph_name", file.graph_name);
+  if (file.budget) members.add("budget", std::to_string(file.budget->count()));
+  members.add_text("order", to_string(file.order));
+  if (file.plan.machine)
+    members.add("machine",
+                "{\n    \"device_to_host\": " + link_json(file.plan.machine->device_to_host) +
+                    ",\n    \"host_to_device\": " + link_json(file.plan.machine->host_to_device) +
+                    "\n  }");
+  members.add("transforms", "[]");
+  members.add("steps", steps_json(file.plan.steps));
+  members.add("claims", claims_json(file.claims));
+  if (file.found_by) members.add("found_by", found_by_json(*file.found_by));
+  return "{\n  " + members.text() + "\n}\n";
+}
+
+}  // namespace lowtide

@@ -1,0 +1,25 @@
+// Numbers as people read them. Exact figures belong into files; these are rounded to three digits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lowtide/base/units.h"
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+// "7.45 GiB", "512 B": powers of 1024.
+std::string bytes_text(Bytes bytes);
+
+// "12.3 ms" for a graph in ns, us or ms; "12.3 GFLOP" for one in flop; "12,345" without a unit.
+std::string ticks_text(Ticks ticks, TickUnit unit);
+
+// "1,234,567".
+std::string count_text(std::int64_t count);
+
+// "4.27 %"; two digits after the point, three where the first two would be lost in zeros ("0.004 %").
+// "infinite" for what has no bound.
+std::string percent_text(double percent);
+
+}  // namespace lowtide
