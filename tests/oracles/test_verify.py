@@ -223,6 +223,12 @@ def test_op_without_outputs_runs_once():
     refuse(network, "c0 c0", "again", 1)
 
 
+def test_barrier_runs_once_whatever_it_says():
+    network = graph([1], [op([], [0], 0, kind="lowtide.barrier", recomputable=True)])
+    accept(network, "c0 f0")
+    refuse(network, "c0 f0 c0", "again", 2)
+
+
 def test_after_holds_for_first_computations():
     network = graph([10, 20, 5], [op([0], [1]), op([0], [2], after=[0])], [1, 2])
     refuse(network, "c1 c0", "must come after", 0)

@@ -152,7 +152,8 @@ class Replay:
         first = o not in self.computed
         require(self.live.issuperset(op.inputs), f"op {o} has an input that is not live")
         require(self.live.isdisjoint(op.outputs), f"op {o} has an output that is still live")
-        require(first or op.recomputable and op.outputs, f"op {o} must not be computed again")
+        again = op.recomputable and op.outputs and not op.barrier
+        require(first or again, f"op {o} must not be computed again")
         require(self.computed.issuperset(op.after), f"op {o} comes before an op that it must come after")
         require(self.mutated.isdisjoint(op.inputs), f"op {o} reads a tensor that has been mutated")
         kept = set(op.outputs) & set(self.graph.outputs)

@@ -5,6 +5,13 @@
 
 namespace lowtide {
 
+namespace {
+// Only readers refuse such links; a machine made in memory gets here as it is.
+bool is_sound(const Link& link) {
+  return link.latency >= Ticks(0) && link.bytes > Bytes(0) && link.ticks >= Ticks(0);
+}
+}  // namespace
+
 Replay::Replay(const Graph& graph, const std::optional<Machine>& machine)
     : graph_(graph),
       machine_(machine),
@@ -99,6 +106,8 @@ std::optional<std::string> Replay::offload(TensorId id) {
   TensorState& tensor = state(id);
   if (!tensor.live) return "offload of " + graph_.label(id) + ": it is not live";
   if (!machine_) return "offload of " + graph_.label(id) + ": the plan names no machine";
+  if (!is_sound(machine_->device_to_host))
+    return "offload of " + graph_.label(id) + ": a link has negative numbers or moves no bytes";
   const Ticks start = std::max(out_lane_, tensor.exists);
   const Ticks end = checked_add(start, machine_->device_to_host.transfer_time(graph_.bytes(id)));
   out_lane_ = tensor.settled = ended_ = end;
@@ -112,6 +121,8 @@ std::optional<std::string> Replay::prefetch(TensorId id) {
   TensorState& tensor = state(id);
   if (tensor.live) return "prefetch of " + graph_.label(id) + ": it is live";
   if (!machine_) return "prefetch of " + graph_.label(id) + ": the plan names no machine";
+  if (!is_sound(machine_->host_to_device))
+    return "prefetch of " + graph_.label(id) + ": a link has negative numbers or moves no bytes";
   if (!tensor.on_host) return "prefetch of " + graph_.label(id) + ": it has no host copy";
   const Ticks start = std::max(in_lane_, compute_lane_);
   const Ticks end = checked_add(start, machine_->host_to_device.transfer_time(graph_.bytes(id)));
