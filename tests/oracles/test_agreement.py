@@ -1,0 +1,76 @@
+"""The two verifiers on the same plans: every verdict of the library must be that of verify.py.
+
+The plans come from the test programs as JSON lines (support/case_writer.h has the layout): random graphs with random
+plans and mutated ones from `dump_cases`, and whatever plans the C++ tests judge, of which a fixed stride is taken.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import verify as oracle  # noqa: E402
+
+SCALE = max(1, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
+
+
+def program(name):
+    """A test program of the build that LOWTIDE_BIN belongs to."""
+    command = os.environ.get("LOWTIDE_BIN")
+    path = Path(command).parent / "tests" / name if command else None
+    if path is None or not path.exists():
+        pytest.skip(f"{name} is not built")
+    return path
+
+
+def disagreement(graph, plan, ours):
+    theirs = oracle.verify(graph, plan)
+    if theirs.ok != ours["ok"]:
+        return f"ok: {ours['ok']}, second verifier: {theirs}"
+    # Where a rule alone is broken, both must name the same step. A budget or an order that is not kept
+    # shows at several steps, and each verifier may take another.
+    keys = ["peak", "duration", "host_peak"] if theirs.ok else []
+    if plan["budget"] is None and plan["order"] == "free":
+        keys.append("step")
+    wrong = {key: (ours[key], getattr(theirs, key)) for key in keys if ours[key] != getattr(theirs, key)}
+    return f"(ours, second verifier): {wrong}" if wrong else None
+
+
+def compare(lines):
+    """How many plans held and how many did not; fails at the first verdict on which the two differ."""
+    verdicts, graph = Counter(), None
+    for line in lines:
+        case = json.loads(line)
+        if "graph" in case:
+            graph = case["graph"]
+            assert oracle.Graph(graph).own_peak() == case["own_peak"], json.dumps(graph)
+            continue
+        wrong = disagreement(graph, case["plan"], case["verdict"])
+        assert not wrong, "\n".join([wrong, json.dumps(graph), json.dumps(case["plan"])])
+        verdicts[case["verdict"]["ok"]] += 1
+    return verdicts
+
+
+def test_random_plans_and_mutations():
+    dump = program("dump_cases")
+    for seed in range(SCALE):
+        with subprocess.Popen([dump, str(seed), "2000"], stdout=subprocess.PIPE, text=True) as process:
+            verdicts = compare(process.stdout)
+        assert process.returncode == 0
+        assert verdicts.total() >= 50_000
+        assert min(verdicts[True], verdicts[False]) >= 10_000
+
+
+# The stride leaves some thousand plans of each program.
+@pytest.mark.parametrize("name, stride", [("sim_test", 4), ("oracles_test", 1), ("conformance_test", 11)])
+def test_plans_of_the_tests(name, stride, tmp_path):
+    record = tmp_path / "plans.jsonl"
+    settings = {"LOWTIDE_RECORD": str(record), "LOWTIDE_RECORD_STRIDE": str(stride), "LOWTIDE_TEST_SCALE": "1"}
+    subprocess.run([program(name)], env=os.environ | settings, check=True, stdout=subprocess.DEVNULL)
+    with record.open() as lines:
+        assert compare(lines).total() >= 1000

@@ -1,0 +1,241 @@
+// A walk frees only what it believes it can bring back; where it believed wrongly it starts again,
+// and after some tries it settles for the plan that frees at last use.
+#include "support/random_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace lowtide {
+
+namespace {
+
+class Walk {
+ public:
+  Walk(Random& random, const Graph& graph, const RandomPlanSettings& settings)
+      : random_(random),
+        graph_(graph),
+        settings_(settings),
+        live_(graph.tensor_count(), false),
+        on_host_(graph.tensor_count(), false),
+        mutated_(graph.tensor_count(), false),
+        computed_(graph.op_count(), false) {
+    for (std::size_t i = 0; i < live_.size(); ++i) live_[i] = graph.is_input(TensorId(i));
+  }
+
+  // Empty if the walk got stuck.
+  std::optional<std::vector<Step>> run() {
+    for (const OpId op : op_order()) {
+      fidget();
+      if (!compute(op, 0)) return std::nullopt;
+    }
+    fidget();
+    // Bringing one tensor back may cost another: a few rounds settle it or nothing will.
+    for (int round = 0; round < 4; ++round) {
+      bool complete = true;
+      for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
+        const TensorId id(i);
+        if (live(id) || !(graph_.is_output(id) || !graph_.freeable(id))) continue;
+        complete = false;
+        if (!bring(id, 0)) return std::nullopt;
+      }
+      if (complete) return std::move(steps_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr int kDeepest = 6;
+
+  std::vector<bool>::reference live(TensorId id) { return live_[id.index()]; }
+  bool restless() { return random_.chance(settings_.restless); }
+  TensorId any_tensor() { return TensorId(random_.below(graph_.tensor_count())); }
+
+  std::vector<OpId> op_order() {
+    if (settings_.order == Order::given) return {graph_.order().begin(), graph_.order().end()};
+    std::vector<std::size_t> waiting(graph_.op_count());
+    std::vector<OpId> ready, order;
+    for (std::size_t i = 0; i < graph_.op_count(); ++i) {
+      waiting[i] = graph_.predecessors(OpId(i)).size();
+      if (waiting[i] == 0) ready.push_back(OpId(i));
+    }
+    while (!ready.empty()) {
+      std::swap(ready[random_.below(ready.size())], ready.back());
+      order.push_back(ready.back());
+      ready.pop_back();
+      for (OpId next : graph_.successors(order.back()))
+        if (--waiting[next.index()] == 0) ready.push_back(next);
+    }
+    return order;
+  }
+
+  // Steps that nobody needs.
+  void fidget() {
+    if (graph_.tensor_count() == 0) return;
+    for (int tries = 0; tries < 8 && restless(); ++tries) {
+      const TensorId id = any_tensor();
+      switch (random_.below(5)) {
+        case 0: offload(id); break;
+        case 1: prefetch(id); break;
+        case 2: bring(id, 0); break;
+        default:
+          if (live(id) && can_return(id)) free(id);
+      }
+    }
+  }
+
+  bool still_read(TensorId id) const {
+    const auto consumers = graph_.consumers(id);
+    return std::any_of(consumers.begin(), consumers.end(),
+                       [&](OpId op) { return !computed_[op.index()]; });
+  }
+
+  bool can_return(TensorId id) {
+    if (on_host_[id.index()]) return true;
+    if (!graph_.freeable(id)) return false;
+    if (!graph_.is_output(id) && !still_read(id)) return restless();
+    const OpId op = graph_.producer(id);
+    return op.valid() && may_run_again(op) && restless();
+  }
+
+  bool may_run_again(OpId op) const {
+    if (!graph_.recomputable(op)) return false;
+    for (TensorId input : graph_.inputs(op))
+      if (mutated_[input.index()]) return false;
+    for (TensorId output : graph_.outputs(op))
+      if (mutated_[output.index()] && graph_.is_output(output)) return false;
+    return true;
+  }
+
+  void offload(TensorId id) {
+    if (!settings_.transfers || !live(id)) return;
+    steps_.push_back(Step::offload(id));
+    on_host_[id.index()] = true;
+  }
+
+  bool prefetch(TensorId id) {
+    if (live(id) || !on_host_[id.index()]) return false;
+    steps_.push_back(Step::prefetch(id));
+    live(id) = true;
+    return true;
+  }
+
+  void free(TensorId id) {
+    steps_.push_back(Step::free(id));
+    live(id) = false;
+  }
+
+  bool bring(TensorId id, int depth) {
+    if (live(id)) return true;
+    const OpId op = graph_.producer(id);
+    const bool could_run = op.valid() && computed_[op.index()] && may_run_again(op);
+    if (!could_run || restless())
+      if (prefetch(id)) return true;
+    return could_run && depth < kDeepest && compute(op, depth);
+  }
+
+  bool compute(OpId op, int depth) {
+    for (TensorId input : graph_.inputs(op))
+      if (mutated_[input.index()] || !bring(input, depth + 1)) return false;
+    for (TensorId output : graph_.outputs(op))
+      if (live(output)) free(output);
+    for (TensorId input : graph_.inputs(op))
+      if (!live(input)) return false;  // lost again while another was brought
+    steps_.push_back(Step::compute(op));
+    computed_[op.index()] = true;
+    for (TensorId output : graph_.outputs(op)) live(output) = true;
+    for (TensorId changed : graph_.mutates(op)) {
+      mutated_[changed.index()] = true;
+      on_host_[changed.index()] = false;
+    }
+    return true;
+  }
+
+  Random& random_;
+  const Graph& graph_;
+  const RandomPlanSettings& settings_;
+  std::vector<bool> live_, on_host_, mutated_, computed_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace
+
+Machine random_machine(Random& random) {
+  const auto link = [&] {
+    return Link{Ticks(random.between(0, 6)), Bytes(random.between(1, 5)),
+                Ticks(random.between(0, 8))};
+  };
+  return {link(), link()};
+}
+
+Plan random_plan(Random& random, const Graph& graph, const RandomPlanSettings& settings) {
+  Plan plan;
+  if (settings.transfers) plan.machine = random_machine(random);
+  for (int tries = 0; tries < 8; ++tries) {
+    if (auto steps = Walk(random, graph, settings).run()) {
+      plan.steps = std::move(*steps);
+      return plan;
+    }
+  }
+  plan.steps = plan_from_sequence(graph, graph.order()).steps;
+  return plan;
+}
+
+std::string_view to_string(Mutation mutation) {
+  constexpr std::string_view kNames[kMutations] = {
+      "drop", "duplicate", "swap", "move", "retarget", "rekind", "insert", "truncate", "forget"};
+  return kNames[static_cast<int>(mutation)];
+}
+
+namespace {
+
+constexpr StepKind kKinds[] = {StepKind::compute, StepKind::free, StepKind::offload,
+                               StepKind::prefetch};
+
+Step random_step(Random& random, const Graph& graph, StepKind kind) {
+  const std::size_t count = kind == StepKind::compute ? graph.op_count() : graph.tensor_count();
+  // One index too many now and then.
+  const std::size_t limit = count + (count == 0 || random.chance(0.02) ? 1 : 0);
+  return {kind, static_cast<std::int32_t>(random.below(limit))};
+}
+
+}  // namespace
+
+Plan mutated(Random& random, const Graph& graph, Plan plan, Mutation mutation) {
+  std::vector<Step>& steps = plan.steps;
+  const auto insert = [&](Step step) {
+    const auto at = static_cast<std::ptrdiff_t>(random.below(steps.size() + 1));
+    steps.insert(steps.begin() + at, step);
+  };
+  if (mutation == Mutation::forget) plan.machine.reset();
+  if (mutation == Mutation::insert) insert(random_step(random, graph, kKinds[random.below(4)]));
+  if (steps.empty()) return plan;
+  const std::size_t at = random.below(steps.size());
+  const auto there = steps.begin() + static_cast<std::ptrdiff_t>(at);
+  switch (mutation) {
+    case Mutation::drop: steps.erase(there); break;
+    case Mutation::duplicate: steps.insert(there, *there); break;
+    case Mutation::swap:
+      if (at + 1 < steps.size()) std::swap(steps[at], steps[at + 1]);
+      break;
+    case Mutation::move: {
+      const Step step = *there;
+      steps.erase(there);
+      insert(step);
+      break;
+    }
+    case Mutation::retarget: *there = random_step(random, graph, there->kind); break;
+    case Mutation::rekind: {
+      StepKind kind = kKinds[random.below(4)];
+      const std::size_t limit = kind == StepKind::compute ? graph.op_count() : graph.tensor_count();
+      if (static_cast<std::size_t>(there->index) < limit) there->kind = kind;
+      break;
+    }
+    case Mutation::truncate: steps.resize(at); break;
+    case Mutation::insert:
+    case Mutation::forget: break;
+  }
+  return plan;
+}
+
+}  // namespace lowtide
