@@ -6,14 +6,14 @@
 
 MODEL is the name of a built-in example, or a function: `package.module:function` or
 `path/to/file.py:function`.  The function returns (module, inputs, loss function); the loss function is
-called as loss(module, *inputs) and returns the loss, or a tuple that begins with it.  If the function
-takes an argument, it is called with the batch size.  It runs while new tensors are fake: a model of any
-size takes no memory.
+called as loss(module, *inputs) and returns the loss, or a tuple that begins with it; with None in its
+place the module's own result is the loss.  With --batch the function is called with the batch size.  It
+runs while new tensors are fake: a model of any size takes no memory.
 
-The graph holds the forward, a barrier, and the backward.  Bytes are those of storages, as in-graph
-integers; times are ns from a roofline model of the named GPU (roofline.py), never measured; workspaces
-of kernels are not known and count 0.  What becomes of views, dropout, batch norm and updates in place:
-lowering.py.  Needs torch 2.13.
+The graph holds the forward, a barrier, and the backward.  Bytes are those of storages; times are ns
+from a roofline model of the named GPU (torch_capture/roofline.py), never measured; workspaces of kernels
+are not known and count 0.  What becomes of views, dropout, batch norm and updates in place:
+torch_capture/lowering.py.  Needs torch 2.13.
 """
 
 from __future__ import annotations
@@ -24,28 +24,24 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from torch_capture import example_models
+from torch_capture.fake_step import Built, CaptureError, trace_step
+from torch_capture.graph_file import write_graph
+from torch_capture.lowering import lower
+from torch_capture.roofline import DEVICES
 
-from fake_step import Built, CaptureError, trace_step
-from graph_file import write_graph
-from lowering import lower
-from roofline import DEVICES
-
-_DTYPES = {
-    "f32": "f32",
-    "bf16": "bf16",
-    "amp": "bf16 autocast",
-}
+DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}
 
 
 def capture(build: Callable[[], Built], *, name: str, device: str = "a100", dtype: str = "f32") -> dict[str, Any]:
     """The Lowtide graph (a dict as the file format has it) of one training step.
 
-    build: returns (module, inputs, loss function); see trace_step.  Real tensors in it are replaced by
-        fake ones in a copy; the module itself stays as it is.
+    build: returns (module, inputs, loss function), see trace_step.  Real tensors among them are replaced
+        by fake ones in a copy; the module itself stays as it is.
     name: the graph's name, for people.  device: a key of DEVICES.
     dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
 
@@ -53,32 +49,31 @@ def capture(build: Callable[[], Built], *, name: str, device: str = "a100", dtyp
     """
     if device not in DEVICES:
         raise CaptureError(f"unknown device {device!r}; known are {', '.join(DEVICES)}")
-    if dtype not in _DTYPES:
-        raise CaptureError(f"unknown number type {dtype!r}; known are {', '.join(_DTYPES)}")
+    if dtype not in DTYPES:
+        raise CaptureError(f"unknown number type {dtype!r}; known are {', '.join(DTYPES)}")
     return lower(trace_step(build, dtype), DEVICES[device], name)
 
 
 def _find(model: str) -> Callable[..., Built]:
-    """`package.module:function` or `file.py:function` -> the function."""
-    place, colon, function = model.rpartition(":")
-    if not colon or not place or not function:
+    """`package.module:function` or `path/to/file.py:function` -> the function."""
+    place, _, function = model.rpartition(":")
+    if not place or not function:
         raise CaptureError(f"{model!r} is neither a built-in example nor MODULE:FUNCTION or FILE.py:FUNCTION")
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise CaptureError(f"there is no file {place}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.path.insert(0, str(path.resolve().parent))
-        run = lambda: spec.loader.exec_module(module)
-    else:
-        sys.path.insert(0, "")
-        module = None
-        run = lambda: importlib.import_module(place)
     try:
-        module = run() or module
-    except Exception as error:
+        if place.endswith(".py"):
+            if not Path(place).is_file():
+                raise CaptureError(f"there is no file {place}")
+            sys.path.insert(0, str(Path(place).resolve().parent))
+            spec = importlib.util.spec_from_file_location("captured_model", place)
+            assert spec and spec.loader
+            module = sys.modules["captured_model"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, "")
+            module = importlib.import_module(place)
+    except CaptureError:
+        raise
+    except Exception as error:  # a user's file may raise anything
         raise CaptureError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     found = getattr(module, function, None)
     if not callable(found):
@@ -86,18 +81,34 @@ def _find(model: str) -> Callable[..., Built]:
     return found
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    from example_models import EXAMPLES
+def _builder(options: argparse.Namespace) -> tuple[Callable[[], Built], str]:
+    """What builds the model that the command line asks for, and a name for its graph."""
+    example = example_models.EXAMPLES.get(options.model)
+    if example:
+        batch = options.batch or example.batch
+        return partial(example.build, batch), f"{example.title} training, batch {batch} x {example.item}"
+    function = _find(options.model)
+    given = () if options.batch is None else (options.batch,)
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        wanted = "does not take a batch size" if given else "needs a batch size: give --batch"
+        raise CaptureError(f"{options.model} {wanted} ({error})") from error
+    return partial(function, *given), f"{options.model} training" + (f", batch {given[0]}" if given else "")
 
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="capture.py", description="Capture one training step of a PyTorch model as a Lowtide graph, without running it.")
+        prog="capture.py", description="Capture one training step of a PyTorch model as a graph, without running it.",
+        epilog="Times are a roofline estimate for the device, not a measurement.")
     parser.add_argument("model", metavar="MODEL",
-                        help=f"{', '.join(EXAMPLES)}, or MODULE:FUNCTION or FILE.py:FUNCTION that returns "
-                             "(module, inputs, loss function)")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="where to write; compressed if it ends in .gz")
-    parser.add_argument("--batch", type=int, metavar="N", help="batch size (examples have a default)")
+                        help=f"{', '.join(example_models.EXAMPLES)}, or MODULE:FUNCTION or FILE.py:FUNCTION that "
+                             "returns (module, inputs, loss function)")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE",
+                        help="where to write; compressed if it ends in .gz")
+    parser.add_argument("--batch", type=int, metavar="N", help="batch size (the examples have a default)")
     parser.add_argument("--device", choices=DEVICES, default="a100", help="whose times to estimate (default: a100)")
-    parser.add_argument("--dtype", choices=_DTYPES, default="f32",
+    parser.add_argument("--dtype", choices=DTYPES, default="f32",
                         help="f32: as built; bf16: all of it; amp: autocast to bf16 (default: f32)")
     parser.add_argument("--name", help="the graph's name, for people")
     options = parser.parse_args(arguments)
@@ -109,23 +120,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """The command line; returns 0, or 2 after saying on standard error what is wrong."""
     options = _parse(arguments)
-    from example_models import EXAMPLES
-
     try:
-        example = EXAMPLES.get(options.model)
-        if example:
-            batch = options.batch or example.batch
-            build = lambda: example.build(batch)
-            title = f"{example.title} training, {_DTYPES[options.dtype]}, batch {batch} x {example.item}"
-        else:
-            function = _find(options.model)
-            takes = len(inspect.signature(function).parameters)
-            if options.batch and not takes:
-                raise CaptureError(f"{options.model} takes no argument, so --batch cannot reach it")
-            build = (lambda: function(options.batch or 1)) if takes else function
-            title = f"{options.model} training, {_DTYPES[options.dtype]}" + (f", batch {options.batch}" if options.batch else "")
-        title += f", {DEVICES[options.device].title}"
-        graph = capture(build, name=options.name or title, device=options.device, dtype=options.dtype)
+        build, title = _builder(options)
+        name = options.name or f"{title}, {DTYPES[options.dtype]}, {DEVICES[options.device].title}"
+        graph = capture(build, name=name, device=options.device, dtype=options.dtype)
         size = write_graph(graph, options.output)
     except (CaptureError, OSError) as error:
         print(f"capture.py: {error}", file=sys.stderr)

@@ -39,6 +39,7 @@ LossFunction = Callable[..., Any]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
 
 _HALF = (torch.bfloat16, torch.float16)
+_builtin_attention = F.scaled_dot_product_attention  # the step sees _attention under this name
 
 
 class CaptureError(Exception):
@@ -48,7 +49,8 @@ class CaptureError(Exception):
 class _Intercept(TorchFunctionMode):
     """Attention with dropout by its GPU kernel's name; devices other than the CPU refused.
 
-    A fake tensor on an accelerator ends the process of a CPU build, so that is caught before.
+    A fake tensor on an accelerator ends the process of a CPU build, so that is caught before.  What
+    PyTorch's own functions call inside passes this by, hence the replaced name in _Step.forward as well.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -57,7 +59,7 @@ class _Intercept(TorchFunctionMode):
         if func is torch.Tensor.cuda or any(_is_accelerator(a) for a in asked):
             raise CaptureError("the model asks for an accelerator by name; capture runs on fake CPU tensors, "
                                "so write device=x.device, or leave the device out")
-        if func is F.scaled_dot_product_attention:
+        if func is _builtin_attention:
             return _attention(*args, **kwargs)
         return func(*args, **kwargs)
 
@@ -72,8 +74,7 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: tor
                dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                enable_gqa: bool = False) -> torch.Tensor:
     if dropout_p == 0.0 or q.dim() != 4:
-        return F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale,
-                                              enable_gqa=enable_gqa)
+        return _builtin_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     if enable_gqa:
         k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
     if attn_mask is None and q.dtype in _HALF:
@@ -84,6 +85,15 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: tor
         attn_mask = attn_mask.expand(*q.shape[:3], k.shape[2])
     return torch.ops.aten._scaled_dot_product_efficient_attention(
         q, k, v, attn_mask, True, dropout_p, is_causal, scale=scale)[0]
+
+
+@contextlib.contextmanager
+def _replaced_attention() -> Iterator[None]:
+    F.scaled_dot_product_attention = _attention
+    try:
+        yield
+    finally:
+        F.scaled_dot_product_attention = _builtin_attention
 
 
 class _Faker:
@@ -113,13 +123,29 @@ class _Faker:
         return self._made[id(t)]
 
     def module(self, module: nn.Module) -> nn.Module:
-        """A copy of `module` whose tensors are fake; the module itself is left as it is."""
+        """A copy of `module` whose tensors are fake; the module itself is left as it is.
+
+        Tensors that are plain attributes become buffers: the tracer takes no fake tensor it was not given.
+        """
         memo: dict[int, Any] = {}
         for part in module.modules():
+            _refuse(part)
             for value in (*part._parameters.values(), *part._buffers.values(), *vars(part).values()):
                 if isinstance(value, torch.Tensor):
                     memo[id(value)] = self(value)
-        return copy.deepcopy(module, memo)
+        module = copy.deepcopy(module, memo)
+        for part in module.modules():
+            for key in [key for key, value in vars(part).items() if isinstance(value, torch.Tensor)]:
+                part.register_buffer(key, vars(part).pop(key), persistent=False)
+        return module
+
+
+def _refuse(module: nn.Module) -> None:
+    if hasattr(module, "_orig_mod"):
+        raise CaptureError("the model went through torch.compile; capture the plain module")
+    if isinstance(module, nn.RNNBase) and module.training and module.dropout and module.num_layers > 1:
+        raise CaptureError(f"tracing loses the dropout between the layers of nn.{type(module).__name__}; write it as "
+                           "single layers with nn.Dropout between them")
 
 
 class _Step(nn.Module):
@@ -154,17 +180,17 @@ class _Step(nn.Module):
             table[key] = home[name]
         autocast = torch.autocast("cpu", torch.bfloat16, cache_enabled=False) if self._amp else contextlib.nullcontext()
         try:
-            with _Intercept(), annotate({ORIGIN: "loss"}), autocast:
+            with _Intercept(), _replaced_attention(), annotate({ORIGIN: "loss"}), autocast:
                 result = self._loss(self.model, *inputs) if self._loss else self.model(*inputs)
         finally:
-            for (table, key, _, _), value in zip(self._ties, own):
+            for (table, key, _, _), value in zip(self._ties, own, strict=True):
                 table[key] = value
         loss, *others = result if isinstance(result, (tuple, list)) else (result,)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            raise CaptureError("the loss must be a tensor with one element (or come first in a tuple); got "
-                               + (f"shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__))
+            got = f"shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+            raise CaptureError(f"the loss must be a tensor with one element (or come first in a tuple); got {got}")
         if not loss.requires_grad:
-            raise CaptureError("the loss depends on no parameter that requires a gradient: there is no backward to capture")
+            raise CaptureError("the loss depends on nothing that requires a gradient: there is no backward to capture")
         return (loss, *(t.detach() for t in pytree.tree_leaves(others) if isinstance(t, torch.Tensor)))
 
 
@@ -179,7 +205,7 @@ def _mark_origin(module: nn.Module, path: str) -> None:
         open_marks.pop().__exit__(None, None, None)
 
     module.register_forward_pre_hook(enter, prepend=True)
-    module.register_forward_hook(leave)
+    module.register_forward_hook(leave, always_call=True)  # or a failure's mark would reach the next capture
 
 
 def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
@@ -192,6 +218,8 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
 
     Raises CaptureError.
     """
+    if torch.__version__.split(".")[:2] != ["2", "13"]:
+        raise CaptureError(f"tracing is written for torch 2.13, and this is torch {torch.__version__}")
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fake = _Faker(mode, torch.bfloat16 if dtype == "bf16" else None)
     try:
@@ -214,6 +242,11 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
         raise CaptureError(f"the shape of {error.func}'s result depends on values; a plan needs fixed sizes") from error
     except UnsupportedOperatorException as error:
         raise CaptureError(f"{error.func} does not say what shape it returns (no fake implementation)") from error
+    except AssertionError as error:
+        if "Unexpected fake" not in str(error):
+            raise CaptureError(f"tracing failed: {error}") from error
+        raise CaptureError("the step uses a tensor that is none of its inputs and no parameter or buffer of the "
+                           "module; make it one of these") from error
     except Exception as error:  # a user's model may raise anything
         lines = str(error).strip().splitlines() or ["no message"]
         raise CaptureError(f"tracing failed with {type(error).__name__}: {lines[0]}") from error

@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
 # ---- ResNet-50 (He et al. 2015), with the stride in the 3x3 convolution as everyone trains it ("v1.5")
 
 
@@ -183,7 +182,8 @@ class DoubleConv(nn.Sequential):
     def __init__(self, inputs: int, outputs: int) -> None:
         layers: list[nn.Module] = []
         for channels in (inputs, outputs):
-            layers += [nn.Conv2d(channels, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
+            layers.append(nn.Conv2d(channels, outputs, 3, padding=1, bias=False))
+            layers += [nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)]
         super().__init__(*layers)
 
 
@@ -193,7 +193,7 @@ class UNet(nn.Module):
     def __init__(self, classes: int = 2, width: int = 64, depth: int = 4) -> None:
         super().__init__()
         widths = [width << i for i in range(depth + 1)]
-        self.down = nn.ModuleList(DoubleConv(a, b) for a, b in zip([3, *widths], widths))
+        self.down = nn.ModuleList(DoubleConv(a, b) for a, b in zip([3, *widths[:-1]], widths, strict=True))
         self.pool = nn.MaxPool2d(2)
         self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths[:-1]))
         self.merge = nn.ModuleList(DoubleConv(2 * w, w) for w in reversed(widths[:-1]))
@@ -205,7 +205,7 @@ class UNet(nn.Module):
             x = block(self.pool(x) if i else x)
             skipped.append(x)
         skipped.pop()
-        for up, merge in zip(self.up, self.merge):
+        for up, merge in zip(self.up, self.merge, strict=True):
             x = merge(torch.cat([skipped.pop(), up(x)], 1))
         return self.head(x)
 

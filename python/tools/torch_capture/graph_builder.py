@@ -1,0 +1,102 @@
+"""A Lowtide graph under construction: tensors and ops that may still change, then the file's dict.
+
+Knows the rules of the file format and nothing of PyTorch.  Tensors are numbered as they come; an op that
+is dropped or moved does not disturb the others, since ops name each other as objects until `finish`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class BrokenOrder(Exception):
+    """An op reads a tensor that an op before it changed in place."""
+
+
+@dataclass(eq=False)
+class Op:
+    """One op.  inputs, outputs and mutates are tensor numbers; time is in ticks."""
+
+    name: str
+    kind: str
+    inputs: list[int]
+    outputs: list[int]
+    time: int
+    phase: str | None = None
+    origin: str | None = None
+    recomputable: bool = True
+    after: list[Op] = field(default_factory=list)
+    mutates: list[int] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+class GraphBuilder:
+    """Collects tensors and ops in the given order."""
+
+    def __init__(self) -> None:
+        self.tensors: list[dict[str, Any] | None] = []
+        self.ops: list[Op] = []
+        self.producer: dict[int, Op] = {}
+        self.barrier: Op | None = None
+        self._effect: Op | None = None
+
+    def tensor(self, name: str, size: int, role: str | None, shape: list[int], dtype: str) -> int:
+        """Add a tensor of `size` bytes; returns its number."""
+        self.tensors.append({"name": name, "bytes": size, "role": role, "shape": shape, "dtype": dtype})
+        return len(self.tensors) - 1
+
+    def op(self, op: Op, effect: bool = False) -> Op:
+        """Append an op.  Effects run once, one after another, and on their own side of the barrier."""
+        if effect:
+            op.recomputable = False
+            op.after += [before for before in (self._effect, self.barrier) if before]
+            self._effect = op
+        self.ops.append(op)
+        self.producer.update(dict.fromkeys(op.outputs, op))
+        return op
+
+    def cross(self, inputs: list[int], outputs: list[int]) -> None:
+        """Append the barrier, after all effects and all changes in place so far."""
+        first = [op for op in self.ops if op.mutates or op is self._effect]
+        self.barrier = self.op(Op("barrier", "lowtide.barrier", inputs, outputs, 0, recomputable=False, after=first))
+        self._effect = None
+
+    def write_into(self, op: Op, target: int) -> None:
+        """Make `op`, whose one output nobody reads, write into `target` instead."""
+        (output,) = op.outputs
+        assert not any(output in other.inputs for other in self.ops), op.name
+        self.tensors[output] = None
+        del self.producer[output]
+        op.inputs = list(dict.fromkeys([*op.inputs, target]))
+        op.kind, op.outputs, op.mutates, op.recomputable = op.kind + "_", [], [target], False
+
+    def readers_after(self, op: Op, tensors: set[int]) -> bool:
+        """Does an op after `op` read one of `tensors`?"""
+        return any(tensors.intersection(later.inputs) for later in self.ops[self.ops.index(op) + 1:])
+
+    def finish(self, name: str, outputs: list[int]) -> dict[str, Any]:
+        """The graph as the file format has it: indices without gaps, keys in the format's order.
+
+        Raises BrokenOrder.
+        """
+        self._check_reads()
+        new = {old: i for i, old in enumerate(i for i, t in enumerate(self.tensors) if t)}
+        place = {op: i for i, op in enumerate(self.ops)}
+        ops = [{"name": op.name, "kind": op.kind, "inputs": [new[t] for t in op.inputs],
+                "outputs": [new[t] for t in op.outputs], "time": op.time, "recomputable": op.recomputable,
+                "after": sorted({place[o] for o in op.after}), "mutates": [new[t] for t in op.mutates],
+                "phase": op.phase, "origin": op.origin, "attributes": op.attributes} for op in self.ops]
+        return {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
+                "tensors": [t for t in self.tensors if t], "ops": ops,
+                "outputs": [new[t] for t in dict.fromkeys(outputs)]}
+
+    def _check_reads(self) -> None:
+        changed: dict[int, Op] = {}
+        for op in self.ops:
+            for t in op.inputs:
+                if t in changed:
+                    raise BrokenOrder(f"{op.name} (in {op.origin or 'the model itself'}) reads "
+                                      f"{self.tensors[t]['name']} as it was before {changed[t].name} changed it in "
+                                      "place; eager PyTorch refuses this too: clone the tensor before the change")
+            changed.update(dict.fromkeys(op.mutates, op))

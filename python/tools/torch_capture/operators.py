@@ -1,0 +1,112 @@
+"""What one node of an FX graph says about its operator: tensors, bytes, operations, effects, arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import flop_registry
+
+from .fake_step import CaptureError
+
+aten = torch.ops.aten
+
+DTYPES = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
+    torch.float8_e4m3fn: "f8e4m3fn", torch.float8_e5m2: "f8e5m2",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8",
+    torch.uint64: "u64", torch.uint32: "u32", torch.uint16: "u16",
+    torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128",
+}  # fmt: skip
+
+# the CPU's name for a kernel -> the name under which PyTorch counts its operations
+_COUNTED_AS = {
+    "_scaled_dot_product_flash_attention_for_cpu": aten._scaled_dot_product_flash_attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": aten._scaled_dot_product_flash_attention_backward,
+}
+
+
+def leaves(tree: Any) -> list[torch.Tensor]:
+    """The tensors in a tree of results or arguments, in order."""
+    return [t for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+
+def values(tree: Any) -> Any:
+    """A tree of FX nodes -> the same tree of their fake tensors."""
+    return pytree.tree_map_only(torch.fx.Node, lambda n: n.meta.get("val"), tree)
+
+
+def storage(t: torch.Tensor) -> int:
+    """The identity of t's storage, which the FX graph keeps alive."""
+    if t.layout != torch.strided:
+        raise CaptureError(f"the step makes a tensor of layout {t.layout}; only dense tensors have one storage")
+    return t.untyped_storage()._cdata
+
+
+def arguments_of(node: torch.fx.Node) -> dict[str, Any]:
+    """A node's arguments by the names of its operator's schema, defaults filled in."""
+    named = {}
+    for i, a in enumerate(node.target._schema.arguments):
+        named[a.name] = node.args[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
+    return named
+
+
+def is_backward(node: torch.fx.Node) -> bool:
+    return "backward" in node.meta.get("partitioner_tag", "")
+
+
+def touched_bytes(tensors: list[torch.Tensor]) -> int:
+    """Bytes a kernel moves: each view once, and of a broadcast (stride 0) only what is stored."""
+    total, seen = 0, set()
+    for t in tensors:
+        key = (storage(t), t.storage_offset(), t.size(), t.stride())
+        if key not in seen:
+            seen.add(key)
+            stored = (size if stride else 1 for size, stride in zip(t.size(), t.stride(), strict=True))
+            total += math.prod(stored) * t.element_size() if t.numel() else 0
+    return total
+
+
+def operations(node: torch.fx.Node, arguments: dict[str, Any]) -> int:
+    """Floating-point operations by PyTorch's own counter; 0 where it has no formula (what only streams)."""
+    packet = node.target.overloadpacket
+    count = flop_registry.get(_COUNTED_AS.get(packet.__name__, packet))
+    if count is None:
+        return 0
+    try:
+        flops = int(count(*values(node.args), **values(node.kwargs), out_val=node.meta["val"]))
+    except Exception as error:
+        raise CaptureError(f"{node.name}: PyTorch cannot count the operations of {node.target}: {error}") from error
+    return flops // 2 if arguments.get("is_causal") else flops  # the counter ignores the skipped triangle
+
+
+def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
+    """Must it run exactly once, in order with its like?
+
+    Collectives and random draws.  Dropout and attention are marked as random even where they draw nothing;
+    the backward of attention repeats its forward's draw from the saved seed.
+    """
+    if "c10d" in node.target.namespace:
+        return True
+    if torch.Tag.nondeterministic_seeded not in node.target.tags:
+        return False
+    if node.target is aten.native_dropout.default:
+        return arguments["p"] != 0 and arguments["train"] is not False
+    if "scaled_dot_product" in node.target.name():
+        return arguments["dropout_p"] != 0 and not node.target.name().endswith("_backward")
+    return True
+
+
+def attributes_of(node: torch.fx.Node, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that are numbers, strings or lists of them and differ from the operator's defaults."""
+    kept = {}
+    for a in node.target._schema.arguments:
+        value = arguments[a.name]
+        value = list(value) if isinstance(value, (tuple, list)) else value
+        parts = value if isinstance(value, list) else [value]
+        plain = parts and all(isinstance(v, (int, str)) or isinstance(v, float) and math.isfinite(v) for v in parts)
+        if plain and value != a.default_value and a.name != "pin_memory":
+            kept[a.name] = value
+    return kept
