@@ -28,11 +28,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch_capture import example_models
-from torch_capture.fake_step import Built, CaptureError, trace_step
 from torch_capture.graph_file import write_graph
-from torch_capture.lowering import lower
 from torch_capture.roofline import DEVICES
+
+try:
+    from torch_capture import example_models
+    from torch_capture.fake_step import Built, CaptureError, trace_step
+    from torch_capture.lowering import lower
+except ModuleNotFoundError as error:
+    raise ImportError(f"{error}; capturing needs PyTorch: pip install torch==2.13.0 numpy") from error
 
 DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}
 

@@ -18,11 +18,11 @@ sys.path.insert(0, str(ROOT / "python" / "tools"))
 
 import capture as tool
 import torch.nn.functional as F
+from graph_rules import check, kinds, names, of_kind
 from torch import nn
-from torch_capture.example_models import EXAMPLES, GPT2, ResNet50, UNet, ViT
+from torch_capture.example_models import GPT2, ResNet50, UNet, ViT
 from torch_capture.fake_step import CaptureError, trace_step
-from torch_capture.graph_file import to_json, write_graph
-from torch_capture.roofline import DEVICES, kernel_ns
+from torch_capture.graph_file import write_graph
 
 
 def square(model, x):
@@ -34,55 +34,6 @@ def captured(make, *shape, loss=square, **options):
     graph = tool.capture(lambda: (make(), (torch.empty(*shape),), loss), name="test", **options)
     check(graph)
     return graph
-
-
-def check(graph):
-    """The rules of the graph format, and those that hold for every captured step."""
-    json.loads(to_json(graph))
-    tensors, ops = graph["tensors"], graph["ops"]
-    assert (graph["format"], graph["version"], graph["tick"]) == ("lowtide-graph", 1, "ns")
-    producer, mutated = {}, set()
-    for i, op in enumerate(ops):
-        assert op["time"] >= 0 and isinstance(op["time"], int)
-        for t in op["outputs"]:
-            assert t not in producer and t not in op["inputs"]
-            producer[t] = i
-        assert len(set(op["inputs"])) == len(op["inputs"])
-        assert not mutated.intersection(op["inputs"]), f"{op['name']} reads what was changed"
-        assert set(op["mutates"]) <= set(op["inputs"])
-        mutated.update(op["mutates"])
-        assert all(a < i for a in op["after"])
-        if not op["outputs"]:
-            assert not op["recomputable"] and (op["mutates"] or op["kind"] == "lowtide.barrier")
-    made = set()
-    for op in ops:
-        for t in op["inputs"]:
-            assert t in made or tensors[t]["role"] in ("input", "parameter", "state", "constant")
-        made.update(op["outputs"])
-    for t, tensor in enumerate(tensors):
-        assert tensor["bytes"] >= 0 and isinstance(tensor["bytes"], int)
-        assert (t in producer) == (tensor["role"] in (None, "gradient"))
-    assert len(set(graph["outputs"])) == len(graph["outputs"])
-    assert len({op["name"] for op in ops}) == len(ops)
-
-    (barrier,) = (i for i, op in enumerate(ops) if op["kind"] == "lowtide.barrier")
-    assert ops[barrier]["time"] == 0 and not ops[barrier]["recomputable"]
-    assert {op["phase"] for op in ops[:barrier]} <= {"forward"}
-    assert {op["phase"] for op in ops[barrier + 1:]} <= {"backward"}
-    changing = {i for i, op in enumerate(ops) if op["mutates"]}
-    assert changing <= set(ops[barrier]["after"])
-
-
-def kinds(graph):
-    return Counter(op["kind"] for op in graph["ops"])
-
-
-def of_kind(graph, kind):
-    return [op for op in graph["ops"] if op["kind"] == kind]
-
-
-def names(graph, role):
-    return [t["name"] for t in graph["tensors"] if t["role"] == role]
 
 
 class Mlp(nn.Sequential):
@@ -213,6 +164,22 @@ def test_tied_weights_are_one_parameter_with_one_gradient():
     assert names(graph, "parameter") == ["emb.weight"]
     assert names(graph, "gradient") == ["emb.weight.grad"]
     assert kinds(graph)["aten.embedding_dense_backward"] == 1
+
+
+def test_every_tie_counts():
+    class Twins(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.b.weight, self.b.bias = self.a.weight, self.a.bias
+            self.c.weight = self.a.weight
+
+        def forward(self, x):
+            return self.c(self.b(self.a(x)))
+
+    graph = captured(Twins, 2, 4)
+    assert names(graph, "parameter") == ["a.weight", "a.bias", "c.bias"]
+    assert sorted(names(graph, "gradient")) == ["a.bias.grad", "a.weight.grad", "c.bias.grad"]
 
 
 def test_a_module_used_under_two_names_is_one():
@@ -428,11 +395,7 @@ def test_autocast_and_bf16():
     assert {t["dtype"] for t in half["tensors"]} == {"bf16"}
 
 
-def test_times_follow_the_roofline():
-    a100 = DEVICES["a100"]
-    assert kernel_ns(a100, 0, "f32", 0) == a100.fixed
-    assert kernel_ns(a100, 312 * 10**9, "bf16", 0) == a100.fixed + 1_666_667
-    assert kernel_ns(a100, 1, "bf16", 2039 * 10**6) == a100.fixed + 1_250_000
+def test_times_follow_the_device():
     slow, fast = (captured(Mlp, 4096, 8, device=d) for d in ("l4", "h200"))
     assert sum(op["time"] for op in slow["ops"]) > sum(op["time"] for op in fast["ops"])
     assert [op["name"] for op in slow["ops"]] == [op["name"] for op in fast["ops"]]
@@ -556,17 +519,6 @@ def test_a_model_of_seven_billion_parameters_takes_no_memory():
 def test_examples_have_the_published_number_of_parameters(model, parameters):
     with torch.device("meta"):
         assert sum(p.numel() for p in model().parameters()) == parameters
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_committed_examples_are_sound(name):
-    graph = json.loads(gzip.decompress((ROOT / "examples" / f"{name}-train.graph.json.gz").read_bytes()))
-    defaults = {"recomputable": True, "after": [], "mutates": [], "attributes": {}, "phase": None, "origin": None}
-    graph["ops"] = [defaults | op for op in graph["ops"]]
-    graph["tensors"] = [{"role": None} | t for t in graph["tensors"]]
-    check(graph)
-    assert len(names(graph, "gradient")) == len(names(graph, "parameter"))
-    assert not {k for k in kinds(graph) if "bernoulli" in k or k in ("aten.bmm", "aten._softmax", "aten.dropout")}
 
 
 def test_resnet50_is_captured_as_committed(tmp_path):

@@ -161,7 +161,7 @@ class _Step(nn.Module):
             for table in (part._parameters, part._buffers):
                 for key, value in table.items():
                     home = homes.setdefault(id(value), (table, key))
-                    if value is not None and home != (table, key):
+                    if value is not None and (home[0] is not table or home[1] != key):
                         self._ties.append((table, key, *home))
         for path, part in model.named_modules():
             _mark_origin(part, path)

@@ -1,0 +1,60 @@
+"""The rules of the graph format, and those of every captured step, as assertions on a graph's dict."""
+
+from collections import Counter
+
+_DEFAULTS = {"workspace": 0, "recomputable": True, "after": [], "mutates": [], "attributes": {},
+             "phase": None, "origin": None}
+
+
+def with_defaults(graph):
+    """A graph as read from a file, the keys that a writer may leave out filled in."""
+    ops = [_DEFAULTS | op for op in graph["ops"]]
+    return graph | {"ops": ops, "tensors": [{"role": None} | t for t in graph["tensors"]]}
+
+
+def check(graph):
+    """The rules of the graph format, and those that hold for every captured step."""
+    tensors, ops = graph["tensors"], graph["ops"]
+    assert (graph["format"], graph["version"], graph["tick"]) == ("lowtide-graph", 1, "ns")
+    producer, mutated = {}, set()
+    for i, op in enumerate(ops):
+        assert op["time"] >= 0 and isinstance(op["time"], int)
+        for t in op["outputs"]:
+            assert t not in producer and t not in op["inputs"]
+            producer[t] = i
+        assert len(set(op["inputs"])) == len(op["inputs"])
+        assert not mutated.intersection(op["inputs"]), f"{op['name']} reads what was changed"
+        assert set(op["mutates"]) <= set(op["inputs"])
+        mutated.update(op["mutates"])
+        assert all(a < i for a in op["after"])
+        if not op["outputs"]:
+            assert not op["recomputable"] and (op["mutates"] or op["kind"] == "lowtide.barrier")
+    made = set()
+    for op in ops:
+        for t in op["inputs"]:
+            assert t in made or tensors[t]["role"] in ("input", "parameter", "state", "constant")
+        made.update(op["outputs"])
+    for t, tensor in enumerate(tensors):
+        assert tensor["bytes"] >= 0 and isinstance(tensor["bytes"], int)
+        assert (t in producer) == (tensor["role"] in (None, "gradient"))
+    assert len(set(graph["outputs"])) == len(graph["outputs"])
+    assert len({op["name"] for op in ops}) == len(ops)
+
+    (barrier,) = (i for i, op in enumerate(ops) if op["kind"] == "lowtide.barrier")
+    assert ops[barrier]["time"] == 0 and not ops[barrier]["recomputable"]
+    assert {op["phase"] for op in ops[:barrier]} <= {"forward"}
+    assert {op["phase"] for op in ops[barrier + 1:]} <= {"backward"}
+    changing = {i for i, op in enumerate(ops) if op["mutates"]}
+    assert changing <= set(ops[barrier]["after"])
+
+
+def kinds(graph):
+    return Counter(op["kind"] for op in graph["ops"])
+
+
+def of_kind(graph, kind):
+    return [op for op in graph["ops"] if op["kind"] == kind]
+
+
+def names(graph, role):
+    return [t["name"] for t in graph["tensors"] if t["role"] == role]
