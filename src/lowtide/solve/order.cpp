@@ -49,7 +49,7 @@ const std::array<OptionSpec, 2>& specs() {
 class Search {
  public:
   Search(const Problem& problem, Context& context) : problem_(problem), context_(context) {
-    const auto cuts = op_cuts(problem.graph);
+    const auto cuts = cut_ops(problem.graph);
     std::vector<std::uint8_t> is_cut(problem.graph.op_count(), 0);
     for (OpId cut : cuts) is_cut[cut.index()] = 1;
     piece_of_.resize(problem.graph.op_count());

@@ -1,0 +1,19 @@
+// The commands. Each adds its own subcommand, with a callback that throws InputError for bad input
+// and otherwise sets the exit status.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace lowtide::cli {
+
+void add_plan(CLI::App& app, int& status);
+void add_verify(CLI::App& app, int& status);
+void add_show(CLI::App& app, int& status);
+void add_solvers(CLI::App& app, int& status);
+void add_generate(CLI::App& app, int& status);
+void add_convert(CLI::App& app, int& status);
+void add_completion(CLI::App& app, int& status);
+
+}  // namespace lowtide::cli

@@ -1,0 +1,48 @@
+// `lowtide convert`: a graph from any format that is read into one that is written.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "lowtide/base/error.h"
+#include "lowtide/cli/commands.h"
+#include "lowtide/cli/input.h"
+#include "lowtide/io/dot.h"
+#include "lowtide/io/graph_json.h"
+#include "lowtide/io/text_file.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+struct Arguments {
+  std::string from, to = "-", format;
+};
+
+std::string format_of(const Arguments& given) {
+  if (!given.format.empty()) return given.format;
+  for (const char* dot : {".dot", ".gv", ".dot.gz", ".gv.gz"})
+    if (given.to.ends_with(dot)) return "dot";
+  if (given.to == "-" || given.to.ends_with(".json") || given.to.ends_with(".json.gz"))
+    return "lowtide";
+  throw InputError("", "its name does not say which format; end it in .json, .json.gz or .dot, or "
+                       "give --format", given.to);
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("convert", "Write a graph in another format");
+  const auto given = std::make_shared<Arguments>();
+  command->add_option("from", given->from, "Graph file (ours or networkx node-link)")->required();
+  command->add_option("to", given->to, "Where to: .json, .json.gz, .dot; - is standard output")
+      ->capture_default_str();
+  command->add_option("--format", given->format, "Instead of what the name says")
+      ->check(CLI::IsMember({"lowtide", "dot"}));
+  command->callback([given, &status] {
+    const std::string format = format_of(*given);
+    const Graph graph = load_graph(given->from);
+    write_text_file(given->to, format == "dot" ? write_dot(graph) : write_graph(graph));
+    status = 0;
+  });
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,13 @@
+// What the command's exit status says.
+#pragma once
+
+namespace lowtide::cli {
+
+enum ExitCode : int {
+  kPlanFound = 0,    // or whatever else was asked for was done
+  kNoPlan = 1,       // infeasible, unknown or not supported
+  kBadInput = 2,     // files, arguments
+  kNotVerified = 3,  // the plan breaks a rule, or is for another graph
+};
+
+}  // namespace lowtide::cli

@@ -1,0 +1,53 @@
+// `lowtide generate`: graphs of any size to try things on.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "lowtide/base/error.h"
+#include "lowtide/cli/commands.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/io/graph_json.h"
+#include "lowtide/io/text_file.h"
+
+namespace lowtide::cli {
+
+void add_generate(CLI::App& app, int& status) {
+  struct Arguments {
+    std::string kind, output = "-";
+    std::int64_t ops = 1000;
+    std::uint64_t seed = 0;
+    LayeredSettings layered;
+  };
+  constexpr std::int64_t kMostOps = 10'000'000;
+  CLI::App* command = app.add_subcommand("generate", "Make a graph of any size");
+  const auto given = std::make_shared<Arguments>();
+  std::vector<std::string> kinds;
+  for (std::string_view kind : generator_kinds()) kinds.emplace_back(kind);
+  command->add_option("kind", given->kind, "Which network")->required()->check(CLI::IsMember(kinds));
+  command->add_option("--ops", given->ops, "About so many ops")
+      ->check(CLI::Range(std::int64_t{1}, kMostOps))
+      ->capture_default_str();
+  command->add_option("--seed", given->seed, "Another seed, another graph")->capture_default_str();
+  CLI::Option* width =
+      command->add_option("--width", given->layered.width, "Of a layered graph: more, wider layers")
+          ->check(CLI::Range(0.01, 0.99))
+          ->capture_default_str();
+  command->add_option("-o,--output", given->output, "Where to (.json or .json.gz)")
+      ->capture_default_str();
+  command->callback([given, width, &status] {
+    const auto ops = static_cast<std::size_t>(given->ops);
+    const bool layered = given->kind == "layered";
+    if (width->count() > 0 && !layered)
+      throw InputError("--width", "only layered graphs have one");
+    const Graph graph = layered ? generate_layered(ops, given->seed, given->layered)
+                                : generate(given->kind, ops, given->seed);
+    write_text_file(given->output, write_graph(graph));
+    if (given->output != "-")
+      fmt::print("{}: {} ops, {} tensors, {} links\n", given->output, graph.op_count(),
+                 graph.tensor_count(), graph.link_count());
+    status = 0;
+  });
+}
+
+}  // namespace lowtide::cli

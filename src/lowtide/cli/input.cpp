@@ -1,0 +1,30 @@
+#include "lowtide/cli/input.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "lowtide/io/graph_json.h"
+
+namespace lowtide::cli {
+
+namespace {
+void warn(const std::string& path, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    fmt::print(stderr, "lowtide: {}: warning: {}\n", path, warning);
+}
+}  // namespace
+
+Graph load_graph(const std::string& path) {
+  GraphFile file = read_graph(path);
+  warn(path, file.warnings);
+  return std::move(file.graph);
+}
+
+PlanFile load_plan(const std::string& path) {
+  PlanFile file = read_plan(path);
+  warn(path, file.warnings);
+  return file;
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,16 @@
+// Files that the commands read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/io/plan_json.h"
+
+namespace lowtide::cli {
+
+// Warnings go to standard error.
+Graph load_graph(const std::string& path);
+PlanFile load_plan(const std::string& path);
+
+}  // namespace lowtide::cli

@@ -1,0 +1,58 @@
+// The command `lowtide`: arguments in, text out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "lowtide/base/error.h"
+#include "lowtide/base/version.h"
+#include "lowtide/cli/commands.h"
+#include "lowtide/cli/exit_code.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  using namespace lowtide::cli;
+  CLI::App app("Fits the computation of a neural network into the memory there is.", "lowtide");
+  app.set_version_flag("--version", "lowtide " + std::string(lowtide::kVersion));
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 a plan within the budget, 1 none, 2 bad input, 3 not verified.\n"
+             "'lowtide COMMAND --help' says more.");
+  int status = kPlanFound;
+  add_plan(app, status);
+  add_verify(app, status);
+  add_show(app, status);
+  add_solvers(app, status);
+  add_generate(app, status);
+  add_convert(app, status);
+  add_completion(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "lowtide: {}\nRun 'lowtide --help' for what there is.\n", error.what());
+    return kBadInput;
+  }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const lowtide::InputError& error) {
+    fmt::print(stderr, "lowtide: {}\n", error.what());
+    return lowtide::cli::kBadInput;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lowtide: this machine has not enough memory for that\n");
+    return lowtide::cli::kBadInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lowtide: {}\nThis is a bug in lowtide; please report it with the graph.\n",
+               error.what());
+    return lowtide::cli::kNotVerified;
+  }
+}

@@ -1,0 +1,152 @@
+#include "lowtide/cli/plan_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/base/version.h"
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/plan_json.h"
+#include "lowtide/io/text_file.h"
+#include "lowtide/io/units_text.h"
+
+namespace lowtide::cli {
+
+PlanOutput::PlanOutput(const Problem& problem, std::string path)
+    : problem_(problem), path_(std::move(path)) {
+  if (path_.empty()) return;
+  hash_ = graph_hash(problem.graph);
+  // Said before the search, not after it.
+  const auto folder = std::filesystem::path(path_).parent_path();
+  if (path_ != "-" && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    throw InputError("", "cannot be written: no such folder, or no leave to write there", path_);
+}
+
+void PlanOutput::write(const Outcome& outcome, const Request& request) const {
+  if (path_.empty()) return;
+  PlanFile file;
+  file.graph_hash = hash_;
+  file.graph_name = problem_.graph.name();
+  file.budget = problem_.budget;
+  file.order = problem_.order;
+  file.claims.status = outcome.status;
+  if (outcome.plan) {
+    file.plan = *outcome.plan;
+    file.claims.duration = outcome.cost.duration;
+    file.claims.peak = outcome.cost.peak;
+  }
+  if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
+  FoundBy by;
+  by.solver = outcome.found_by.empty() ? request.solver : outcome.found_by;
+  by.seed = request.seed;
+  by.time_limit = request.limits.seconds;
+  by.work_limit = request.limits.work;
+  by.stopped_by = to_string(outcome.stopped_by);
+  by.version = std::string(kVersion);
+  by.note = outcome.note;
+  by.history = outcome.history;
+  file.found_by = std::move(by);
+  write_text_file(path_, write_plan(file));
+}
+
+namespace {
+
+std::string status_word(const Answer& answer) {
+  return answer.support.yes ? std::string(to_string(answer.outcome.status)) : "unsupported";
+}
+
+std::string exact(Bytes bytes) {
+  return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes.count());
+}
+
+}  // namespace
+
+std::string summary_text(const PlanSummary& summary) {
+  const Graph& graph = summary.problem.graph;
+  const Outcome& outcome = summary.answer.outcome;
+  const Ticks base = graph.total_time();
+  std::string out;
+  const auto row = [&](std::string_view key, const std::string& value) {
+    out += fmt::format("{:<10} {}\n", key, value);
+  };
+  row("graph", fmt::format("{} ({} ops, {} tensors)", graph.name(), count_text(static_cast<std::int64_t>(graph.op_count())),
+                           count_text(static_cast<std::int64_t>(graph.tensor_count()))));
+  row("budget", exact(summary.problem.budget));
+  if (!summary.answer.support.yes) {
+    row("status", fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
+    return out;
+  }
+  if (outcome.plan) {
+    const double bound = overhead_percent(outcome.bound.duration, base);
+    row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
+                              to_string(outcome.stopped_by)));
+    row("peak", exact(outcome.cost.peak));
+    row("overhead", percent_text(overhead_percent(outcome.cost.duration, base)));
+    row("bound", fmt::format("{}, gap {}", percent_text(bound),
+                             percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
+    row("duration", fmt::format("{} (without recomputation {})",
+                                ticks_text(outcome.cost.duration, graph.tick()),
+                                ticks_text(base, graph.tick())));
+  } else if (outcome.status == Status::infeasible) {
+    row("status", fmt::format("infeasible: no plan can need less than {}", exact(outcome.bound.peak)));
+  } else {
+    row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
+                              to_string(outcome.stopped_by)));
+    row("floor", fmt::format("no plan can need less than {}", exact(outcome.bound.peak)));
+  }
+  if (!outcome.plan && outcome.smallest_peak)
+    row("smallest", fmt::format("{} was the smallest peak found", exact(*outcome.smallest_peak)));
+  row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
+                    ? summary.solver
+                    : fmt::format("{} ({})", summary.solver, outcome.found_by));
+  row("time", fmt::format("{:.3f} s", summary.seconds));
+  if (!outcome.note.empty()) row("note", outcome.note);
+  if (!summary.plan_file.empty())
+    row("written", fmt::format("{}{}", summary.plan_file, outcome.plan ? "" : " (without steps)"));
+  return out;
+}
+
+std::string summary_json(const PlanSummary& summary) {
+  using Json = nlohmann::ordered_json;
+  const Outcome& outcome = summary.answer.outcome;
+  const Ticks base = summary.problem.graph.total_time();
+  const bool ran = summary.answer.support.yes;
+  const bool found = outcome.plan.has_value();
+  const bool bounded = ran && outcome.status != Status::infeasible;
+  const auto if_any = [](bool there, const auto& value) { return there ? Json(value) : Json(); };
+  const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
+  Json history = Json::array();
+  for (const Incumbent& found_then : outcome.history)
+    history.push_back({{"time", found_then.seconds},
+                       {"duration", found_then.cost.duration.count()},
+                       {"peak", found_then.cost.peak.count()}});
+  Json json = {
+      {"status", status_word(summary.answer)},
+      {"solver", summary.solver},
+      {"found_by", if_any(!outcome.found_by.empty(), outcome.found_by)},
+      {"order", to_string(summary.problem.order)},
+      {"seed", summary.seed},
+      {"budget", summary.problem.budget.count()},
+      {"peak", if_any(found, outcome.cost.peak.count())},
+      {"duration", if_any(found, outcome.cost.duration.count())},
+      {"base_duration", base.count()},
+      {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
+      {"bound", if_any(bounded, outcome.bound.duration.count())},
+      {"gap_percent", if_any(found && std::isfinite(gap), gap)},
+      {"smallest_peak", outcome.smallest_peak ? Json(outcome.smallest_peak->count()) : Json()},
+      {"floor", if_any(ran, outcome.bound.peak.count())},
+      {"stopped_by", if_any(ran, to_string(outcome.stopped_by))},
+      {"time_s", summary.seconds},
+      {"plan_file", if_any(!summary.plan_file.empty(), summary.plan_file)},
+      {"reason", if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
+      {"history", history},
+  };
+  return json.dump() + "\n";
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,63 @@
+// `lowtide show`: look at a graph, or at what a plan makes of it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "lowtide/cli/commands.h"
+#include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/input.h"
+#include "lowtide/cli/terminal.h"
+#include "lowtide/io/check_plan.h"
+#include "lowtide/io/report_html.h"
+#include "lowtide/io/report_text.h"
+#include "lowtide/io/text_file.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+struct Arguments {
+  std::string graph, plan, html;
+};
+
+int run(const Arguments& given) {
+  const Graph graph = load_graph(given.graph);
+  std::optional<PlanFile> file;
+  int status = kPlanFound;
+  if (!given.plan.empty()) {
+    file = load_plan(given.plan);
+    const PlanVerdict verdict = check_plan(graph, *file);
+    if (verdict.kind != PlanVerdict::Kind::holds) {
+      fmt::print(stderr, "lowtide: {}: {}\n", given.plan, verdict.reason);
+      status = kNotVerified;
+      // Steps for another graph mean nothing in this one.
+      if (verdict.kind == PlanVerdict::Kind::another_graph) return status;
+    }
+  }
+  const bool has_steps = file && !file->plan.steps.empty();
+  Report report = make_report(graph, has_steps ? &file->plan : nullptr,
+                              file ? file->budget : std::nullopt);
+  if (file && has_steps) report.bound = file->claims.bound;
+  fmt::print("{}", text_report(report, output_style()));
+  if (!given.html.empty()) {
+    write_text_file(given.html, html_report(graph, report));
+    fmt::print("\nwritten    {}\n", given.html);
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("show", "Draw memory over steps, and say what it is spent on");
+  const auto given = std::make_shared<Arguments>();
+  command->add_option("graph", given->graph, "Graph file")->required();
+  command->add_option("plan", given->plan, "Plan file; without one, the graph's own order is shown");
+  command->add_option("--html", given->html, "Write one self-contained page with the same, zoomable");
+  command->callback([given, &status] { status = run(*given); });
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,73 @@
+// `lowtide solvers`: what there is, what each is for, what is missing.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "lowtide/cli/commands.h"
+#include "lowtide/driver/driver.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+std::string range_text(const OptionSpec& option) {
+  if (option.choices.empty())
+    return fmt::format("{:g} to {:g}, default {:g}", option.low, option.high,
+                       option.default_number);
+  return fmt::format("{}; default {}", fmt::join(option.choices, ", "), option.default_choice);
+}
+
+void print_json(const SolverTable& table) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& solver : table.all()) {
+    auto options = nlohmann::ordered_json::array();
+    for (const OptionSpec& option : solver->options())
+      options.push_back({{"name", option.name},
+                         {"usage", option.usage},
+                         {"values", range_text(option)}});
+    const std::string missing = solver->missing();
+    list.push_back({{"name", solver->name()},
+                    {"summary", solver->summary()},
+                    {"available", missing.empty()},
+                    {"needs", missing.empty() ? nlohmann::ordered_json()
+                                              : nlohmann::ordered_json(missing)},
+                    {"options", options}});
+  }
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_text(const SolverTable& table, bool with_options) {
+  for (const auto& solver : table.all()) {
+    const std::string missing = solver->missing();
+    fmt::print("{:<8} {}\n", solver->name(), solver->summary());
+    if (!missing.empty()) fmt::print("{:<8} not available: it needs {}\n", "", missing);
+    if (!with_options) continue;
+    for (const OptionSpec& option : solver->options())
+      fmt::print("{0:<8}   --option {1}=...  {2}\n{0:<8}     {3}\n", "", option.name, option.usage,
+                 range_text(option));
+  }
+}
+
+}  // namespace
+
+void add_solvers(CLI::App& app, int& status) {
+  struct Arguments {
+    bool json = false, options = false;
+  };
+  CLI::App* command = app.add_subcommand("solvers", "List the solvers and what each is for");
+  const auto given = std::make_shared<Arguments>();
+  command->add_flag("--json", given->json, "Print one JSON list and nothing else");
+  command->add_flag("--options", given->options, "Say also what each solver's options are");
+  command->callback([given, &status] {
+    const SolverTable table = all_solvers();
+    if (given->json)
+      print_json(table);
+    else
+      print_text(table, given->options);
+    status = 0;
+  });
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,87 @@
+// `lowtide verify`: re-check a plan file against its graph.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "lowtide/cli/commands.h"
+#include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/input.h"
+#include "lowtide/io/check_plan.h"
+#include "lowtide/io/units_text.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+struct Arguments {
+  std::string graph, plan;
+  bool json = false;
+};
+
+void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
+  using Json = nlohmann::ordered_json;
+  const bool holds = verdict.kind == PlanVerdict::Kind::holds;
+  Json json = {{"ok", holds},
+               {"plan", has_plan},
+               {"reason", holds ? Json() : Json(verdict.reason)},
+               {"step", verdict.step ? Json(*verdict.step) : Json()}};
+  const bool priced = verdict.cost && has_plan;
+  json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
+  json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
+  json["host_peak"] = priced ? Json(verdict.cost->host_peak.count()) : Json();
+  json["overhead_percent"] =
+      holds && priced ? Json(overhead_percent(verdict.cost->duration, graph.total_time())) : Json();
+  fmt::print("{}\n", json.dump());
+}
+
+void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& verdict) {
+  if (verdict.kind != PlanVerdict::Kind::holds) {
+    fmt::print("not verified: {}\n", verdict.reason);
+    return;
+  }
+  if (file.plan.steps.empty() && graph.op_count() > 0) {
+    fmt::print("the file holds no plan; it says: {}\n",
+               to_string(file.claims.status.value_or(Status::unknown)));
+    return;
+  }
+  fmt::print("verified: every rule holds and every claim is true\n");
+  fmt::print("peak       {} ({} bytes)\n", bytes_text(verdict.cost->peak),
+             verdict.cost->peak.count());
+  if (file.budget)
+    fmt::print("budget     {} ({} bytes)\n", bytes_text(*file.budget), file.budget->count());
+  fmt::print("duration   {}\n", ticks_text(verdict.cost->duration, graph.tick()));
+  fmt::print("overhead   {}\n",
+             percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));
+  if (verdict.cost->host_peak.count() > 0)
+    fmt::print("host       {}\n", bytes_text(verdict.cost->host_peak));
+}
+
+int run(const Arguments& given) {
+  const Graph graph = load_graph(given.graph);
+  const PlanFile file = load_plan(given.plan);
+  const PlanVerdict verdict = check_plan(graph, file);
+  const bool has_plan = !file.plan.steps.empty() || graph.op_count() == 0;
+  if (given.json)
+    print_json(graph, verdict, has_plan);
+  else
+    print_text(graph, file, verdict);
+  if (verdict.kind != PlanVerdict::Kind::holds) return kNotVerified;
+  return has_plan ? kPlanFound : kNoPlan;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Check a plan file against its graph: every rule, every claim");
+  const auto given = std::make_shared<Arguments>();
+  command->add_option("graph", given->graph, "Graph file")->required();
+  command->add_option("plan", given->plan, "Plan file")->required();
+  command->add_flag("--json", given->json, "Print one JSON object and nothing else");
+  command->footer("Exit status: 0 it holds, 1 the file holds no plan, 2 bad input, 3 it does not.");
+  command->callback([given, &status] { status = run(*given); });
+}
+
+}  // namespace lowtide::cli
