@@ -17,9 +17,11 @@ if("headers" IN_LIST LOWTIDE_QUICK)
   target_include_directories(lowtide_headers PRIVATE
     ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
   target_compile_definitions(lowtide_headers PRIVATE LOWTIDE_DEBUG_CHECKS=1)
+  target_compile_options(lowtide_headers PRIVATE -O0 -g0)
   lowtide_compile_options(lowtide_headers)
+  add_dependencies(lowtide_quick lowtide_headers)
   lowtide_check("headers are self-contained" LABELS headers
-    COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target lowtide_headers -j 2)
+    COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target lowtide_headers)
 endif()
 
 if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
@@ -49,7 +51,8 @@ if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
     set(test "${LOWTIDE_BUILD_NAME}.pytest ${suite}")
     add_test(NAME ${test} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND
       ${LOWTIDE_PYTEST} -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${suite})
-    set_tests_properties(${test} PROPERTIES LABELS "${labels}" ENVIRONMENT
+    # The dearer, the earlier: a suite that starts last would keep one core waiting.
+    set_tests_properties(${test} PROPERTIES LABELS "${labels}" COST 1000 ENVIRONMENT
       "LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()
