@@ -99,30 +99,76 @@ std::string_view group_of(const Op& op) {
   return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : op.name;
 }
 
-void group_recomputed(const Graph& graph, const Run& run, Report& report) {
+bool is_digit(char c) { return '0' <= c && c <= '9'; }
+
+std::string without_numbers(std::string_view name) {
+  constexpr std::string_view kSeparators = "._/[]:- ";
+  const auto separates = [&](std::size_t at) {
+    return at >= name.size() || kSeparators.find(name[at]) != std::string_view::npos;
+  };
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    std::size_t end = at;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end > at && (at == 0 || separates(at - 1)) && separates(end)) {
+      out += '*';
+      at = end;
+    } else {
+      out += name[at++];
+    }
+  }
+  return out;
+}
+
+// Adds up what is called alike, and puts the most time first.
+std::vector<Recomputed> add_up(std::vector<Recomputed> parts) {
   std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<Recomputed> sums;
+  std::int64_t all = 0;
+  for (const Recomputed& part : parts) {
+    const auto [place, added] = places.try_emplace(part.what, sums.size());
+    if (added) sums.emplace_back().what = part.what;
+    Recomputed& sum = sums[place->second];
+    sum.ops += part.ops;
+    sum.times += part.times;
+    sum.time += part.time;
+    all += part.time.count();
+  }
+  for (Recomputed& sum : sums) sum.share = share_of(sum.time.count(), all);
+  std::stable_sort(sums.begin(), sums.end(), [](const Recomputed& a, const Recomputed& b) {
+    return std::pair(a.time, a.times) > std::pair(b.time, b.times);
+  });
+  return sums;
+}
+
+void group_recomputed(const Graph& graph, const Run& run, Report& report) {
   std::vector<std::uint8_t> seen(graph.op_count(), 0);
   bool origins = false, kinds = false;
+  std::vector<Recomputed> parts;
   for (std::size_t step : run.recomputed_steps) {
     const OpId id = run.plan.steps[step].op();
     const Op& op = graph.op(id);
     origins = origins || !op.origin.empty();
     kinds = kinds || !op.kind.empty();
-    const auto [place, added] = places.try_emplace(group_of(op), report.recomputed.size());
-    if (added) report.recomputed.emplace_back().what = place->first;
-    Recomputed& group = report.recomputed[place->second];
-    group.ops += seen[id.index()] == 0;
-    seen[id.index()] = 1;
-    ++group.times;
-    group.time += graph.time(id);
+    parts.push_back({.what = std::string(group_of(op)),
+                     .ops = std::exchange(seen[id.index()], std::uint8_t{1}) == 0 ? 1u : 0u,
+                     .times = 1,
+                     .time = graph.time(id)});
   }
-  for (Recomputed& group : report.recomputed)
-    group.share = share_of(group.time.count(), run.recomputed_time.count());
-  std::stable_sort(report.recomputed.begin(), report.recomputed.end(),
-                   [](const Recomputed& a, const Recomputed& b) {
-                     return std::pair(a.time, a.times) > std::pair(b.time, b.times);
-                   });
+  report.recomputed = add_up(std::move(parts));
   report.recomputed_by = origins ? "origin" : kinds ? "kind" : "op";
+
+  parts = report.recomputed;
+  for (Recomputed& part : parts) part.what = without_numbers(part.what);
+  parts = add_up(std::move(parts));
+  if (parts.size() < report.recomputed.size()) report.recomputed_alike = std::move(parts);
+}
+
+std::string notice_of(const Graph& graph, const Run& run) {
+  if (run.plan.steps.empty() && graph.op_count() > 0) return "The plan has no steps.";
+  if (!run.timeline.violation) return {};
+  return "The plan breaks a rule at step " + std::to_string(run.timeline.violation->step) + ": " +
+         run.timeline.violation->reason;
 }
 
 }  // namespace
@@ -140,10 +186,13 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .before = make_run(graph, own_plan(graph)),
                 .after = std::nullopt,
                 .recomputed = {},
-                .recomputed_by = "origin"};
+                .recomputed_alike = {},
+                .recomputed_by = "origin",
+                .notice = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
     group_recomputed(graph, *report.after, report);
+    report.notice = notice_of(graph, *report.after);
   }
   return report;
 }

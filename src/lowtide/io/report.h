@@ -69,7 +69,11 @@ struct Report {
   Run before;                  // the graph's own order, everything freed as early as it may be
   std::optional<Run> after;    // the plan
   std::vector<Recomputed> recomputed;  // of the plan, the most time first
-  std::string recomputed_by;           // what groups them: "origin", "kind" or "op"
+  // The same with each number between separators as '*', so that layers which are alike stand
+  // together: "layers.*.conv". Empty if that brings nothing together.
+  std::vector<Recomputed> recomputed_alike;
+  std::string recomputed_by;  // what groups them: "origin", "kind" or "op"
+  std::string notice;         // a sentence if the plan has no steps or breaks a rule; else empty
 
   // The run that the report is about: the plan's if it has steps, else the graph's own.
   const Run& shown() const { return after && !after->timeline.live.empty() ? *after : before; }

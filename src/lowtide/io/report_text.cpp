@@ -133,12 +133,7 @@ void Writer::remarks() {
         fmt::format("No plan for this budget takes less than {} (overhead {}).",
                     ticks_text(*report_.bound, report_.tick),
                     percent_text(overhead_percent(*report_.bound, report_.base_duration))));
-  if (report_.after && report_.after->plan.steps.empty() && report_.ops > 0)
-    remarks.emplace_back("The plan has no steps.");
-  else if (report_.after && report_.after->timeline.violation)
-    remarks.push_back(fmt::format("The plan breaks a rule at step {}: {}",
-                                  count_of(report_.after->timeline.violation->step),
-                                  report_.after->timeline.violation->reason));
+  if (!report_.notice.empty()) remarks.push_back(report_.notice);
   if (!remarks.empty()) out_ += '\n';
   for (const std::string& remark : remarks) line(remark);
 }
@@ -193,11 +188,13 @@ void Writer::tensors() {
 }
 
 void Writer::recomputed() {
-  if (report_.recomputed.empty()) return;
+  const bool alike = report_.recomputed.size() > kRows && !report_.recomputed_alike.empty();
+  const std::vector<Recomputed>& groups = alike ? report_.recomputed_alike : report_.recomputed;
+  if (groups.empty()) return;
   TableColumn times{"time", Align::right}, shares{"share", Align::right},
       counts{"times", Align::right}, ops{"ops", Align::right, false, 2},
       origins{report_.recomputed_by, Align::left, true}, bars{"", Align::left, false, 3};
-  const std::size_t shown = std::min(report_.recomputed.size(), kRows);
+  const std::size_t shown = std::min(groups.size(), kRows);
   const auto row = [&](const Recomputed& group) {
     times.cells.push_back(ticks_text(group.time, report_.tick));
     shares.cells.push_back(percent(group.share));
@@ -206,12 +203,12 @@ void Writer::recomputed() {
     origins.cells.push_back(group.what.empty() ? "(no name)" : group.what);
     bars.cells.push_back(share_bar(group.share, 10, style_.unicode));
   };
-  for (std::size_t i = 0; i < shown; ++i) row(report_.recomputed[i]);
-  if (shown < report_.recomputed.size()) {
+  for (std::size_t i = 0; i < shown; ++i) row(groups[i]);
+  if (shown < groups.size()) {
     Recomputed rest;
-    rest.what = fmt::format("{} more", count_of(report_.recomputed.size() - shown));
-    for (std::size_t i = shown; i < report_.recomputed.size(); ++i) {
-      const Recomputed& group = report_.recomputed[i];
+    rest.what = fmt::format("{} more", count_of(groups.size() - shown));
+    for (std::size_t i = shown; i < groups.size(); ++i) {
+      const Recomputed& group = groups[i];
       rest.ops += group.ops;
       rest.times += group.times;
       rest.time += group.time;

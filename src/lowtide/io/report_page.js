@@ -1,0 +1,312 @@
+"use strict";
+// The page's data and everything but the chart (report_chart.js).
+//
+// D.runs are one or two runs: the own order, the plan. A run has points: in full pages one for each
+// step, in sampled ones one for each stretch of steps, standing for the step with the most bytes.
+//   what   4 x index + kind: an index into D.ops (compute) or D.tensors (free, offload, prefetch)
+//   live   bytes in use      clock  when the point has ended
+//   extra  time lost so far  again  "1" where an op is computed again
+const D = JSON.parse(document.getElementById("data").textContent);
+const KINDS = ["compute", "free", "offload", "prefetch"];
+const ROLES = ["input", "parameter", "state", "constant", "activation", "gradient"];
+const BANDS = ["fixed", "gradient", "activation", "workspace"];
+const BAND_NAMES = ["inputs and parameters", "gradients", "activations", "workspace"];
+const BAND_OF_ROLE = [0, 0, 0, 0, 2, 1];
+const $ = (id) => document.getElementById(id);
+
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const TIMES = { ns: ["ns", "us", "ms", "s"], us: ["us", "ms", "s"], ms: ["ms", "s"], flop: ["FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"] }[D.tick];
+function scaled(count, step, units) {
+  if (Math.abs(count) < step) return `${count} ${units[0]}`;
+  let unit = 0;
+  for (; unit + 1 < units.length && Math.abs(count) >= step - 0.5; ++unit) count /= step;
+  return `${count.toFixed(count < 9.995 ? 2 : count < 99.95 ? 1 : 0)} ${units[unit]}`;
+}
+const countText = (count) => count.toLocaleString("en-US");
+const bytesText = (bytes) => scaled(bytes, 1024, BYTES);
+const ticksText = (ticks) => (TIMES ? scaled(ticks, 1000, TIMES) : countText(ticks));
+const percentText = (percent, digits = 2) => `${percent.toFixed(digits)} %`;
+const plural = (count, word) => `${countText(count)} ${word}${count === 1 ? "" : "s"}`;
+function changeText(before, after) {
+  const change = before > 0 ? 100 * (after / before - 1) : 0;
+  return `${change < 0 ? "\u2212" : "+"}${Math.abs(change).toFixed(1)} %`;
+}
+// A label of an axis: in the unit of its highest value, with the digits that its step needs.
+function axisText(value, step, high, base, units) {
+  const unit = Math.max(0, Math.min(units.length - 1, Math.floor(Math.log(Math.max(high, 1)) / Math.log(base) + 1e-9)));
+  const size = base ** unit, digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-6));
+  return `${(value / size).toFixed(digits)} ${units[unit]}`;
+}
+const ticksOnAxis = (value, step, high) => (TIMES ? axisText(value, step, high, 1000, TIMES) : countText(Math.round(value)));
+// 1, 2 or 5 times a power of ten, the first that is not below `value`.
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= value * (1 - 1e-9));
+}
+
+function build(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+const element = (tag, attributes = {}, ...children) => build(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+// A column is {title, kind, text, value}: kind is "name", "number" or "meter", `value` what to sort
+// by, or the share that a meter shows. Clicks on titles sort, unless `still`.
+function table(caption, columns, rows, { still = false, long = false } = {}) {
+  const body = element("tbody");
+  const cell = (column, row) =>
+    element("td", { class: column.kind }, column.kind === "meter" ? element("div", { style: `width:${100 * column.value(row)}%` }) : column.text(row));
+  const fill = () => body.replaceChildren(...rows.map((row) => element("tr", {}, ...columns.map((column) => cell(column, row)))));
+  const sort = (column, head) => {
+    const now = head.getAttribute("aria-sort");
+    const down = now ? now === "ascending" : column.kind === "number";
+    const key = column.value || column.text;
+    rows = rows.map((row) => [key(row), row]).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1)).map(([, row]) => row);
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    fill();
+  };
+  const heads = columns.map((column) => {
+    const head = element("th", { scope: "col", class: column.kind });
+    if (still || column.kind === "meter") head.append(column.title);
+    else head.append(element("button", { type: "button" }, column.title));
+    head.onclick = (event) => { if (event.target !== head) sort(column, head); };
+    return head;
+  });
+  if (!still) heads[0].setAttribute("aria-sort", "descending");
+  fill();
+  return element("div", { class: long ? "table long" : "table" },
+    element("table", { "aria-label": caption }, element("thead", {}, element("tr", {}, ...heads)), body));
+}
+
+class Run {
+  constructor(data) {
+    Object.assign(this, data);
+    this.points = this.live.length;
+    this.peakPoint = this.live.indexOf(this.peak);
+    // Point i reaches from edges[i] to edges[i + 1].
+    this.edges = { steps: new Float64Array(this.points + 1), time: new Float64Array(this.points + 1) };
+    for (let i = 0; i < this.points; ++i) {
+      this.edges.steps[i + 1] = Math.floor(((i + 1) * this.steps) / this.points);
+      this.edges.time[i + 1] = this.clock[i];
+    }
+    if (D.full) this.bands = this.sumBands();
+  }
+  step(point) { return this.at ? this.at[point] : point; }
+  kind(point) { return this.what[point] % 4; }
+  index(point) { return Math.floor(this.what[point] / 4); }
+  recomputes(point) { return this.again[point] === "1"; }
+  workspaceAt(point) { return this.kind(point) === 0 ? D.ops[this.index(point)].workspace : 0; }
+
+  // Tells of each tensor that comes to be live, or ceases to be, around the points up to `last`; and
+  // of each point between the two.
+  replay(last, comes, goes, passes = () => {}) {
+    D.tensors.forEach((tensor, i) => { if (tensor.maker < 0) comes(i); });
+    for (let i = 0; i <= last; ++i) {
+      const kind = this.kind(i), index = this.index(i);
+      if (kind === 0) D.ops[index].outputs.forEach(comes);
+      if (kind === 3) comes(index);
+      passes(i);
+      if (kind === 1 && i < last) goes(index);
+    }
+  }
+  // The bytes of each band at each point: [[band, bytes], ...].
+  sumBands() {
+    const bands = BANDS.map((name) => [name, new Float64Array(this.points)]), sums = [D.resident, 0, 0, 0];
+    const add = (sign) => (i) => { sums[BAND_OF_ROLE[D.tensors[i].role]] += sign * D.tensors[i].bytes; };
+    this.replay(this.points - 1, add(1), add(-1), (point) => {
+      sums[3] = this.workspaceAt(point);
+      bands.forEach(([, bytes], band) => { bytes[point] = sums[band]; });
+    });
+    return bands;
+  }
+  // What is in use at a point: tensors, the largest first, and [role, bytes, tensors].
+  held(point) {
+    if (!D.full || point < 0) return this;
+    const live = new Set();
+    this.replay(point, (i) => live.add(i), (i) => live.delete(i));
+    const roles = ROLES.map((_, role) => [role, 0, 0]);
+    for (const i of live) {
+      roles[D.tensors[i].role][1] += D.tensors[i].bytes;
+      ++roles[D.tensors[i].role][2];
+    }
+    const largest = [...live].sort((a, b) => D.tensors[b].bytes - D.tensors[a].bytes || a - b).slice(0, 50);
+    return { largest, roles: roles.filter(([, bytes]) => bytes > 0), workspace: this.workspaceAt(point) };
+  }
+  // [what is done, where in the model]
+  describe(point) {
+    const index = this.index(point), thing = this.kind(point) === 0 ? D.ops[index] : D.tensors[index];
+    return [`${KINDS[this.kind(point)]} ${thing.name}`, thing.origin];
+  }
+}
+
+// The file has columns; here they become objects.
+const origin = (op) => D.origins[D.ops.origin[op]];
+const makers = D.tensors.maker, opNames = D.ops.name;
+D.tensors = D.tensors.name.map((name, i) => ({
+  name: name === 0 ? opNames[makers[i]] : name, bytes: D.tensors.bytes[i], role: D.tensors.role[i], maker: makers[i],
+  origin: makers[i] < 0 ? "" : origin(makers[i]), by: makers[i] < 0 ? "" : opNames[makers[i]],
+}));
+D.ops = opNames.map((name, i) => ({ name, origin: origin(i), workspace: D.ops.workspace[i], outputs: D.ops.outputs[i] }));
+const runs = D.runs.map((data) => new Run(data));
+const [own, plan] = runs;
+const state = {
+  shown: plan || own,  // drawn as an area; the cursor is on it
+  axis: "steps",
+  view: [0, 1],        // the part of the axis that is seen
+  cursor: -1, pinned: -1,
+};
+
+// Shows below the chart what is in use at a point.
+function pin(point) {
+  const run = state.shown, atPeak = point === run.peakPoint || !D.full;
+  state.pinned = atPeak ? run.peakPoint : point;
+  drawChart();
+  drawCursor();
+  const atStart = state.pinned < 0, bytes = atStart ? run.peak : run.live[state.pinned];
+  const share = (part) => part / Math.max(bytes, 1);
+  const step = atStart ? "before the first step" : `at step ${countText(run.step(state.pinned))}`;
+  $("state-title").textContent = `${bytesText(bytes)} in use ${step}${atPeak ? `, the peak${plan ? ` of the ${run.label}` : ""}` : ""}`;
+  $("state-what").textContent = atStart ? "" : run.describe(state.pinned).filter((text) => text).join(" in ");
+  $("to-peak").parentElement.hidden = atPeak;
+
+  const held = run.held(state.pinned);
+  const parts = held.roles.map(([role, size, count]) => [BANDS[BAND_OF_ROLE[role]], ROLES[role], size, `, ${plural(count, "tensor")}`]);
+  parts.push(["workspace", "workspace", held.workspace, ""], ["fixed", "resident", D.resident, ""]);
+  const seen = parts.filter(([, , size]) => size > 0).sort((a, b) => b[2] - a[2]);
+  $("roles").replaceChildren(...seen.map(([band, , size]) => element("div", { class: band, style: `flex:${share(size)} 0 0` })));
+  $("roles").setAttribute("aria-label", seen.map(([, name, size]) => `${name} ${bytesText(size)}`).join(", "));
+  $("role-list").replaceChildren(...seen.map(([band, name, size, count]) =>
+    element("li", {}, element("span", { class: `key ${band}` }), `${name} ${bytesText(size)} (${percentText(100 * share(size), 1)}${count})`)));
+
+  const rows = held.largest.map((i) => D.tensors[i]), most = Math.max(1, ...rows.map((tensor) => tensor.bytes));
+  const columns = [
+    { title: "bytes", kind: "number", text: (tensor) => bytesText(tensor.bytes), value: (tensor) => tensor.bytes },
+    { title: "share", kind: "number", text: (tensor) => percentText(100 * share(tensor.bytes), 1), value: (tensor) => tensor.bytes },
+    { title: "", kind: "meter", value: (tensor) => tensor.bytes / most },
+    { title: "tensor", kind: "name", text: (tensor) => tensor.name },
+    { title: "role", kind: "name short", text: (tensor) => ROLES[tensor.role] },
+    { title: "origin", kind: "name", text: (tensor) => tensor.origin },
+    { title: "made by", kind: "name", text: (tensor) => (tensor.by === tensor.name ? "" : tensor.by) },
+  ];
+  $("tensors").replaceChildren(table("The largest tensors in use", columns.filter(({ value, text }) => value || rows.some(text)), rows, { long: true }));
+}
+
+function drawFigures() {
+  const figure = (title, before, value, note) => element("div", {},
+    element("div", { class: "muted" }, title),
+    element("div", { class: "value" }, before ? element("span", { class: "muted" }, `${before} \u2192 `) : "", value),
+    element("div", { class: "muted small" }, note));
+  const peak = (plan || own).peak, left = D.budget - peak;
+  const list = [plan
+    ? figure("Peak memory", bytesText(own.peak), bytesText(peak), `${changeText(own.peak, peak)} against the own order`)
+    : figure("Peak memory", "", bytesText(peak), "in the graph's own order")];
+  if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
+  if (plan) {
+    const bound = D.bound === null || !D.base ? "" : `; no plan has less than ${percentText(100 * (D.bound / D.base - 1))}`;
+    list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
+    list.push(figure("Recomputed", "", plural(plan.recomputations, "op"), `of ${countText(plan.computations)} computations, ${ticksText(plan.recomputedTime)}`));
+  } else {
+    list.push(figure("Duration", "", ticksText(own.duration), "of computing each op once"));
+    list.push(figure("Inputs and parameters", "", bytesText(D.inputs), "in use from the start"));
+  }
+  $("figures").replaceChildren(...list);
+}
+
+function drawSums() {
+  const rows = [
+    ["peak", (run) => bytesText(run.peak)],
+    ["at step", (run) => (run.peakPoint < 0 ? "the start" : countText(run.peakStep))],
+    ["duration", (run) => ticksText(run.duration)],
+    ["overhead", (run) => percentText(run.overhead)],
+    ["steps", (run) => countText(run.steps)],
+    ["computations", (run) => countText(run.computations)],
+    ["recomputations", (run) => countText(run.recomputations)],
+    ["recomputed time", (run) => ticksText(run.recomputedTime)],
+  ];
+  if (runs.some((run) => run.transfers)) rows.push(["transfers", (run) => countText(run.transfers)], ["peak on the host", (run) => bytesText(run.hostPeak)]);
+  const columns = runs.map((run) => ({ title: run.label, kind: "number", text: ([, text]) => text(run) }));
+  $("sums").replaceChildren(table("Figures of the runs", [{ title: "", kind: "name", text: ([name]) => name }, ...columns], rows, { still: true }));
+}
+
+function drawRecomputed(groups) {
+  const rows = groups.map(([what, ops, times, time]) => ({ what, ops, times, time }));
+  const all = Math.max(1, rows.reduce((sum, row) => sum + row.time, 0)), most = Math.max(1, ...rows.map((row) => row.time));
+  $("recomputed-part").hidden = rows.length === 0;
+  $("recomputed-title").textContent = `Recomputed time by ${D.recomputedBy}`;
+  $("recomputed").replaceChildren(table("Recomputed time", [
+    { title: "time", kind: "number", text: (row) => ticksText(row.time), value: (row) => row.time },
+    { title: "share", kind: "number", text: (row) => percentText((100 * row.time) / all, 1), value: (row) => row.time },
+    { title: "", kind: "meter", value: (row) => row.time / most },
+    { title: "times", kind: "number", text: (row) => countText(row.times), value: (row) => row.times },
+    { title: "ops", kind: "number", text: (row) => countText(row.ops), value: (row) => row.ops },
+    { title: D.recomputedBy, kind: "name", text: (row) => row.what || "(no name)" },
+  ], rows, { long: true }));
+}
+
+function drawLegend() {
+  const run = state.shown, bands = run.bands
+    ? run.bands.map(([band], i) => [band, BAND_NAMES[i]]).filter((_, i) => run.bands[i][1].some((bytes) => bytes > 0))
+    : [["total", run.label]];
+  const entries = [...bands.reverse(), ...runs.filter((other) => other !== run).map((other) => ["own", other.label])];
+  if (D.budget !== null) entries.push(["budget", "budget"]);
+  if (run.recomputations) entries.push(["again", "computed again"]);
+  $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));
+}
+
+function offer(host, choices, current, choose) {
+  host.hidden = choices.length < 2;
+  const buttons = choices.map(([value, text]) => {
+    const button = element("button", { type: "button", "aria-pressed": value === current() }, text[0].toUpperCase() + text.slice(1));
+    button.onclick = () => {
+      choose(value);
+      buttons.forEach((other, i) => other.setAttribute("aria-pressed", choices[i][0] === current()));
+    };
+    return button;
+  });
+  host.replaceChildren(...buttons);
+}
+
+function show(run) {
+  state.shown = run;
+  state.cursor = -1;
+  drawLegend();
+  const chart = $("chart");
+  chart.setAttribute("aria-valuemin", 0);
+  chart.setAttribute("aria-valuemax", Math.max(run.steps - 1, 0));
+  chart.setAttribute("aria-valuenow", Math.min(run.peakStep, Math.max(run.steps - 1, 0)));
+  chart.setAttribute("aria-valuetext", `${run.label}, peak ${bytesText(run.peak)}`);
+  pin(run.peakPoint);
+}
+
+// The same steps stay in view.
+function chooseAxis(axis) {
+  const all = state.view[0] === 0 && state.view[1] === 1 || !state.shown.points;
+  const ends = state.view.map((end) => pointAt(state.shown, end * extent()));
+  state.axis = axis;
+  if (all) setView(0, 1);
+  else setView(edges(state.shown)[ends[0]] / extent(), edges(state.shown)[ends[1] + 1] / extent());
+}
+
+function main() {
+  document.querySelector("main").hidden = false;
+  document.querySelector("h1").textContent = D.name || "Graph";
+  $("about").textContent = [plural(D.opCount, "op"), plural(D.tensorCount, "tensor"), `inputs and parameters ${bytesText(D.inputs)}`,
+    ...(D.resident ? [`resident ${bytesText(D.resident)}`] : []), ...(D.full ? [] : ["drawn from the peaks of stretches of steps"])].join(", ");
+  $("notice").textContent = D.notice;
+  $("notice").hidden = !D.notice;
+  $("to-peak").onclick = () => pin(state.shown.peakPoint);
+  offer($("choose-run"), runs.map((run) => [run, run.label]), () => state.shown, show);
+  offer($("choose-axis"), [["steps", "Steps"], ["time", "Time"]], () => state.axis, chooseAxis);
+  drawFigures();
+  drawSums();
+  let groups = D.recomputedAlike.length ? D.recomputedAlike : D.recomputed;
+  const draw = (which) => drawRecomputed(groups = which);
+  draw(groups);
+  const ways = [[D.recomputedAlike, "Alike together"], [D.recomputed, "Each"]];
+  offer($("choose-groups"), ways.filter(([which]) => which.length), () => groups, draw);
+  show(state.shown);
+  listen();
+}
