@@ -1,5 +1,6 @@
 """Fails on files that are too long, on headers without #pragma once, and on headers that their
 room's CMakeLists.txt does not list (they would be missing from the installed package)."""
+import re
 import sys
 from pathlib import Path
 
@@ -20,7 +21,8 @@ def faults(root: Path):
         parts = path.relative_to(root).parts
         if path.suffix == ".h" and parts[:2] == ("src", "lowtide"):
             room = root.joinpath(*parts[:3])
-            if str(path.relative_to(room)) not in (room / "CMakeLists.txt").read_text().split():
+            listed = re.split(r"[\s()]+", (room / "CMakeLists.txt").read_text())
+            if str(path.relative_to(room)) not in listed:
                 yield path, f"not among the HEADERS of {room.relative_to(root)}/CMakeLists.txt"
 
 

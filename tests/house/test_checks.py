@@ -1,0 +1,63 @@
+"""The checks of the house must fail where they should: on a small tree that breaks each rule."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(os.environ["LOWTIDE_SOURCE_DIR"])
+SOLVER = '#pragma once\nclass A : public Solver {};\n'
+FINE = {
+    "src/lowtide/base/CMakeLists.txt": "HEADERS\n units.h)",
+    "src/lowtide/base/units.h": "#pragma once\n#include <cstdint>\n",
+    "src/lowtide/solve/CMakeLists.txt": "HEADERS\n a.h)",
+    "src/lowtide/solve/a.h": SOLVER,
+    "src/lowtide/solve/table.cpp": '#include "lowtide/solve/a.h"\n',
+}
+
+
+def check(name, folder, files):
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return subprocess.run(
+        [sys.executable, ROOT / f"tools/check_{name}.py", folder], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("name", ["includes", "style"])
+def test_a_tree_without_fault_passes(name, tmp_path):
+    assert check(name, tmp_path, FINE).returncode == 0
+
+
+@pytest.mark.parametrize("name, path, text, said", [
+    ("includes", "src/lowtide/base/x.cpp", '#include "lowtide/solve/a.h"', "may not know room solve"),
+    ("includes", "src/lowtide/io/x.cpp", '#include "lowtide/solve/a.h"', "may not know room solve"),
+    ("includes", "src/lowtide/base/units.h", "#include <fmt/core.h>", "not of the standard library"),
+    ("includes", "src/lowtide/base/x.cpp", '#include "units.h"', "is to be written"),
+    ("includes", "src/lowtide/base/x.cpp", '#include "lowtide/base/y.h"', "does not exist"),
+    ("includes", "src/lowtide/solve/b.cpp",
+     '#include "lowtide/solve/a.h"\nclass B : public Solver {};', "no solver includes another"),
+    ("includes", "src/lowtide/attic/x.cpp", "", "not in the table"),
+    ("style", "src/lowtide/base/units.h", "#pragma once\n" * 201, "201 lines, more than 200"),
+    ("style", "tests/base/x.cpp", "\n" * 501, "501 lines, more than 500"),
+    ("style", "src/lowtide/base/units.h", "", "no #pragma once"),
+    ("style", "src/lowtide/base/extra.h", "#pragma once\n", "not among the HEADERS"),
+])
+def test_a_fault_is_named(name, path, text, said, tmp_path):
+    result = check(name, tmp_path, {**FINE, path: text})
+    assert result.returncode == 1
+    assert path in result.stdout and said in result.stdout
+
+
+def test_deps_says_what_to_type_where_it_may_not_install(tmp_path):
+    """A machine with a shell and nothing else."""
+    for tool in ["bash", "dirname", "env", "id", "grep", "sort", "head", "awk"]:
+        (tmp_path / tool).symlink_to(subprocess.check_output(["which", tool], text=True).strip())
+    result = subprocess.run(
+        [ROOT / "tools/deps", "build"], capture_output=True, text=True,
+        env={"PATH": str(tmp_path), "LOWTIDE_NO_INSTALL": "1"})
+    assert result.returncode == 1
+    assert "apt-get install --no-install-recommends --no-upgrade g++ cmake" in result.stderr
+    assert result.stdout == ""
