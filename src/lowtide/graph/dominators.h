@@ -1,0 +1,40 @@
+// Dominators: through which ops every path from the sources (to the sinks) must go.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+// The tree of immediate dominators of the op DAG under a virtual source before all sources, or of
+// immediate post-dominators under a virtual sink behind all sinks. The virtual root is an invalid
+// OpId. Near-linear to build.
+class DominatorTree {
+ public:
+  // The op nearest to `op`, other than itself, on every path to it; invalid if there is none.
+  OpId parent(OpId op) const { return parent_[op.index()]; }
+  // Ops on the way up to the root: 1 for one right under it.
+  std::int32_t depth(OpId op) const { return op.valid() ? depth_[op.index()] : 0; }
+  // Whether a is b or on every path to b. O(log n).
+  bool dominates(OpId a, OpId b) const;
+  // The nearest op that dominates both; invalid if there is none. O(log n).
+  OpId common(OpId a, OpId b) const;
+
+ private:
+  friend DominatorTree dominators(const Graph& graph);
+  friend DominatorTree post_dominators(const Graph& graph);
+  explicit DominatorTree(std::size_t ops) : parent_(ops), jump_(ops), depth_(ops, 0) {}
+  void hang(OpId op, OpId parent);
+  OpId jump(OpId op) const { return op.valid() ? jump_[op.index()] : op; }
+
+  std::vector<OpId> parent_, jump_;
+  std::vector<std::int32_t> depth_;
+};
+
+DominatorTree dominators(const Graph& graph);
+// `dominates(a, b)` then says that a is b or on every path from b.
+DominatorTree post_dominators(const Graph& graph);
+
+}  // namespace lowtide

@@ -1,0 +1,53 @@
+// Who depends on whom, along Graph::predecessors and successors. Every op reaches itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+// The ops that reach an op of the set (that an op of the set reaches), the set itself included, as
+// one flag for each op. Linear.
+std::vector<bool> ancestors(const Graph& graph, std::span<const OpId> of);
+std::vector<bool> descendants(const Graph& graph, std::span<const OpId> of);
+
+// Answers "does a reach b" for many pairs, exactly. Linear to build and to keep; a query mostly
+// takes constant time, at worst a search between a and b. Refers to the graph. Queries use scratch
+// space, so each thread needs a copy of its own.
+class Reachability {
+ public:
+  explicit Reachability(const Graph& graph);
+
+  bool reaches(OpId from, OpId to);
+  // Neither reaches the other, and they differ.
+  bool independent(OpId a, OpId b) { return !reaches(a, b) && !reaches(b, a); }
+
+  // Ops looked at by all searches so far: what queries cost beyond constant time.
+  std::int64_t searched() const { return searched_; }
+
+ private:
+  // Of one depth-first traversal: an op's rank in post-order, the smallest rank that it reaches,
+  // and the smallest rank in its subtree, all of which up to `rank` it reaches.
+  struct Label {
+    std::int32_t rank = -1, lowest = 0, subtree = 0;
+  };
+  static constexpr std::size_t kTraversals = 3;
+  using Labels = std::array<Label, kTraversals>;
+  enum class Answer : std::uint8_t { yes, no, search };
+
+  void traverse(std::size_t traversal);
+  Answer look_up(OpId from, OpId to) const;
+
+  const Graph* graph_;
+  std::vector<Labels> labels_;
+  std::vector<std::uint32_t> visited_;  // by the query of that number
+  std::uint32_t query_ = 0;
+  std::vector<OpId> stack_;
+  std::int64_t searched_ = 0;
+};
+
+}  // namespace lowtide
