@@ -26,8 +26,10 @@ enum class StopReason { finished, deadline, work_limit, cancelled };
 std::string_view to_string(StopReason reason);
 
 struct LimitSettings {
-  std::optional<double> seconds;       // wall clock, from construction of Limits
-  std::optional<std::int64_t> work;    // units of work; each solver's page says what one is
+  // Wall clock, from construction of Limits.
+  std::optional<double> seconds = std::nullopt;
+  // Units of work; each solver's page says what one is.
+  std::optional<std::int64_t> work = std::nullopt;
   const CancelToken* cancel = nullptr;
 };
 

@@ -155,35 +155,38 @@ Graph GraphBuilder::build() {
 }
 
 void GraphBuilder::sum_up(Graph& graph) const {
-  const auto not_negative = [](std::int64_t value, const auto& place, const std::string& what) {
-    if (value < 0) refuse(place(), what + " is negative: " + std::to_string(value));
+  // Adds what stands at `place` to a sum; `what` names it if it is refused.
+  const auto add = [](auto& sum, auto part, const auto& place, const auto& what,
+                      std::string_view all) {
+    if (part.count() < 0) refuse(place(), what() + " is negative: " + std::to_string(part.count()));
+    try {
+      sum = checked_add(sum, part);
+    } catch (const OverflowError&) {
+      refuse(place(), what() + " " + std::to_string(part.count()) + ": the " + std::string(all) +
+                          " of the graph add up to 2^63 or more");
+    }
   };
-  not_negative(graph.resident_.count(), [] { return "/resident_bytes"; }, "resident_bytes");
-  Bytes bytes = graph.resident_;
-  std::string place;
-  try {
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
-      const Bytes size = graph.tensors_[i].bytes;
-      const auto at = [&] { return pointer("tensors", i, "/bytes"); };
-      if (size.count() < 0) not_negative(size.count(), at, graph.label(TensorId(i)) + ": bytes");
-      graph.bytes_.push_back(size);
-      bytes = checked_add(bytes, size);
-    }
-    for (std::size_t i = 0; i < graph.op_count(); ++i) {
-      const Op& op = graph.ops_[i];
-      const auto time_at = [&] { return pointer("ops", i, "/time"); };
-      const auto space_at = [&] { return pointer("ops", i, "/workspace"); };
-      if (op.time.count() < 0)
-        not_negative(op.time.count(), time_at, graph.label(OpId(i)) + ": time");
-      if (op.workspace.count() < 0)
-        not_negative(op.workspace.count(), space_at, graph.label(OpId(i)) + ": workspace");
-      graph.times_.push_back(op.time);
-      graph.workspaces_.push_back(op.workspace);
-      bytes = checked_add(bytes, op.workspace);
-      graph.total_time_ = checked_add(graph.total_time_, op.time);
-    }
-  } catch (const OverflowError&) {
-    refuse("", "the bytes (or the times) of the graph add up to 2^63 or more");
+  Bytes bytes;
+  add(
+      bytes, graph.resident_, [] { return "/resident_bytes"; },
+      [] { return std::string("resident_bytes"); }, "bytes");
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const Bytes size = graph.tensors_[i].bytes;
+    add(
+        bytes, size, [&] { return pointer("tensors", i, "/bytes"); },
+        [&] { return graph.label(TensorId(i)) + ": bytes"; }, "bytes");
+    graph.bytes_.push_back(size);
+  }
+  for (std::size_t i = 0; i < graph.op_count(); ++i) {
+    const Op& op = graph.ops_[i];
+    add(
+        graph.total_time_, op.time, [&] { return pointer("ops", i, "/time"); },
+        [&] { return graph.label(OpId(i)) + ": time"; }, "times");
+    add(
+        bytes, op.workspace, [&] { return pointer("ops", i, "/workspace"); },
+        [&] { return graph.label(OpId(i)) + ": workspace"; }, "bytes");
+    graph.times_.push_back(op.time);
+    graph.workspaces_.push_back(op.workspace);
   }
 }
 
@@ -301,8 +304,8 @@ void GraphBuilder::place_order(Graph& graph) const {
     graph.order_.push_back(op);
   }
   if (length != ops)
-    refuse("/order", "the order has " + std::to_string(length) + " of " + std::to_string(ops) +
-                         " ops");
+    refuse("/order",
+           "the order has " + std::to_string(length) + " of " + std::to_string(ops) + " ops");
 }
 
 }  // namespace lowtide
