@@ -1,0 +1,115 @@
+#include "lowtide/base/limits.h"
+
+#include <chrono>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+namespace lowtide {
+
+TEST_CASE("limits: without any, nothing ever stops") {
+  Limits limits;
+  CHECK_FALSE(limits.spend(1'000'000'000));
+  CHECK_FALSE(limits.stopped());
+  CHECK(limits.reason() == StopReason::finished);
+  CHECK(limits.work() == 1'000'000'000);
+}
+
+TEST_CASE("limits: work ends at its limit exactly, and stays so") {
+  for (std::int64_t limit : {1, 7, 999, 1000, 1001, 12'345}) {
+    Limits limits(LimitSettings{.work = limit});
+    std::int64_t spent = 0;
+    while (!limits.spend()) ++spent;
+    CHECK(spent + 1 == limit);
+    CHECK(limits.work() == limit);
+    CHECK(limits.work_left() == 0);
+    CHECK(limits.reason() == StopReason::work_limit);
+    CHECK(limits.spend());
+    CHECK(limits.stopped());
+  }
+  Limits none(LimitSettings{.work = 0});
+  CHECK(none.spend());
+  Limits negative(LimitSettings{.work = -5});
+  CHECK(negative.spend());
+  Limits leap(LimitSettings{.work = 100});
+  CHECK_FALSE(leap.spend(99));
+  CHECK(leap.spend(50));
+}
+
+TEST_CASE("limits: the clock is read once in a thousand units of work") {
+  Limits limits(LimitSettings{.seconds = 3600, .work = 1'000'000});
+  std::int64_t units = 0;
+  while (!limits.spend()) ++units;
+  CHECK(limits.polls() >= 1000);
+  CHECK(limits.polls() <= 1002);
+}
+
+TEST_CASE("limits: a deadline stops within a poll of it") {
+  Limits past(LimitSettings{.seconds = 0});
+  CHECK(past.spend());
+  CHECK(past.reason() == StopReason::deadline);
+
+  Limits soon(LimitSettings{.seconds = 0.02});
+  const auto start = Limits::Clock::now();
+  while (!soon.spend()) {
+    if (std::chrono::duration<double>(Limits::Clock::now() - start).count() > 5) break;
+  }
+  CHECK(soon.reason() == StopReason::deadline);
+  CHECK(soon.seconds() >= 0.02);
+}
+
+TEST_CASE("limits: a cancel stops at the next poll and no earlier") {
+  CancelToken cancel;
+  Limits limits(LimitSettings{.cancel = &cancel});
+  CHECK_FALSE(limits.spend());
+  cancel.cancel();
+  std::int64_t more = 0;
+  while (!limits.spend()) ++more;
+  CHECK(more <= Limits::kPollWork);
+  CHECK(limits.reason() == StopReason::cancelled);
+  CHECK(cancel.cancelled());
+}
+
+TEST_CASE("limits: a cancel from another thread") {
+  CancelToken cancel;
+  Limits limits(LimitSettings{.seconds = 30, .cancel = &cancel});
+  std::thread other([&] { cancel.cancel(); });
+  while (!limits.spend()) {
+  }
+  other.join();
+  CHECK(limits.reason() == StopReason::cancelled);
+}
+
+TEST_CASE("limits: what stopped first is the reason") {
+  CancelToken cancel;
+  Limits limits(LimitSettings{.work = 10, .cancel = &cancel});
+  while (!limits.spend()) {
+  }
+  cancel.cancel();
+  limits.spend(5000);
+  CHECK(limits.reason() == StopReason::work_limit);
+}
+
+TEST_CASE("limits: a share of what is left, for a part of the work") {
+  CancelToken cancel;
+  Limits limits(LimitSettings{.seconds = 100, .work = 1000, .cancel = &cancel});
+  limits.spend(200);
+  const LimitSettings half = limits.remaining(0.5);
+  CHECK(half.work == 400);
+  CHECK(*half.seconds <= 50);
+  CHECK(*half.seconds > 49);
+  CHECK(half.cancel == &cancel);
+  limits.spend(5000);
+  CHECK(limits.remaining().work == 0);
+  CHECK_FALSE(Limits().remaining().work);
+  CHECK_FALSE(Limits().remaining().seconds);
+}
+
+TEST_CASE("limits: reasons have words") {
+  CHECK(to_string(StopReason::finished) == "finished");
+  CHECK(to_string(StopReason::deadline) == "deadline");
+  CHECK(to_string(StopReason::work_limit) == "work limit");
+  CHECK(to_string(StopReason::cancelled) == "cancelled");
+}
+
+}  // namespace lowtide
