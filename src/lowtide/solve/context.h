@@ -70,8 +70,11 @@ class Context {
 
   // A plan within the budget is known, and it is proven that none is better.
   bool proven_optimal() const;
-  // It is proven that no plan keeps within the budget.
-  bool proven_infeasible() const { return outcome_.bound.peak > problem_.budget; }
+  // It is proven that no plan keeps within the budget, or within the time limit.
+  bool proven_infeasible() const {
+    return outcome_.bound.peak > problem_.budget ||
+           (problem_.time_limit && outcome_.bound.duration > *problem_.time_limit);
+  }
   bool done() { return proven_optimal() || proven_infeasible() || limits_.stopped(); }
 
   bool has_plan() const { return outcome_.plan.has_value(); }

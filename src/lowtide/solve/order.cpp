@@ -73,7 +73,7 @@ class Search {
       piece.peak = std::max(piece.peak, timeline.live[i]);
       piece.order.push_back(plan.steps[i].op());
     }
-    bool better = false;
+    bool better = pieces_.empty();  // a graph without ops has a plan too
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       if (pieces_[i].settled || found[i].peak >= pieces_[i].peak) continue;
       pieces_[i] = std::move(found[i]);
