@@ -8,6 +8,7 @@
 #include "lowtide/graph/builder.h"
 
 #include "support/judge.h"
+#include "support/print.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
 

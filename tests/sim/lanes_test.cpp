@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "support/judge.h"
+#include "support/print.h"
 #include "support/sketch.h"
 
 namespace lowtide {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "support/judge.h"
+#include "support/print.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 #include "support/scale.h"

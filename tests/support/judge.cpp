@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "support/case_writer.h"
+#include "support/print.h"
 
 namespace lowtide {
 

@@ -1,0 +1,76 @@
+// Cancelled from another thread, at any moment: the solver returns soon, with a plan that holds.
+#include <chrono>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/sim/simulate.h"
+
+#include "solve/cases.h"
+#include "solve/conformance.h"
+#include "support/print.h"
+
+namespace lowtide {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+TEST_CASE("cancel: from another thread") {
+  const SolverTable table = all_solvers();
+  for (const Case& given : large_cases(20000)) {
+    CAPTURE(given.name);
+    const Problem problem{.graph = given.graph, .budget = Bytes(own_peak(given.graph).count() / 3)};
+    for (const Solver* solver : takers(table, problem)) {
+      CAPTURE(solver->name());
+      for (const int wait_ms : {0, 20}) {
+        CancelToken token;
+        Clock::time_point cancelled;
+        std::thread other([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+          cancelled = Clock::now();
+          token.cancel();
+        });
+        ContextSettings settings = settings_for(*solver);
+        settings.limits.cancel = &token;
+        const Answered answered = ask(table, *solver, problem, settings);
+        const auto returned = Clock::now();
+        other.join();
+        // The promise is 50 ms; this is for machines that are busy with something else.
+        CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
+        check_answer(problem, table, answered);
+        const StopReason reason = answered.outcome.stopped_by;
+        CHECK((reason == StopReason::cancelled || reason == StopReason::finished));
+      }
+    }
+  }
+}
+
+TEST_CASE("cancel: two solves on two threads do not disturb each other") {
+  const SolverTable table = all_solvers();
+  const auto cases = large_cases(300);
+  for (const Case& given : cases) {
+    CAPTURE(given.name);
+    const Problem problem{.graph = given.graph, .budget = Bytes(own_peak(given.graph).count() / 2)};
+    for (const Solver* solver : takers(table, problem)) {
+      CAPTURE(solver->name());
+      const auto solve = [&] {
+        ContextSettings settings = settings_for(*solver);
+        settings.limits.work = 100000;
+        settings.solvers = &table;
+        Context context(problem, solver->name(), std::move(settings));
+        return solver->solve(problem, context);
+      };
+      Outcome here, there;
+      std::thread other([&] { there = solve(); });
+      here = solve();
+      other.join();
+      CHECK(here.cost == there.cost);
+      CHECK(here.plan.has_value() == there.plan.has_value());
+      if (here.plan && there.plan) CHECK(here.plan->steps == there.plan->steps);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lowtide

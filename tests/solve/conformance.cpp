@@ -1,0 +1,266 @@
+// One assertion for each sentence that problem.h, outcome.h, context.h and solver.h promise.
+#include "solve/conformance.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/floor.h"
+
+#include "support/judge.h"
+#include "support/print.h"
+#include "support/random_plan.h"
+
+namespace lowtide {
+
+namespace {
+
+bool transfers(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
+    return step.kind == StepKind::offload || step.kind == StepKind::prefetch;
+  });
+}
+
+auto rank(const Problem& problem, const Cost& cost) {
+  return problem.objective == Objective::least_time
+             ? std::tuple(cost.duration.count(), cost.peak.count())
+             : std::tuple(cost.peak.count(), cost.duration.count());
+}
+
+void check_plan(const Problem& problem, const Plan& plan, const Cost& claimed) {
+  const Verdict verdict = judge(problem, plan);
+  const std::string why = verdict.violation ? verdict.violation->reason : "";
+  CHECK_MESSAGE(verdict.ok, why);
+  CHECK(verdict.cost == claimed);
+  const bool may_transfer = problem.machine.has_value();
+  CHECK((may_transfer || !transfers(plan)));
+}
+
+void check_history(const Problem& problem, const Answered& answered) {
+  const Outcome& outcome = answered.outcome;
+  CHECK(outcome.history.empty() == !outcome.plan.has_value());
+  const Incumbent* before = nullptr;
+  for (const Incumbent& incumbent : outcome.history) {
+    CHECK(incumbent.cost.peak <= problem.budget);
+    CHECK(incumbent.cost.duration >= outcome.bound.duration);
+    CHECK(incumbent.seconds >= 0);
+    CHECK(incumbent.seconds <= answered.seconds);
+    CHECK(incumbent.work <= answered.work);
+    if (before != nullptr) {
+      CHECK(rank(problem, incumbent.cost) < rank(problem, before->cost));
+      CHECK(incumbent.seconds >= before->seconds);
+      CHECK(incumbent.work >= before->work);
+    }
+    before = &incumbent;
+  }
+  if (before != nullptr) CHECK(before->cost == outcome.cost);
+}
+
+}  // namespace
+
+Answered ask(const SolverTable& table, const Solver& solver, const Problem& problem,
+             ContextSettings settings) {
+  settings.solvers = &table;
+  // Limits are part of the question; a watcher that is there already sees everything first.
+  const Watcher outer = std::move(settings.watcher);
+  settings.watcher = [&](const Progress& progress) {
+    if (outer) outer(progress);
+    if (progress.plan != nullptr) check_plan(problem, *progress.plan, progress.cost);
+    CHECK(progress.solver == solver.name());
+  };
+  Context context(problem, solver.name(), std::move(settings));
+  Answered answered;
+  answered.outcome = solver.solve(problem, context);
+  answered.work = context.limits().work();
+  answered.polls = context.limits().polls();
+  answered.seconds = context.limits().seconds();
+  return answered;
+}
+
+ContextSettings settings_for(const Solver& solver) {
+  ContextSettings settings;
+  settings.options = Options(solver.options());
+  return settings;
+}
+
+void check_answer(const Problem& problem, const SolverTable& table, const Answered& answered) {
+  const Outcome& outcome = answered.outcome;
+  const bool claims_plan = outcome.status == Status::optimal || outcome.status == Status::feasible;
+  CHECK(claims_plan == outcome.plan.has_value());
+  if (outcome.plan) {
+    check_plan(problem, *outcome.plan, outcome.cost);
+    CHECK(outcome.bound.duration <= outcome.cost.duration);
+    CHECK(outcome.bound.peak <= outcome.cost.peak);
+    CHECK(table.find(outcome.found_by) != nullptr);
+  }
+  if (outcome.smallest_peak) {
+    CHECK(outcome.bound.peak <= *outcome.smallest_peak);
+    if (outcome.plan)
+      CHECK(*outcome.smallest_peak <= outcome.cost.peak);
+    else
+      CHECK(*outcome.smallest_peak == outcome.cost.peak);
+  } else {
+    CHECK_FALSE(outcome.plan);
+  }
+  CHECK(outcome.bound.duration >= problem.graph.total_time());
+  CHECK(outcome.bound.peak >= peak_floor(problem));
+  if (outcome.status == Status::optimal || outcome.status == Status::infeasible)
+    CHECK(outcome.stopped_by == StopReason::finished);
+  check_history(problem, answered);
+}
+
+void check_truth(const Problem& problem, const Outcome& outcome,
+                 const std::vector<oracle::Schedule>& curve) {
+  const Bytes leanest = curve.back().peak;
+  CHECK(outcome.bound.peak <= leanest);
+  // With a link to the host there are plans that the curve does not know: they may need less and
+  // take less time, but what is infeasible with the link is so without it.
+  const bool whole = !problem.machine.has_value();
+  if (whole && outcome.smallest_peak) CHECK(*outcome.smallest_peak >= leanest);
+  const Ticks limit = problem.time_limit.value_or(Ticks::max());
+  std::optional<Cost> best;  // by the objective
+  for (const oracle::Schedule& schedule : curve) {
+    if (schedule.peak > problem.budget || schedule.duration > limit) continue;
+    const Cost cost{schedule.duration, schedule.peak, Bytes(0)};
+    if (!best || rank(problem, cost) < rank(problem, *best)) best = cost;
+  }
+  if (outcome.status == Status::infeasible) CHECK_FALSE(best);
+  if (best) CHECK(outcome.bound.duration <= oracle::least_duration(curve, problem.budget));
+  if (!whole || !outcome.plan) return;
+  REQUIRE(best);
+  if (problem.objective == Objective::least_time) {
+    CHECK(outcome.cost.duration >= best->duration);
+    if (outcome.status == Status::optimal) CHECK(outcome.cost.duration == best->duration);
+  } else {
+    CHECK(outcome.cost.peak >= best->peak);
+    if (outcome.status == Status::optimal) CHECK(outcome.cost.peak == best->peak);
+  }
+}
+
+void check_same(const Answered& a, const Answered& b) {
+  CHECK(a.outcome.status == b.outcome.status);
+  CHECK(a.outcome.stopped_by == b.outcome.stopped_by);
+  REQUIRE(a.outcome.plan.has_value() == b.outcome.plan.has_value());
+  if (a.outcome.plan) CHECK(a.outcome.plan->steps == b.outcome.plan->steps);
+  if (a.outcome.plan) CHECK(a.outcome.plan->machine == b.outcome.plan->machine);
+  CHECK(a.outcome.cost == b.outcome.cost);
+  CHECK(a.outcome.smallest_peak == b.outcome.smallest_peak);
+  CHECK(a.outcome.bound.duration == b.outcome.bound.duration);
+  CHECK(a.outcome.bound.peak == b.outcome.bound.peak);
+  CHECK(a.outcome.found_by == b.outcome.found_by);
+  CHECK(a.outcome.note == b.outcome.note);
+  CHECK(a.work == b.work);
+  REQUIRE(a.outcome.history.size() == b.outcome.history.size());
+  for (std::size_t i = 0; i < a.outcome.history.size(); ++i) {
+    CHECK(a.outcome.history[i].cost == b.outcome.history[i].cost);
+    CHECK(a.outcome.history[i].work == b.outcome.history[i].work);
+  }
+}
+
+void examine(const SolverTable& table, const Problem& base, std::uint64_t seed,
+             const std::vector<oracle::Schedule>& curve) {
+  Random random(seed);
+  const Bytes own = own_peak(base.graph);
+  Problem problem = base;
+  for (const Bytes budget : telling_budgets(base, curve)) {
+    problem.budget = budget;
+    CAPTURE(budget.count());
+    for (const Solver* solver : takers(table, problem)) {
+      CAPTURE(solver->name());
+      ContextSettings settings = settings_for(*solver);
+      settings.seed = seed;
+      settings.options = random_options(random, *solver);
+      if (random.chance(0.3))
+        settings.starts.push_back(
+            random_plan(random, base.graph, {.order = base.order, .transfers = false}));
+      if (random.chance(0.3)) settings.limits.work = random.between(0, 200);
+      const Answered answered = ask(table, *solver, problem, settings);
+      check_answer(problem, table, answered);
+      check_truth(problem, answered.outcome, curve);
+      if (!settings.limits.work) CHECK(answered.outcome.stopped_by == StopReason::finished);
+      const bool easy = budget >= own && problem.objective == Objective::least_time;
+      if (easy && !settings.limits.work) CHECK(answered.outcome.plan);
+      if (random.chance(0.25)) {
+        settings.threads = 2;
+        check_same(answered, ask(table, *solver, problem, settings));
+      }
+    }
+  }
+}
+
+void check_work_limits(const SolverTable& table, const Solver& solver, const Problem& problem) {
+  for (const std::int64_t work : {0, 1, 2000, 30000, 300000}) {
+    CAPTURE(work);
+    ContextSettings settings = settings_for(solver);
+    settings.limits.work = work;
+    settings.seed = 3;
+    const Answered answered = ask(table, solver, problem, settings);
+    check_answer(problem, table, answered);
+    CHECK(answered.work <= work + slack(problem.graph));
+    const StopReason reason = answered.outcome.stopped_by;
+    CHECK((reason == StopReason::finished || reason == StopReason::work_limit));
+    if (reason == StopReason::work_limit) CHECK(answered.work >= work);
+    settings.threads = 3;
+    check_same(answered, ask(table, solver, problem, settings));
+  }
+}
+
+void check_polls(const SolverTable& table, const Solver& solver, const Problem& problem) {
+  ContextSettings settings = settings_for(solver);
+  settings.limits.work = 1000000;
+  const Answered answered = ask(table, solver, problem, settings);
+  CHECK(answered.work <= (answered.polls + 1) * slack(problem.graph));
+  // No solver can look at the whole graph for nothing.
+  CHECK(answered.work >= static_cast<std::int64_t>(problem.graph.op_count()));
+  // Ten times what a unit may take, and a start, for machines that are busy with something else.
+  CHECK(answered.seconds <= 0.5 + 50e-6 * static_cast<double>(answered.work));
+}
+
+std::vector<Bytes> telling_budgets(const Problem& problem,
+                                   const std::vector<oracle::Schedule>& curve) {
+  const Bytes own = own_peak(problem.graph), floor = peak_floor(problem), one(1);
+  std::vector<Bytes> budgets = {Bytes(0), floor - one, floor,       own - one,
+                                own,      own + own,   Bytes::max()};
+  for (const oracle::Schedule& schedule : curve) {
+    budgets.push_back(schedule.peak - one);
+    budgets.push_back(schedule.peak);
+  }
+  std::erase_if(budgets, [](Bytes budget) { return budget < Bytes(0); });
+  std::sort(budgets.begin(), budgets.end());
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  return budgets;
+}
+
+std::int64_t slack(const Graph& graph) {
+  return Limits::kPollWork +
+         static_cast<std::int64_t>(graph.op_count() + graph.tensor_count() + graph.link_count());
+}
+
+Options random_options(Random& random, const Solver& solver) {
+  Options options(solver.options());
+  for (const OptionSpec& spec : solver.options()) {
+    if (random.chance(0.5)) continue;
+    if (!spec.choices.empty()) {
+      options.set(spec.name, spec.choices[random.below(spec.choices.size())]);
+    } else {
+      const double drawn = spec.low + random.uniform() * (spec.high - spec.low);
+      const double values[] = {spec.low, spec.high, spec.default_number, drawn};
+      options.set(spec.name, std::to_string(values[random.below(4)]));
+    }
+  }
+  return options;
+}
+
+std::vector<const Solver*> takers(const SolverTable& table, const Problem& problem) {
+  std::vector<const Solver*> result;
+  for (const auto& solver : table.all()) {
+    const Support support = solver->supports(problem);
+    CHECK(support.yes == support.reason.empty());
+    if (support.yes && solver->missing().empty()) result.push_back(solver.get());
+  }
+  return result;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,62 @@
+// What must hold of every solver's answer, whatever the solver, the problem and the limits. The
+// suites in this folder ask the questions; these functions judge the answers by doctest assertions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lowtide/solve/solver.h"
+
+#include "oracles/brute_force.h"
+
+namespace lowtide {
+
+// One solve and what it cost. Every plan that the solver reports on the way is judged too.
+struct Answered {
+  Outcome outcome;
+  std::int64_t work = 0, polls = 0;
+  double seconds = 0;
+};
+Answered ask(const SolverTable& table, const Solver& solver, const Problem& problem,
+             ContextSettings settings);
+// The solver's own defaults, no limits.
+ContextSettings settings_for(const Solver& solver);
+
+// Plan, claims, history and bound fit together, and the plan is what verify finds.
+void check_answer(const Problem& problem, const SolverTable& table, const Answered& answered);
+
+// The claims are true, by every schedule that nothing beats.
+void check_truth(const Problem& problem, const Outcome& outcome,
+                 const std::vector<oracle::Schedule>& curve);
+
+// Byte for byte the same steps and claims; seconds aside.
+void check_same(const Answered& a, const Answered& b);
+
+// All of the above for each solver that takes the problem, at each telling budget; the seed decides
+// on options, starts and a limit of work. `problem.budget` does not count.
+void examine(const SolverTable& table, const Problem& problem, std::uint64_t seed,
+             const std::vector<oracle::Schedule>& curve);
+
+// Several limits of work, each kept and each with the same answer twice.
+void check_work_limits(const SolverTable& table, const Solver& solver, const Problem& problem);
+// A poll comes for every unit of work between polls, and work stands for time. Not for solvers that
+// are made of others: they count those when they return.
+void check_polls(const SolverTable& table, const Solver& solver, const Problem& problem);
+
+// Budgets from hopeless to generous, all the edges of the curve among them.
+std::vector<Bytes> telling_budgets(const Problem& problem,
+                                   const std::vector<oracle::Schedule>& curve);
+
+// What a solver may do beyond its limit of work: the units between two polls and one pass over the
+// graph, since a first plan cannot be had for less.
+std::int64_t slack(const Graph& graph);
+
+// Values drawn from the solver's own table of options.
+Options random_options(Random& random, const Solver& solver);
+
+// The solvers that take the problem and lack nothing. A refusal must say why.
+std::vector<const Solver*> takers(const SolverTable& table, const Problem& problem);
+
+}  // namespace lowtide

@@ -1,0 +1,122 @@
+// Limits and cancels, on graphs large enough to matter: a solver counts its work as it goes, stops
+// where it is told to, and then still has its best plan.
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/sim/simulate.h"
+
+#include "solve/cases.h"
+#include "solve/conformance.h"
+#include "support/print.h"
+
+namespace lowtide {
+namespace {
+
+Bytes share(Bytes bytes, std::int64_t percent) { return Bytes(bytes.count() / 100 * percent); }
+
+// Each solver on each large case, with a tight and a loose budget.
+template <class Visit>
+void for_each_solve(const SolverTable& table, std::size_t ops, Visit visit) {
+  for (const Case& given : large_cases(ops)) {
+    CAPTURE(given.name);
+    for (const std::int64_t percent : {30, 80}) {
+      CAPTURE(percent);
+      for (const Order order : {Order::free, Order::given}) {
+        CAPTURE(to_string(order));
+        const Problem problem{
+            .graph = given.graph, .budget = share(own_peak(given.graph), percent), .order = order};
+        for (const Solver* solver : takers(table, problem)) {
+          CAPTURE(solver->name());
+          visit(*solver, problem);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("limits: a limit of work is kept, and what is found by then is returned") {
+  const SolverTable table = all_solvers();
+  for_each_solve(table, 1000, [&](const Solver& solver, const Problem& problem) {
+    check_work_limits(table, solver, problem);
+  });
+}
+
+TEST_CASE("limits: more work never makes the answer worse") {
+  const SolverTable table = all_solvers();
+  for_each_solve(table, 300, [&](const Solver& solver, const Problem& problem) {
+    std::optional<Outcome> before;
+    for (const std::int64_t work : {0, 1000, 10000, 100000, 1000000}) {
+      ContextSettings settings = settings_for(solver);
+      settings.limits.work = work;
+      const Answered answered = ask(table, solver, problem, settings);
+      check_answer(problem, table, answered);
+      const Outcome& now = answered.outcome;
+      if (before && before->plan) {
+        REQUIRE(now.plan);
+        CHECK(now.cost.duration <= before->cost.duration);
+      }
+      if (before && before->smallest_peak) {
+        REQUIRE(now.smallest_peak);
+        CHECK(*now.smallest_peak <= *before->smallest_peak);
+      }
+      before = now;
+    }
+  });
+}
+
+TEST_CASE("limits: a poll comes for every unit of work between polls, and work stands for time") {
+  const SolverTable table = make_solvers();
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
+    check_polls(table, solver, problem);
+  });
+}
+
+TEST_CASE("limits: who is cancelled before the start does little more than nothing") {
+  const SolverTable table = all_solvers();
+  CancelToken token;
+  token.cancel();
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
+    ContextSettings settings = settings_for(solver);
+    settings.limits.cancel = &token;
+    const Answered answered = ask(table, solver, problem, settings);
+    check_answer(problem, table, answered);
+    CHECK(answered.work <= slack(problem.graph));
+    if (answered.outcome.stopped_by != StopReason::finished)
+      CHECK(answered.outcome.stopped_by == StopReason::cancelled);
+  });
+}
+
+TEST_CASE("limits: a cancel at the first plan is seen within the units between two polls") {
+  const SolverTable table = make_solvers();
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
+    CancelToken token;
+    std::int64_t cancelled_at = -1;
+    ContextSettings settings = settings_for(solver);
+    settings.limits.cancel = &token;
+    settings.watcher = [&](const Progress& progress) {
+      if (cancelled_at < 0) cancelled_at = progress.work;
+      token.cancel();
+    };
+    const Answered answered = ask(table, solver, problem, settings);
+    check_answer(problem, table, answered);
+    REQUIRE(cancelled_at >= 0);
+    CHECK(answered.work <= cancelled_at + slack(problem.graph));
+    // Loosely, for machines that are busy with something else.
+    CHECK(answered.seconds < 5.0);
+  });
+}
+
+TEST_CASE("limits: a deadline is kept") {
+  const SolverTable table = all_solvers();
+  for_each_solve(table, 20000, [&](const Solver& solver, const Problem& problem) {
+    if (problem.order == Order::given) return;
+    ContextSettings settings = settings_for(solver);
+    settings.limits.seconds = 0.02;
+    const Answered answered = ask(table, solver, problem, settings);
+    check_answer(problem, table, answered);
+    CHECK(answered.seconds < 2.0);
+  });
+}
+
+}  // namespace
+}  // namespace lowtide
