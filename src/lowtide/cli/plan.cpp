@@ -87,6 +87,7 @@ class Keeper {
 };
 
 int run(const Arguments& given) {
+  const Interrupt interrupt;
   const Graph graph = load_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.order == "given" ? Order::given : Order::free;
@@ -97,7 +98,6 @@ int run(const Arguments& given) {
   Answer answer;
   std::string not_written;
   {
-    const Interrupt interrupt;
     Request request = make_request(given, interrupt.token());
     LiveLine line(problem, !given.json && is_terminal(2));
     Keeper keeper(output, request);
@@ -140,7 +140,8 @@ void add_plan(CLI::App& app, int& status) {
       ->check(CLI::IsMember({"free", "given"}))
       ->capture_default_str();
   std::vector<std::string> names;
-  for (const auto& solver : all_solvers().all()) names.emplace_back(solver->name());
+  const SolverTable solvers = all_solvers();
+  for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
   command->add_option("--solver", given->solver, "Which solver; 'lowtide solvers' lists them")
       ->check(CLI::IsMember(names))
       ->capture_default_str();

@@ -30,13 +30,14 @@ namespace lowtide {
 
 namespace {
 
+// The one that most often is best comes first, so that a run that is cut short has it.
 constexpr std::array<std::pair<std::string_view, EvictScore>, 6> kScores = {{
-    {"dtr_eq", EvictScore::dtr_eq},
-    {"local", EvictScore::local},
     {"msps", EvictScore::msps},
+    {"dtr_eq", EvictScore::dtr_eq},
+    {"dtr", EvictScore::dtr},
+    {"local", EvictScore::local},
     {"lru", EvictScore::lru},
     {"size", EvictScore::size},
-    {"dtr", EvictScore::dtr},
 }};
 
 const std::array<OptionSpec, 2>& specs() {
@@ -44,7 +45,7 @@ const std::array<OptionSpec, 2>& specs() {
       {.name = "score",
        .usage = "what is evicted first: one of the published scores, or all of them in turn",
        .default_choice = "all",
-       .choices = {"all", "dtr_eq", "local", "msps", "lru", "size", "dtr"}},
+       .choices = {"all", "msps", "dtr_eq", "dtr", "local", "lru", "size"}},
       {.name = "growth",
        .usage = "give a try up when its plan computes this many times as many ops as the graph has",
        .default_number = 8,

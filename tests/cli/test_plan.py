@@ -1,0 +1,139 @@
+"""`lowtide plan`: exit status, JSON, files, limits."""
+
+import gzip
+import json
+
+import pytest
+from conftest import lowtide
+
+KEYS = ["status", "solver", "order", "seed", "budget", "peak", "duration", "base_duration", "overhead_percent",
+        "bound", "gap_percent", "time_s", "plan_file", "history"]
+
+
+def test_a_plan_within_the_budget(resnet, tmp_path):
+    plan = tmp_path / "p.plan.json"
+    done = lowtide("plan", resnet, "--budget", "60%", "-o", plan, "--json")
+    assert done.code == 0, done.err
+    said = done.json()
+    assert [key for key in KEYS if key not in said] == []
+    assert said["status"] in ("optimal", "feasible") and said["peak"] <= said["budget"]
+    assert said["duration"] >= said["bound"] >= said["base_duration"] > 0
+    assert said["overhead_percent"] == pytest.approx(100 * (said["duration"] / said["base_duration"] - 1))
+    assert said["plan_file"] == str(plan)
+    durations = [step["duration"] for step in said["history"]]
+    assert durations == sorted(durations, reverse=True) and durations[-1] == said["duration"]
+    checked = lowtide("verify", resnet, plan, "--json")
+    assert checked.code == 0
+    assert (checked.json()["peak"], checked.json()["duration"]) == (said["peak"], said["duration"])
+
+
+def test_text_says_what_matters(resnet):
+    done = lowtide("plan", resnet, "--budget", "60%")
+    assert done.code == 0 and done.err == ""
+    for word in ("budget", "status", "peak", "overhead", "bound", "gap", "solver", "time"):
+        assert word in done.out
+    assert "\x1b" not in done.out and max(map(len, done.out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "budget, bytes_",
+    # Own peak: A and B and X live (24) while X runs; then C.
+    [("25", 25), ("1KiB", 1024), ("2 kB", 2000), ("100%", 25), ("99.9%", 24), ("act:50%", 12), ("act:100%", 25)],
+)
+def test_budgets(chain, budget, bytes_):
+    said = lowtide("plan", chain, "--budget", budget, "--json").json()
+    assert said["budget"] == bytes_
+
+
+def test_optimal_when_nothing_need_be_recomputed(chain):
+    done = lowtide("plan", chain, "--budget", "100%", "--json")
+    assert done.code == 0 and done.json()["status"] == "optimal" and done.json()["gap_percent"] == 0
+
+
+def test_infeasible_is_proven_and_written(chain, tmp_path):
+    plan = tmp_path / "none.plan.json"
+    done = lowtide("plan", chain, "--budget", "17", "-o", plan, "--json")
+    said = done.json()
+    assert done.code == 1 and said["status"] == "infeasible"
+    assert said["peak"] is None and said["duration"] is None and said["smallest_peak"] >= said["floor"] == 18
+    written = json.loads(plan.read_text())
+    assert written["steps"] == [] and written["claims"]["status"] == "infeasible"
+    assert lowtide("verify", chain, plan).code == 1
+
+
+def test_unknown_names_the_smallest_peak(resnet):
+    done = lowtide("plan", resnet, "--budget", "60%", "--solver", "given", "--json")
+    said = done.json()
+    assert done.code == 1 and said["status"] == "unknown" and said["smallest_peak"] > said["budget"]
+    text = lowtide("plan", resnet, "--budget", "60%", "--solver", "given").out
+    assert "unknown" in text and "smallest" in text
+
+
+def test_unsupported_says_why(resnet):
+    done = lowtide("plan", resnet, "--budget", "60%", "--solver", "order", "--order", "given", "--json")
+    assert done.code == 1 and done.json()["status"] == "unsupported" and "order" in done.json()["reason"]
+
+
+@pytest.mark.parametrize("solver", [s["name"] for s in lowtide("solvers", "--json").json()])
+def test_same_seed_same_plan(resnet, tmp_path, solver):
+    plans = []
+    for turn in range(2):
+        path = tmp_path / f"{turn}.plan.json"
+        lowtide("plan", resnet, "--budget", "70%", "--solver", solver, "--work", 200000, "--seed", 3,
+                "--threads", 1 + turn, "-o", path)
+        written = json.loads(path.read_text())
+        plans.append((written["steps"], written["claims"]))
+    assert plans[0] == plans[1]
+
+
+def test_compressed_plans_and_standard_streams(resnet, tmp_path):
+    packed = tmp_path / "p.plan.json.gz"
+    assert lowtide("plan", resnet, "--budget", "70%", "-o", packed).code == 0
+    assert json.loads(gzip.decompress(packed.read_bytes()))["format"] == "lowtide-plan"
+    assert lowtide("verify", resnet, packed).code == 0
+    text = gzip.decompress(resnet.read_bytes()).decode()
+    assert lowtide("plan", "-", "--budget", "70%", stdin=text).code == 0
+
+
+def test_solver_options(resnet):
+    done = lowtide("plan", resnet, "--budget", "70%", "--solver", "evict", "--option", "score=lru", "--json")
+    assert done.code == 0
+    best = lowtide("plan", resnet, "--budget", "70%", "--solver", "evict", "--json").json()
+    assert done.json()["duration"] > best["duration"]
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--budget", "nonsense"], ["budget", "80%"]),
+        (["--budget", "-5"], ["negative"]),
+        (["--budget", "8 apples"], ["apples"]),
+        ([], ["--budget"]),
+        (["--budget", "50%", "--solver", "magic"], ["magic", "auto"]),
+        (["--budget", "50%", "--order", "sorted"], ["sorted"]),
+        (["--budget", "50%", "--time", "-1"], ["--time"]),
+        (["--budget", "50%", "--threads", "0"], ["--threads"]),
+        (["--budget", "50%", "--solver", "evict", "--option", "score"], ["NAME=VALUE"]),
+        (["--budget", "50%", "--solver", "evict", "--option", "score=best"], ["best", "dtr_eq"]),
+        (["--budget", "50%", "--solver", "given", "--option", "x=1"], ["no options"]),
+        (["--budget", "50%", "-o", "/no/such/folder/p.json"], ["/no/such/folder"]),
+    ],
+)
+def test_bad_arguments(resnet, arguments, words):
+    done = lowtide("plan", resnet, *arguments)
+    assert done.code == 2 and done.out == ""
+    for word in words:
+        assert word in done.err
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "\x1f\x8b broken", '{"format": "lowtide-graph", "version": 9}'])
+def test_bad_files_name_the_file(tmp_path, content):
+    path = tmp_path / "bad.json"
+    path.write_text(content, encoding="latin-1")
+    done = lowtide("plan", path, "--budget", "50%")
+    assert done.code == 2 and done.out == "" and str(path) in done.err
+
+
+def test_missing_file(tmp_path):
+    done = lowtide("plan", tmp_path / "absent.json", "--budget", "50%")
+    assert done.code == 2 and "absent.json" in done.err

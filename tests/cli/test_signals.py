@@ -1,0 +1,112 @@
+"""Long runs: interruption, the plan on disk, the live line, the clock."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BINARY, lowtide
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "resnet.graph.json"
+    assert lowtide("generate", "resnet", "--ops", 200000, "--seed", 3, "-o", path).code == 0
+    return path
+
+
+def start(graph, plan, *more):
+    # One score after another on 200,000 ops: seconds of work, the first plan within the first.
+    return subprocess.Popen(
+        [BINARY, "plan", graph, "--budget", "45%", "--solver", "evict", "--time", "200", "-o", plan, *more],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+
+
+def wait_for(path, seconds=120):
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path} was not written"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_runs_return_their_best_plan(large, tmp_path, number):
+    plan = tmp_path / "best.plan.json"
+    run = start(large, plan, "--json")
+    wait_for(plan)  # written while it runs, and whole
+    assert json.loads(plan.read_text())["steps"]
+    asked = time.monotonic()
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 0, err
+    said = json.loads(out)
+    assert said["stopped_by"] in ("cancelled", "finished") and said["status"] == "feasible"
+    assert time.monotonic() - asked < 30
+    checked = lowtide("verify", large, plan, "--json")
+    assert checked.code == 0 and checked.json()["duration"] == said["duration"]
+
+
+def test_second_interrupt_ends_at_once(large, tmp_path):
+    plan = tmp_path / "best.plan.json"
+    run = start(large, plan)
+    wait_for(plan)
+    for _ in range(200):
+        if run.poll() is not None:
+            break
+        run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    # 0: it was done before the second came.
+    assert run.returncode in (130, 0)
+    json.loads(plan.read_text())
+
+
+def test_second_interrupt_while_reading(tmp_path):
+    """A command that waits for its input cannot be done before the second signal."""
+    run = subprocess.Popen([BINARY, "plan", "-", "--budget", "50%"], stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=20) == 130
+    run.stdin.close()
+
+
+def test_deadline_is_kept(large):
+    """Loosely: the machine may be busy. Counting polls is the exact test."""
+    done = lowtide("plan", large, "--budget", "45%", "--solver", "evict", "--time", "0.5", "--json").json()
+    assert done["stopped_by"] in ("deadline", "finished")
+    assert done["time_s"] < 10
+
+
+def test_live_line_on_a_terminal_only(large, tmp_path):
+    quiet = subprocess.run([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "3"],
+                           capture_output=True, text=True, timeout=200)
+    assert quiet.stderr == ""
+    leader, follower = pty.openpty()
+    run = subprocess.Popen([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "4"],
+                           stdout=subprocess.DEVNULL, stderr=follower)
+    os.close(follower)
+    text = b""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                chunk = os.read(leader, 4096)
+            except OSError:
+                break
+            if not chunk:
+                break
+            text += chunk
+    run.wait(timeout=60)
+    os.close(leader)
+    shown = text.decode()
+    assert re.search(r"\d+\.\d s", shown)
+    assert "overhead" in shown and "bound" in shown and "gap" in shown and "peak" in shown
+    assert shown.endswith("\x1b[K"), "the line is wiped at the end"
