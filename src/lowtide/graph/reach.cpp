@@ -1,7 +1,8 @@
 // Problem: answer reachability queries on a DAG without the n^2 bits of the transitive closure.
 // Idea: number the ops in the post-order of a few depth-first traversals that differ in the order
 // of the children; an op reaches only ranks in [lowest, rank], so an interval that is not contained
-// says no, and the subtree's interval says yes; what is left is searched, pruned by the same rules.
+// says no, and the subtree's interval says yes. Two ops with a cut op between them (cuts.h) are
+// connected by it. What is left is searched, pruned by the same rules.
 // Source: H. Yildirim, V. Chaoji, M. Zaki, "GRAIL", VLDB 2010; the subtree's interval as in M.
 // Merz, P. Sanders, "PReaCH", ESA 2014. Invariant: no and yes are exact; a search meets only ops
 // that might still lie between the two. Loses: on wide random layers, where every interval covers
@@ -9,6 +10,8 @@
 #include "lowtide/graph/reach.h"
 
 #include <algorithm>
+
+#include "lowtide/graph/cuts.h"
 
 namespace lowtide {
 
@@ -54,6 +57,10 @@ std::vector<bool> descendants(const Graph& graph, std::span<const OpId> of) {
 Reachability::Reachability(const Graph& graph)
     : graph_(&graph), labels_(graph.op_count()), visited_(graph.op_count(), 0) {
   for (std::size_t traversal = 0; traversal < kTraversals; ++traversal) traverse(traversal);
+  next_cut_.assign(graph.op_count(), graph.op_count());
+  for (OpId cut : cut_ops(graph)) next_cut_[graph.position(cut)] = graph.position(cut);
+  for (std::size_t at = graph.op_count(); at-- > 1;)
+    next_cut_[at - 1] = std::min(next_cut_[at - 1], next_cut_[at]);
 }
 
 void Reachability::traverse(std::size_t traversal) {
@@ -100,6 +107,7 @@ void Reachability::traverse(std::size_t traversal) {
 
 Reachability::Answer Reachability::look_up(OpId from, OpId to) const {
   if (graph_->position(from) >= graph_->position(to)) return from == to ? Answer::yes : Answer::no;
+  if (next_cut_[graph_->position(from)] <= graph_->position(to)) return Answer::yes;
   bool inside = false;
   for (std::size_t traversal = 0; traversal < kTraversals; ++traversal) {
     const Label& a = labels_[from.index()][traversal];

@@ -44,6 +44,7 @@ class Reachability {
 
   const Graph* graph_;
   std::vector<Labels> labels_;
+  std::vector<std::size_t> next_cut_;   // for each position, that of the first cut op from there on
   std::vector<std::uint32_t> visited_;  // by the query of that number
   std::uint32_t query_ = 0;
   std::vector<OpId> stack_;
