@@ -28,10 +28,10 @@ std::size_t distance(std::size_t a, std::size_t b) { return a > b ? a - b : b - 
 
 Graph generate_blocks(Generator generator, std::size_t ops, std::uint64_t seed) {
   const auto count = [&](std::size_t blocks) { return generator(blocks, seed).op_count(); };
-  const std::size_t one = count(kRegular), two = count(2 * kRegular);
-  if (ops >= one) {
-    const std::size_t more = (ops - one) * kRegular + (two - one) / 2;
-    return generator(kRegular + more / (two - one), seed);
+  if (const std::size_t one = count(kRegular); ops >= one) {
+    const std::size_t period = count(2 * kRegular) - one;
+    const std::size_t more = (ops - one) * kRegular + period / 2;
+    return generator(kRegular + more / period, seed);
   }
   std::size_t best = 0;
   for (std::size_t blocks = 0, best_count = count(0); blocks < kRegular; ++blocks) {
