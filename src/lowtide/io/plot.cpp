@@ -176,7 +176,7 @@ std::string Plotter::steps() const {
   for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
   const std::string end = count_text(static_cast<std::int64_t>(columns_.steps)) +
                           (columns_.steps == 1 ? " step" : " steps");
-  const std::size_t distance = columns_.label_distance(14);
+  const std::size_t distance = columns_.label_distance(12);
   for (std::size_t step = 0; step < columns_.steps; step += distance) {
     const std::size_t column = gutter_ + 1 + columns_.column_of(step);
     const std::string label = count_text(static_cast<std::int64_t>(step));
@@ -191,14 +191,19 @@ std::string Plotter::steps() const {
 
 // Recomputations in each column, against the column that has the most.
 std::string Plotter::recomputed() const {
-  std::vector<std::size_t> counts(columns_.columns, 0);
-  for (std::size_t step : plot_.recomputed)
-    if (step < columns_.steps) ++counts[columns_.column_of(step)];
-  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  const auto before = [&](std::size_t step) {
+    return std::lower_bound(plot_.recomputed.begin(), plot_.recomputed.end(), step);
+  };
+  std::vector<std::int64_t> counts;
+  for (std::size_t i = 0; i < columns_.columns; ++i)
+    counts.push_back(before(columns_.last(i)) - before(columns_.first(i)));
+  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
   if (most == 0) return {};
   Line line(width_);
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    line.put(gutter_ + 1 + i, glyphs_.again[(counts[i] * kLevels + most - 1) / most], Ink::again);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto level = static_cast<std::size_t>((counts[i] * kLevels + most - 1) / most);
+    line.put(gutter_ + 1 + i, glyphs_.again[level], Ink::again);
+  }
   return line.text(colour_);
 }
 

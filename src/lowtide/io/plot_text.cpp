@@ -137,6 +137,34 @@ std::string shorten(std::string_view text, std::size_t columns, bool unicode) {
   return front + std::string(ellipsis) + back;
 }
 
+std::string wrap(std::string_view text, std::size_t columns, bool unicode) {
+  std::string out, line, word;
+  const auto end_line = [&] {
+    out += line + '\n';
+    line.clear();
+  };
+  const auto end_word = [&] {
+    if (!line.empty() && columns_of(line) + 1 + columns_of(word) > columns) end_line();
+    if (!line.empty()) line += ' ';
+    line += word;
+    word.clear();
+  };
+  for (char32_t c : clean_characters(text, unicode)) {
+    if (c == U' ') {
+      if (!word.empty()) end_word();
+      continue;
+    }
+    if (!word.empty() && columns_of(word) + width_of(c) > columns) {
+      end_word();
+      end_line();
+    }
+    append(word, c);
+  }
+  if (!word.empty()) end_word();
+  if (!line.empty()) end_line();
+  return out;
+}
+
 std::string fit(std::string_view text, std::size_t columns, Align align, bool unicode) {
   std::string fitted = shorten(text, columns, unicode);
   const std::size_t used = columns_of(fitted);

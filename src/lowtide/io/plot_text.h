@@ -18,6 +18,10 @@ std::size_t columns_of(std::string_view text);
 // Clean text in at most `columns` columns: the middle gives way to an ellipsis.
 std::string shorten(std::string_view text, std::size_t columns, bool unicode = true);
 
+// Clean text in lines of at most `columns` columns, each ending in a newline: broken at spaces
+// where there are any.
+std::string wrap(std::string_view text, std::size_t columns, bool unicode = true);
+
 // Exactly `columns` columns: shortened, then padded with spaces.
 enum class Align { left, right };
 std::string fit(std::string_view text, std::size_t columns, Align align = Align::left,

@@ -16,6 +16,10 @@ double share_of(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+std::string name_of(const Graph& graph, OpId id) {
+  return graph.op(id).name.empty() ? graph.label(id) : graph.op(id).name;
+}
+
 std::string label_of(const Graph& graph, const Step& step) {
   return std::string(to_string(step.kind)) + " of " +
          (step.is_compute() ? graph.label(step.op()) : graph.label(step.tensor()));
@@ -33,15 +37,15 @@ std::vector<TensorId> tensors_at_peak(const Graph& graph, const Run& run) {
 LiveTensor describe(const Graph& graph, TensorId id, Bytes peak) {
   const Tensor& tensor = graph.tensor(id);
   LiveTensor live{.id = id,
-                  .name = tensor.name,
+                  .name = tensor.name.empty() ? graph.label(id) : tensor.name,
                   .bytes = tensor.bytes,
                   .share = share_of(tensor.bytes.count(), peak.count()),
-                  .role = tensor.role,
+                  .role = role_of(graph, id),
                   .origin = {},
                   .producer = {}};
   if (const OpId producer = graph.producer(id); producer.valid()) {
     live.origin = graph.op(producer).origin;
-    live.producer = graph.op(producer).name;
+    live.producer = name_of(graph, producer);
   }
   return live;
 }
@@ -58,8 +62,8 @@ void describe_peak(const Graph& graph, Run& run) {
   std::vector<TensorId> live = tensors_at_peak(graph, run);
   std::map<Role, RoleBytes> roles;
   for (TensorId id : live) {
-    RoleBytes& role = roles[graph.tensor(id).role];
-    role.role = graph.tensor(id).role;
+    RoleBytes& role = roles[role_of(graph, id)];
+    role.role = role_of(graph, id);
     role.bytes += graph.bytes(id);
     ++role.tensors;
   }
@@ -95,8 +99,9 @@ Run make_run(const Graph& graph, Plan plan) {
   return run;
 }
 
-std::string_view group_of(const Op& op) {
-  return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : op.name;
+std::string group_of(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : name_of(graph, id);
 }
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
@@ -150,7 +155,7 @@ void group_recomputed(const Graph& graph, const Run& run, Report& report) {
     const Op& op = graph.op(id);
     origins = origins || !op.origin.empty();
     kinds = kinds || !op.kind.empty();
-    parts.push_back({.what = std::string(group_of(op)),
+    parts.push_back({.what = group_of(graph, id),
                      .ops = std::exchange(seen[id.index()], std::uint8_t{1}) == 0 ? 1u : 0u,
                      .times = 1,
                      .time = graph.time(id)});
@@ -172,6 +177,12 @@ std::string notice_of(const Graph& graph, const Run& run) {
 }
 
 }  // namespace
+
+Role role_of(const Graph& graph, TensorId id) {
+  const Role role = graph.tensor(id).role;
+  const bool made = role == Role::activation || role == Role::gradient;
+  return graph.is_input(id) && made ? Role::input : role;
+}
 
 Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> budget) {
   Report report{.name = graph.name(),

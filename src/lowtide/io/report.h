@@ -14,7 +14,8 @@
 
 namespace lowtide {
 
-// A tensor in use during the step with the most bytes in use.
+// A tensor in use during the step with the most bytes in use. What has no name is called "tensor 3"
+// or "op 3", here and below.
 struct LiveTensor {
   TensorId id;
   std::string name;
@@ -78,6 +79,9 @@ struct Report {
   // The run that the report is about: the plan's if it has steps, else the graph's own.
   const Run& shown() const { return after && !after->timeline.live.empty() ? *after : before; }
 };
+
+// As the graph says, but `input` for a tensor that no op makes and of which nothing else is said.
+Role role_of(const Graph& graph, TensorId id);
 
 // A plan that breaks a rule is reported up to that step; its timeline says why.
 Report make_report(const Graph& graph, const Plan* plan = nullptr,

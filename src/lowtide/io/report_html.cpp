@@ -260,11 +260,11 @@ void PageData::write_tensors() {
       if (op.valid() && name == graph_.op(op).name)
         json_.number(std::int64_t{0});
       else
-        json_.text(name.empty() ? fmt::format("tensor {}", id.index()) : name);
+        json_.text(name.empty() ? graph_.label(id) : name);
     });
     column("bytes", [&](TensorId id) { json_.number(graph_.bytes(id)); });
     column("role",
-           [&](TensorId id) { json_.number(static_cast<std::int64_t>(graph_.tensor(id).role)); });
+           [&](TensorId id) { json_.number(static_cast<std::int64_t>(role_of(graph_, id))); });
     column("maker", [&](TensorId id) { json_.number(maker(id)); });
   });
 }
@@ -277,8 +277,7 @@ void PageData::write_ops() {
   };
   json_.key("ops").object([&] {
     column("name", [&](OpId id) {
-      const std::string& name = graph_.op(id).name;
-      json_.text(name.empty() ? fmt::format("op {}", id.index()) : name);
+      json_.text(graph_.op(id).name.empty() ? graph_.label(id) : graph_.op(id).name);
     });
     column("workspace", [&](OpId id) { json_.number(graph_.workspace(id)); });
     column("outputs", [&](OpId id) {

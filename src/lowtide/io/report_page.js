@@ -242,7 +242,7 @@ function drawRecomputed(groups) {
     { title: "", kind: "meter", value: (row) => row.time / most },
     { title: "times", kind: "number", text: (row) => countText(row.times), value: (row) => row.times },
     { title: "ops", kind: "number", text: (row) => countText(row.ops), value: (row) => row.ops },
-    { title: D.recomputedBy, kind: "name", text: (row) => row.what || "(no name)" },
+    { title: D.recomputedBy, kind: "name", text: (row) => row.what },
   ], rows, { long: true }));
 }
 

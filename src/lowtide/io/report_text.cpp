@@ -73,10 +73,8 @@ class Writer {
 
 void Writer::head() {
   line(report_.name.empty() ? "graph" : report_.name, Ink::strong);
-  line(fmt::format(
-      "{} ops, {} tensors, inputs and parameters {}{}", count_of(report_.ops),
-      count_of(report_.tensors), bytes_text(report_.input_bytes),
-      report_.resident.count() == 0 ? "" : ", resident " + bytes_text(report_.resident)));
+  line(fmt::format("{} ops, {} tensors, {} in use from the start", count_of(report_.ops),
+                   count_of(report_.tensors), bytes_text(report_.before.timeline.start)));
   out_ += '\n';
 }
 
@@ -135,7 +133,7 @@ void Writer::remarks() {
                     percent_text(overhead_percent(*report_.bound, report_.base_duration))));
   if (!report_.notice.empty()) remarks.push_back(report_.notice);
   if (!remarks.empty()) out_ += '\n';
-  for (const std::string& remark : remarks) line(remark);
+  for (const std::string& remark : remarks) out_ += wrap(remark, style_.width, style_.unicode);
 }
 
 void Writer::roles() {
@@ -173,8 +171,7 @@ void Writer::tensors() {
     bytes.cells.push_back(bytes_text(tensor.bytes));
     shares.cells.push_back(percent(tensor.share));
     roles.cells.emplace_back(to_string(tensor.role));
-    names.cells.push_back(tensor.name.empty() ? fmt::format("tensor {}", tensor.id.index())
-                                              : tensor.name);
+    names.cells.push_back(tensor.name);
     makers.cells.push_back(tensor.producer == tensor.name ? "" : tensor.producer);
     origins.cells.push_back(tensor.origin);
     any_maker = any_maker || !makers.cells.back().empty();
@@ -200,7 +197,7 @@ void Writer::recomputed() {
     shares.cells.push_back(percent(group.share));
     counts.cells.push_back(count_of(group.times));
     ops.cells.push_back(count_of(group.ops));
-    origins.cells.push_back(group.what.empty() ? "(no name)" : group.what);
+    origins.cells.push_back(group.what);
     bars.cells.push_back(share_bar(group.share, 10, style_.unicode));
   };
   for (std::size_t i = 0; i < shown; ++i) row(groups[i]);
