@@ -101,7 +101,7 @@ TEST_CASE("the builder refuses an op that makes its own input, and cycles of eve
 }
 
 TEST_CASE("the builder refuses two ops that change one tensor") {
-  refused("/ops/1", "cycle: ", [](auto& b) {
+  refused("/ops/2/mutates/0", "op 2 and op 1 both mutate tensor 0 \"x\"", [](auto& b) {
     b.add_op(timed(1), OpLinks{{0}, {}, {}, {0}});
     b.add_op(timed(1), OpLinks{{0}, {}, {}, {0}});
   });

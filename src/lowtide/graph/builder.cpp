@@ -204,7 +204,7 @@ void GraphBuilder::link_consumers(Graph& graph) const {
       producer = op;
     }
   }
-  std::vector<OpId> read_by(graph.tensor_count());
+  std::vector<OpId> read_by(graph.tensor_count()), changed_by(graph.tensor_count());
   for (std::size_t i = 0; i < graph.op_count(); ++i) {
     const OpId op(i);
     for (TensorId input : graph.inputs(op)) {
@@ -219,6 +219,13 @@ void GraphBuilder::link_consumers(Graph& graph) const {
         refuse(pointer("ops", i, "/mutates/" + std::to_string(k)),
                graph.label(op) + " mutates " + graph.label(changed) +
                    ", which is not among its inputs; list it there too");
+      // Both read it, so each would have to run before the other.
+      if (changed_by[changed.index()].valid())
+        refuse(pointer("ops", i, "/mutates/" + std::to_string(k)),
+               graph.label(op) + " and " + graph.label(changed_by[changed.index()]) +
+                   " both mutate " + graph.label(changed) +
+                   "; nothing may read it after the first");
+      changed_by[changed.index()] = op;
     }
     graph.recomputable_.push_back(graph.op(op).recomputable && !graph.outputs(op).empty() &&
                                   graph.mutates(op).empty() && !graph.is_barrier(op));

@@ -33,7 +33,8 @@ class GraphBuilder {
   void set_order(std::vector<std::int64_t> order);
 
   // Refuses: negative numbers; indices out of range; a repeated output; an op that makes one of its
-  // own inputs; a tensor with two producers; `mutates` that is no input; a cycle (through `after`
+  // own inputs; a tensor with two producers; `mutates` that is no input, or two ops that mutate one
+  // tensor; a cycle (through `after`
   // and `mutates` too); an order that is no topological order of all ops; sums beyond 2^63.
   // Leaves the builder empty.
   Graph build();
