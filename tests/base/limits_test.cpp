@@ -1,6 +1,7 @@
 #include "lowtide/base/limits.h"
 
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -101,6 +102,7 @@ TEST_CASE("limits: a share of what is left, for a part of the work") {
   CHECK(half.cancel == &cancel);
   limits.spend(5000);
   CHECK(limits.remaining().work == 0);
+  CHECK(Limits(LimitSettings{.work = INT64_MAX}).remaining().work == INT64_MAX);
   CHECK_FALSE(Limits().remaining().work);
   CHECK_FALSE(Limits().remaining().seconds);
 }

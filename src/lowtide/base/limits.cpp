@@ -28,8 +28,9 @@ LimitSettings Limits::remaining(double share) const {
   LimitSettings rest = settings_;
   if (rest.seconds) rest.seconds = std::max(0.0, (*rest.seconds - seconds()) * share);
   if (rest.work) {
-    const auto left = static_cast<double>(std::max<std::int64_t>(0, work_left()));
-    rest.work = static_cast<std::int64_t>(left * share);
+    const std::int64_t left = std::max<std::int64_t>(0, work_left());
+    // A large limit does not survive the way through a double.
+    rest.work = share >= 1 ? left : static_cast<std::int64_t>(static_cast<double>(left) * share);
   }
   return rest;
 }

@@ -32,7 +32,8 @@ Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence) {
     }
   }
   std::vector<std::uint8_t> keep(made, 0);
-  for (TensorId output : graph.outputs()) keep[current[output.index()]] = 1;
+  for (TensorId output : graph.outputs())
+    if (current[output.index()] != kNever) keep[current[output.index()]] = 1;
 
   Plan plan;
   plan.steps.reserve(2 * sequence.size());
