@@ -5,7 +5,7 @@
 #include "lowtide/graph/generate/kinds.h"
 #include "lowtide/graph/generate/training.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 Graph generate_chain(std::size_t layers, std::uint64_t seed) {
   Random random(seed);
@@ -20,4 +20,4 @@ Graph generate_chain(std::size_t layers, std::uint64_t seed) {
   return net.finish(net.linear("head", x, classes, false), 1);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

@@ -51,10 +51,10 @@ Graph generate(std::string_view kind, std::size_t ops, std::uint64_t seed) {
   if (ops > kMaxCount / 16)
     throw InputError("generate", std::to_string(ops) + " ops are more than a graph may have");
   if (kind == "layered") return generate_layered(ops, seed);
-  if (kind == "chain") return generate_blocks(generate_chain, ops, seed);
-  if (kind == "resnet") return generate_blocks(generate_resnet, ops, seed);
-  if (kind == "unet") return generate_blocks(generate_unet, ops, seed);
-  if (kind == "transformer") return generate_blocks(generate_transformer, ops, seed);
+  if (kind == "chain") return generate_blocks(networks::generate_chain, ops, seed);
+  if (kind == "resnet") return generate_blocks(networks::generate_resnet, ops, seed);
+  if (kind == "unet") return generate_blocks(networks::generate_unet, ops, seed);
+  if (kind == "transformer") return generate_blocks(networks::generate_transformer, ops, seed);
   std::string names;
   for (std::string_view known : kKinds) names += (names.empty() ? "" : ", ") + std::string(known);
   throw InputError("generate",

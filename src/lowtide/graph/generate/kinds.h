@@ -8,7 +8,7 @@
 #include "lowtide/base/random.h"
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 Graph generate_chain(std::size_t layers, std::uint64_t seed);
 Graph generate_resnet(std::size_t blocks, std::uint64_t seed);
@@ -20,4 +20,4 @@ inline std::int64_t pick(Random& random, std::initializer_list<std::int64_t> cho
   return choices.begin()[random.below(choices.size())];
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

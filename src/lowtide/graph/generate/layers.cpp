@@ -5,7 +5,7 @@
 #include "lowtide/graph/generate/training.h"
 #include "lowtide/graph/generate/work.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 namespace {
 
@@ -258,4 +258,4 @@ Training::Value Training::add_positions(const std::string& at, Value x) {
   return y;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

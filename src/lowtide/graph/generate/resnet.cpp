@@ -8,7 +8,7 @@
 #include "lowtide/graph/generate/kinds.h"
 #include "lowtide/graph/generate/training.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 namespace {
 
@@ -77,4 +77,4 @@ Graph generate_resnet(std::size_t blocks, std::uint64_t seed) {
   return net.finish(net.linear("fc", net.mean("avgpool", x), settings.classes), 1);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

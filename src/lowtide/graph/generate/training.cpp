@@ -7,7 +7,7 @@
 
 #include "lowtide/graph/generate/work.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 namespace {
 
@@ -167,4 +167,4 @@ Graph Training::finish(Value logits, std::size_t dimension) {
   return builder_.build();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

@@ -13,7 +13,7 @@
 
 #include "lowtide/graph/builder.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 using Shape = std::vector<std::int64_t>;
 
@@ -120,4 +120,4 @@ class Training {
   std::unordered_map<std::string, std::size_t> names_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

@@ -6,7 +6,7 @@
 #include "lowtide/graph/generate/kinds.h"
 #include "lowtide/graph/generate/training.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 Graph generate_transformer(std::size_t blocks, std::uint64_t seed) {
   Random random(seed);
@@ -38,4 +38,4 @@ Graph generate_transformer(std::size_t blocks, std::uint64_t seed) {
   return net.finish(net.linear("lm_head", x, vocabulary, false), 2);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

@@ -9,7 +9,7 @@
 #include "lowtide/graph/generate/kinds.h"
 #include "lowtide/graph/generate/training.h"
 
-namespace lowtide {
+namespace lowtide::networks {
 
 namespace {
 
@@ -66,4 +66,4 @@ Graph generate_unet(std::size_t blocks, std::uint64_t seed) {
   return net.finish(net.convolution("head", x, classes, 1), 1);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks

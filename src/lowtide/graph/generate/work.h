@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::networks {
 
 std::int64_t elements(const std::vector<std::int64_t>& shape);
 
@@ -14,4 +14,4 @@ inline double multiply_add(std::int64_t rows, std::int64_t inner, std::int64_t c
          static_cast<double>(columns);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::networks
