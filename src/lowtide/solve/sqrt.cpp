@@ -159,6 +159,7 @@ class Sqrt final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     context.offer_sequence(problem.graph.order());
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     if (context.done()) return context.finish();
     const Segments segments(problem.graph);
     if (!segments.has_cuts()) {
