@@ -104,7 +104,7 @@ TEST_CASE("brute force refuses what is too large") {
 }
 
 TEST_CASE("brute force: sparing frees lose nothing") {
-  const int graphs = test_scale() * 500;
+  const int graphs = samples(500);
   for (int seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed));
@@ -129,7 +129,7 @@ TEST_CASE("brute force: sparing frees lose nothing") {
 }
 
 TEST_CASE("brute force: its schedules pass verify at the cost it says") {
-  const int graphs = test_scale() * 1000;
+  const int graphs = samples(1000);
   for (int seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed) + 1000000);

@@ -38,7 +38,7 @@ Case any_case(int seed, bool transfers) {
 }
 
 TEST_CASE("timeline: live tensors, workspace and resident bytes add up to the bytes in use") {
-  for (int seed = 0; seed < 2000 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(2000); ++seed) {
     CAPTURE(seed);
     const auto [graph, order, plan] = any_case(seed, true);
     const Timeline timeline = simulate(graph, plan);
@@ -90,7 +90,7 @@ TEST_CASE("timeline: the peak's step is the first, or the end for the start") {
 }
 
 TEST_CASE("timeline: without transfers the duration is the sum of what was computed") {
-  for (int seed = 0; seed < 1500 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(1500); ++seed) {
     CAPTURE(seed);
     const auto [graph, order, plan] = any_case(seed, false);
     Ticks total;
@@ -110,7 +110,7 @@ TEST_CASE("timeline: up to a violation, what went before counts") {
 
 TEST_CASE(
     "plans from a sequence: the same ops, never a larger peak, frees that cannot come earlier") {
-  for (int seed = 0; seed < 2000 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(2000); ++seed) {
     CAPTURE(seed);
     const auto [graph, order, plan] = any_case(seed, false);
     const std::vector<OpId> sequence = sequence_of(plan);

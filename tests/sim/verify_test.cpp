@@ -92,7 +92,7 @@ TEST_CASE("verify: a plan for another machine is refused") {
 }
 
 TEST_CASE("verify: random legal plans hold, at their cost and at no less") {
-  for (int seed = 0; seed < 1500 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(1500); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed) + 7000);
     RandomGraphSettings graph_settings;
@@ -117,7 +117,7 @@ TEST_CASE("verify: random legal plans hold, at their cost and at no less") {
 
 // Mutations of which it is plain what must become of them; the rest is for the second verifier.
 TEST_CASE("verify: a plan that lost a computation it needs, or doubled a step, is refused") {
-  for (int seed = 0; seed < 1500 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(1500); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed) + 9000);
     RandomGraphSettings settings;
@@ -143,7 +143,7 @@ TEST_CASE("verify: a plan that lost a computation it needs, or doubled a step, i
 }
 
 TEST_CASE("verify: a plan mutated at random never breaks the verifier") {
-  for (int seed = 0; seed < 1500 * test_scale(); ++seed) {
+  for (int seed = 0; seed < samples(1500); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed) + 11000);
     const Graph graph = random_graph(random);

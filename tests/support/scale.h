@@ -1,5 +1,5 @@
-// How much of the random sweeps a run takes: LOWTIDE_TEST_SCALE, 1 unless set; the long run has
-// 100.
+// How much of the random sweeps a run takes: LOWTIDE_TEST_SCALE times the default sample, 1 unless
+// set; the long run has 100.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,14 @@ namespace lowtide {
 inline int test_scale() {
   const char* text = std::getenv("LOWTIDE_TEST_SCALE");
   return text == nullptr ? 1 : std::max(1, std::atoi(text));
+}
+
+// That many times the scale, and a quarter of it where a sanitizer makes everything slow.
+inline int samples(int by_default) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  by_default = (by_default + 3) / 4;
+#endif
+  return by_default * test_scale();
 }
 
 }  // namespace lowtide
