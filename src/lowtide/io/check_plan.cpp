@@ -32,10 +32,10 @@ std::optional<std::string> false_claim(const Claims& claims, const Cost& cost) {
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
   using Kind = PlanVerdict::Kind;
   if (const std::string hash = graph_hash(graph); hash != file.graph_hash)
-    return {Kind::another_graph,
-            "the plan is for another graph: its hash is " + file.graph_hash + ", this graph's " +
-                hash,
-            std::nullopt, std::nullopt};
+    return {
+        Kind::another_graph,
+        "the plan is for another graph: its hash is " + file.graph_hash + ", this graph's " + hash,
+        std::nullopt, std::nullopt};
 
   const Claims& claims = file.claims;
   const bool says_none = claims.status == Status::infeasible || claims.status == Status::unknown;
@@ -55,14 +55,13 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
                                       ", yet there are no steps"
                                 : "there are no steps, and no status says why");
 
-  const Problem problem{.graph = graph,
-                        .budget = file.budget.value_or(Bytes::max()),
-                        .order = file.order};
+  const Problem problem{
+      .graph = graph, .budget = file.budget.value_or(Bytes::max()), .order = file.order};
   const Verdict verdict = verify(problem, file.plan);
   if (!verdict.ok) {
     const std::size_t step = verdict.violation->step;
-    const std::string place = step < file.plan.steps.size() ? "step " + std::to_string(step) + ": "
-                                                            : std::string();
+    const std::string place =
+        step < file.plan.steps.size() ? "step " + std::to_string(step) + ": " : std::string();
     return {Kind::broken, place + verdict.violation->reason, step, verdict.cost};
   }
   if (auto reason = false_claim(claims, verdict.cost))

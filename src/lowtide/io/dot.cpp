@@ -1,10 +1,10 @@
 // Names go into quoted strings, where DOT knows three escapes: \" \\ and \n.
 #include "lowtide/io/dot.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
+
+#include <fmt/format.h>
 
 #include "lowtide/io/units_text.h"
 

@@ -1,5 +1,5 @@
-// Reading: ops first, because a tensor's default role depends on whether an op produces it. Types and
-// keys are checked here, meaning by the GraphBuilder.
+// Reading: ops first, because a tensor's default role depends on whether an op produces it. Types
+// and keys are checked here, meaning by the GraphBuilder.
 #include "lowtide/io/graph_json.h"
 
 #include <array>

@@ -20,8 +20,8 @@ struct GraphFile {
 GraphFile read_graph(const std::string& path);  // "-": standard input; gzip or plain
 GraphFile read_graph_text(std::string_view text, const std::string& file_name);
 
-// The graph in our format: deterministic, one line for each tensor and op, defaults left out. Reading
-// it gives the same graph: names, order and everything that is carried along.
+// The graph in our format: deterministic, one line for each tensor and op, defaults left out.
+// Reading it gives the same graph: names, order and everything that is carried along.
 std::string write_graph(const Graph& graph);
 
 }  // namespace lowtide

@@ -1,8 +1,8 @@
 // zlib's streams around whole strings.
-#include <zlib.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <zlib.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/text_file.h"
@@ -23,8 +23,7 @@ Bytef* bytes_of(std::string_view text) {
 // Gives the stream its next input; zlib counts in 32 bits.
 void feed(z_stream& stream, std::string_view& left) {
   if (stream.avail_in > 0) return;
-  const std::size_t size =
-      std::min<std::size_t>(left.size(), std::numeric_limits<uInt>::max());
+  const std::size_t size = std::min<std::size_t>(left.size(), std::numeric_limits<uInt>::max());
   stream.next_in = bytes_of(left);
   stream.avail_in = static_cast<uInt>(size);
   left.remove_prefix(size);
@@ -74,8 +73,8 @@ std::string gunzip(std::string_view packed) {
       if (stream.avail_in == 0) return text;
       // Several compressed files in a row are one: the format allows it.
       if (inflateReset(&stream) != Z_OK) refuse("zlib does not start again");
-    } else if (code == Z_BUF_ERROR || (code == Z_OK && stream.avail_in == 0 && packed.empty() &&
-                                       stream.avail_out > 0)) {
+    } else if (code == Z_BUF_ERROR ||
+               (code == Z_OK && stream.avail_in == 0 && packed.empty() && stream.avail_out > 0)) {
       refuse("the gzip data end too early: the file is cut off");
     } else if (code == Z_MEM_ERROR) {
       refuse("not enough memory to unpack it");

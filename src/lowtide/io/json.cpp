@@ -12,7 +12,11 @@ namespace {
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xc2 ? 0
+                             : lead < 0xe0 ? 2
+                             : lead < 0xf0 ? 3
+                                           : 4;
   if (length == 0 || lead > 0xf4 || length > text.size()) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
@@ -148,7 +152,8 @@ std::int64_t JsonValue::as_integer() const {
   std::string written(number_text().substr(0, kShown));
   if (number_text().size() > kShown) written += "...";
   if (number_text().find_first_of(".eE") == std::string_view::npos)
-    refuse("must be below 2^63, not " + written);
+    refuse((written.starts_with('-') ? "must not be negative: " : "must be below 2^63, not ") +
+           written);
   refuse("must be an integer without fraction or exponent, not " + written);
 }
 

@@ -1,9 +1,9 @@
 // A JSON document to read from: parsed once, kept flat, so that a file of 100,000 ops takes a few
 // tenths of a second and about half as much memory again as its text.
 //
-// Integers below 2^63 are kept as such, every other number as its text: whether a fraction may stand
-// somewhere is for whoever asks. A document is refused (InputError, place "line N, column M") for
-// broken syntax, text that is not UTF-8 and nesting beyond kMaxJsonDepth; and (place: a JSON
+// Integers below 2^63 are kept as such, every other number as its text: whether a fraction may
+// stand somewhere is for whoever asks. A document is refused (InputError, place "line N, column M")
+// for broken syntax, text that is not UTF-8 and nesting beyond kMaxJsonDepth; and (place: a JSON
 // pointer) for a key that stands twice in one object. A byte order mark is skipped.
 #pragma once
 

@@ -1,11 +1,11 @@
-// From text to tape. The parser is nlohmann's, driven by events: it keeps its own stack on the heap,
-// so depth costs nothing until we refuse it, and no tree of ours or its is ever built.
-#include <nlohmann/json.hpp>
-
+// From text to tape. The parser is nlohmann's, driven by events: it keeps its own stack on the
+// heap, so depth costs nothing until we refuse it, and no tree of ours or its is ever built.
 #include <algorithm>
 #include <cctype>
 #include <limits>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/json.h"
@@ -22,8 +22,8 @@ std::string place_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? before.size() + 1
-                                                               : before.size() - newline;
+  const std::size_t column =
+      newline == std::string_view::npos ? before.size() + 1 : before.size() - newline;
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
@@ -46,7 +46,22 @@ std::size_t too_deep_at(std::string_view text) {
   return text.size();
 }
 
-// What the parser says, without its own name, numbers and places.
+void replace(std::string& text, std::string_view what, std::string_view by) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+}
+
+// What stands where the parser could not go on: a word, or one character.
+std::string_view word_at(std::string_view text, std::size_t offset) {
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  std::size_t first = std::min(offset, text.size()), last = first;
+  while (first > 0 && in_word(text[first - 1])) --first;
+  while (last < text.size() && in_word(text[last])) ++last;
+  constexpr std::size_t kShown = 40;
+  return text.substr(first, std::clamp<std::size_t>(last - first, 1, kShown));
+}
+
+// What the parser says, in plain words: without its own name, its numbers and its places.
 std::string plain_reason(std::string message, std::string_view text, std::size_t offset) {
   if (message.find("number overflow") != std::string::npos)
     return "a number is too large to be held";
@@ -59,16 +74,21 @@ std::string plain_reason(std::string message, std::string_view text, std::size_t
     const auto expected = message.find("; expected", at);
     message.erase(at, expected == std::string::npos ? std::string::npos : expected - at);
   }
+  const bool key_expected = message.find("expected string") != std::string::npos;
+  const std::string_view word = word_at(text, offset);
+  if (word == "NaN" || word == "Infinity") return "JSON has no number " + std::string(word);
   if (message.starts_with("invalid literal")) {
-    const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-    std::size_t first = std::min(offset, text.size()), last = first;
-    while (first > 0 && in_word(text[first - 1])) --first;
-    while (last < text.size() && in_word(text[last])) ++last;
-    const std::string_view word = text.substr(first, std::min<std::size_t>(last - first, 40));
-    if (word == "NaN" || word == "Infinity") return "JSON has no number " + std::string(word);
-    if (!word.empty()) return "\"" + std::string(word) + "\" is no JSON value";
+    if (word == "/" || word == "#") return "JSON has no comments";
+    if (key_expected || word == "'") return "a string in double quotes belongs here";
+    std::string shown;
+    append_json_string(shown, word);
+    return shown + " is no JSON value";
   }
-  if (const auto at = message.find("; expected"); at != std::string::npos) message[at] = ',';
+  replace(message, "'[', '{', or a literal", "a value");
+  replace(message, " literal", "");
+  replace(message, "unexpected end of input", "the text ends too early");
+  replace(message, "expected end of input", "expected nothing more");
+  replace(message, "; expected", ", expected");
   return message;
 }
 
@@ -84,7 +104,9 @@ class TapeWriter {
     if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
     return append(JsonKind::number, keep(std::to_string(value)));
   }
-  bool number_float(double, const std::string& text) { return append(JsonKind::number, keep(text)); }
+  bool number_float(double, const std::string& text) {
+    return append(JsonKind::number, keep(text));
+  }
   bool string(std::string& text) { return append(JsonKind::string, keep(text)); }
   bool binary(nlohmann::json::binary_t&) { return false; }  // JSON text has none
 
@@ -108,7 +130,8 @@ class TapeWriter {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception& error) {
     const std::size_t offset = position == 0 ? 0 : position - 1;
     throw InputError(place_of(text_, offset), plain_reason(error.what(), text_, offset));
   }
@@ -169,6 +192,9 @@ JsonDocument::JsonDocument(std::string_view text) : tape_(std::make_unique<JsonT
   if (text.empty()) throw InputError("line 1, column 1", "the file is empty");
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     throw InputError("line 1, column 1", "the text is UTF-16; write it as UTF-8");
+  // The parser would take it for the end and never see what follows.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw InputError(place_of(text, zero), "a zero byte: this is no JSON text");
   if (text.size() > kMaxText) throw InputError("", "more than 4 GB of JSON");
   // About what dense numbers take, so that the vector rarely moves.
   tape_->tokens.reserve(text.size() / 8 + 16);

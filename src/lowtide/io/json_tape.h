@@ -1,4 +1,5 @@
-// How a JsonDocument lies in memory. Private to the room: json_parse.cpp writes it, json.cpp reads it.
+// How a JsonDocument lies in memory. Private to the room: json_parse.cpp writes it, json.cpp reads
+// it.
 //
 // One token for each value in the order of the text, and one for each key before its value. A token
 // knows the token after the whole of its value, so that a reader steps over what it does not want.

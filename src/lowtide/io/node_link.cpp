@@ -1,7 +1,7 @@
-// Ids may be anything that JSON has, so they are compared as JSON text: 1 and "1" differ, as they do
-// in networkx. Files of Moccasin's authors (ids under "name", link ends under "0" and "1", the order
-// under "graph") and of Checkmate's (costs under "cost_ram" and "cost_cpu") differ from the common
-// form in their keys alone.
+// Ids may be anything that JSON has, so they are compared as JSON text: 1 and "1" differ, as they
+// do in networkx. Files of Moccasin's authors (ids under "name", link ends under "0" and "1", the
+// order under "graph") and of Checkmate's (costs under "cost_ram" and "cost_cpu") differ from the
+// common form in their keys alone.
 #include "lowtide/io/node_link.h"
 
 #include <algorithm>
@@ -51,6 +51,12 @@ std::int64_t read_whole(JsonValue value) {
   return count;
 }
 
+// An id as messages show it: 1, "a".
+std::string shown(const std::string& id) {
+  constexpr std::size_t kShown = 80;
+  return id.size() <= kShown ? id : id.substr(0, kShown) + "...";
+}
+
 class NodeLinkReader {
  public:
   NodeLinkReader(JsonValue root, std::vector<std::string>& warnings)
@@ -83,15 +89,16 @@ void NodeLinkReader::read_node(JsonValue node, std::size_t index) {
   const std::string id_text = id ? id->text() : std::to_string(index);
   ids_are_text_ = ids_are_text_ && id && id->is(JsonKind::string);
   if (!index_of_.emplace(id_text, index).second)
-    (id ? *id : node).refuse("two nodes have the id " + quoted(id_text));
+    (id ? *id : node).refuse("two nodes have the id " + shown(id_text));
 
   Op op;
   if (const auto name = find_any(node, kNameKeys))
     op.name = name->is(JsonKind::string) ? std::string(name->as_string()) : name->text();
   const auto bytes = find_any(node, kBytesKeys);
   if (!bytes)
-    node.refuse("has no size: give its output's bytes as \"bytes\", \"out_cost\", \"cost_ram\" or "
-                "\"memory\"");
+    node.refuse(
+        "has no size: give its output's bytes as \"bytes\", \"out_cost\", \"cost_ram\" or "
+        "\"memory\"");
   bytes_.push_back(Bytes(read_whole(*bytes)));
   if (const auto time = find_any(node, kTimeKeys)) {
     op.time = Ticks(read_whole(*time));
@@ -120,7 +127,9 @@ void NodeLinkReader::read_nodes(JsonValue nodes) {
     try {
       read_node(node, index);
     } catch (const InputError& error) {
-      throw InputError(error.place(), label_of("node", index, node) + ": " + error.reason());
+      const auto id = find_any(node, std::array<std::string_view, 2>{"id", "name"});
+      throw InputError(error.place(), "node " + (id ? shown(id->text()) : std::to_string(index)) +
+                                          ": " + error.reason());
     }
     ++index;
   }
@@ -145,7 +154,7 @@ std::int64_t NodeLinkReader::link_end(JsonValue link, std::string_view key,
   if (ids_are_text_ && end->is(JsonKind::integer) && end->as_integer() >= 0 &&
       static_cast<std::size_t>(end->as_integer()) < ops_.size())
     return end->as_integer();
-  end->refuse("there is no node with the id " + quoted(end->text()));
+  end->refuse("there is no node with the id " + shown(end->text()));
 }
 
 void NodeLinkReader::read_links(JsonValue links) {
@@ -200,8 +209,7 @@ void NodeLinkReader::read_order(GraphBuilder& builder) const {
   std::vector<std::int64_t> order;
   for (const JsonValue item : given->items()) {
     const auto found = index_of_.find(item.text());
-    if (found == index_of_.end())
-      item.refuse("there is no node with the id " + quoted(item.text()));
+    if (found == index_of_.end()) item.refuse("there is no node with the id " + shown(item.text()));
     order.push_back(static_cast<std::int64_t>(found->second));
   }
   builder.set_order(std::move(order));
@@ -241,10 +249,13 @@ Graph NodeLinkReader::read() {
   try {
     return builder.build();
   } catch (const InputError& error) {
-    // The builder points into a file of ours.
+    // The builder points into a file of ours, where an op and its tensor stand apart and a number
+    // has one name.
     std::string place = error.place();
-    if (place.starts_with("/ops")) place.replace(0, 4, "/nodes");
     if (place.starts_with("/order")) place.insert(0, "/graph");
+    for (const std::string_view list : {"/ops/", "/tensors/"})
+      if (place.starts_with(list))
+        place = "/nodes/" + place.substr(list.size(), place.find('/', list.size()) - list.size());
     throw InputError(std::move(place), error.reason());
   }
 }

@@ -1,6 +1,6 @@
-// Graphs as networkx writes them (node_link_data), read as ours: every node is an op with one output
-// tensor of the same name, every link an op that reads a tensor. docs/reference/formats.md lists the
-// keys. No tensor is a graph output, so what nobody reads is freed at once.
+// Graphs as networkx writes them (node_link_data), read as ours: every node is an op with one
+// output tensor of the same name, every link an op that reads a tensor. docs/reference/formats.md
+// lists the keys. No tensor is a graph output, so what nobody reads is freed at once.
 #pragma once
 
 #include <string>

@@ -37,8 +37,7 @@ Step read_step(JsonValue value) {
     if (!std::in_range<std::int32_t>(at)) index.refuse("no graph has that many ops or tensors");
     return {kind, static_cast<std::int32_t>(at)};
   }
-  word.refuse("unknown step " + quoted(given) +
-              "; must be compute, free, offload or prefetch");
+  word.refuse("unknown step " + quoted(given) + "; must be compute, free, offload or prefetch");
 }
 
 Link read_link(JsonValue object, UnknownKeys& unknown) {
@@ -55,7 +54,8 @@ Link read_link(JsonValue object, UnknownKeys& unknown) {
       unknown.add("machine", key);
     }
   }
-  if (!latency || !bytes || !ticks) object.refuse("a link has \"latency\", \"bytes\" and \"ticks\"");
+  if (!latency || !bytes || !ticks)
+    object.refuse("a link has \"latency\", \"bytes\" and \"ticks\"");
   return {Ticks(*latency), Bytes(*bytes), Ticks(*ticks)};
 }
 
@@ -153,9 +153,9 @@ void refuse_transfers_without_machine(JsonValue root, const Plan& plan) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const StepKind kind = plan.steps[i].kind;
     if (kind == StepKind::offload || kind == StepKind::prefetch)
-      throw InputError(root.pointer() + "/machine",
-                       "is missing, but step " + std::to_string(i) + " is a transfer (" +
-                           std::string(to_string(kind)) + ")");
+      throw InputError(root.pointer() + "/machine", "is missing, but step " + std::to_string(i) +
+                                                        " is a transfer (" +
+                                                        std::string(to_string(kind)) + ")");
   }
 }
 

@@ -15,10 +15,10 @@ namespace lowtide {
 
 // What is said about the plan, or about the problem if there is none.
 struct Claims {
-  std::optional<Status> status;
-  std::optional<Ticks> duration;
-  std::optional<Bytes> peak;
-  std::optional<Ticks> bound;
+  std::optional<Status> status = std::nullopt;
+  std::optional<Ticks> duration = std::nullopt;
+  std::optional<Bytes> peak = std::nullopt;
+  std::optional<Ticks> bound = std::nullopt;
   bool operator==(const Claims&) const = default;
 };
 

@@ -1,4 +1,9 @@
 // Writing plans: one key a line, steps several to a line.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "lowtide/io/json.h"
@@ -46,6 +51,9 @@ std::string steps_json(const std::vector<Step>& steps) {
   return out + "\n  ]";
 }
 
+// People's seconds: JSON has no infinity and nobody needs a negative time.
+double tame(double seconds) { return std::isfinite(seconds) ? std::max(0.0, seconds) : 0.0; }
+
 std::string claims_json(const Claims& claims) {
   Members members(", ");
   if (claims.status) members.add_text("status", to_string(*claims.status));
@@ -59,7 +67,7 @@ std::string found_by_json(const FoundBy& found) {
   Members members(",\n    ");
   members.add_text("solver", found.solver);
   if (found.seed) members.add("seed", std::to_string(*found.seed));
-  if (found.time_limit) members.add("time_limit", fmt::format("{}", *found.time_limit));
+  if (found.time_limit) members.add("time_limit", fmt::format("{}", tame(*found.time_limit)));
   if (found.work_limit) members.add("work_limit", std::to_string(*found.work_limit));
   members.add_text("stopped_by", found.stopped_by);
   members.add_text("version", found.version);
@@ -68,7 +76,7 @@ std::string found_by_json(const FoundBy& found) {
   for (const Incumbent& entry : found.history)
     history += fmt::format(
         "{}\n      {{\"seconds\": {:.3f}, \"work\": {}, \"duration\": {}, \"peak\": {}}}",
-        history.empty() ? "" : ",", entry.seconds, entry.work, entry.cost.duration.count(),
+        history.empty() ? "" : ",", tame(entry.seconds), entry.work, entry.cost.duration.count(),
         entry.cost.peak.count());
   if (!history.empty()) members.add("history", "[" + history + "\n    ]");
   return members.text().empty() ? "{}" : "{\n    " + members.text() + "\n  }";

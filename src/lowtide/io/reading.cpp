@@ -16,8 +16,8 @@ void UnknownKeys::add(std::string_view where, std::string_view key) {
 void UnknownKeys::warn(std::vector<std::string>& warnings) const {
   if (named_.empty()) return;
   constexpr std::size_t kShown = 50;
-  std::string text = named_.size() == 1 ? "unknown key, without effect: "
-                                        : "unknown keys, without effect: ";
+  std::string text =
+      named_.size() == 1 ? "unknown key, without effect: " : "unknown keys, without effect: ";
   for (std::size_t i = 0; i < named_.size() && i < kShown; ++i)
     text += (i == 0 ? "" : ", ") + named_[i];
   if (named_.size() > kShown) text += " and " + std::to_string(named_.size() - kShown) + " more";
@@ -32,7 +32,7 @@ void check_format(JsonValue root, std::string_view format) {
   const auto given = root.find("format");
   if (!given) {
     if (!graph && is_node_link(root)) root.refuse("this is a graph (networkx), not a plan");
-    root.refuse("no \"format\": this is not " + a_file +
+    root.refuse("has no \"format\": this is not " + a_file +
                 (graph ? ", nor a networkx graph (no \"nodes\")" : ""));
   }
   const std::string_view written = given->as_string();
@@ -42,7 +42,7 @@ void check_format(JsonValue root, std::string_view format) {
     given->refuse("unknown format " + quoted(written) + "; must be " + quoted(format));
   }
   const auto version = root.find("version");
-  if (!version) root.refuse("no \"version\"");
+  if (!version) root.refuse("has no \"version\"");
   if (version->as_integer() != 1)
     version->refuse("unknown version " + std::to_string(version->as_integer()) +
                     "; this program reads version 1");

@@ -1,16 +1,16 @@
 // POSIX calls, so that a reason is the system's own ("No such file or directory").
 #include "lowtide/io/text_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lowtide/base/error.h"
 
@@ -45,10 +45,15 @@ class File {
 }
 
 std::string read_all(int descriptor, const std::string& name) {
+  const auto refuse_size = [&] {
+    refuse(name, "too large: more than " + std::to_string(kMaxTextBytes) + " bytes");
+  };
   std::string content;
   struct stat status {};
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size < kMaxTextBytes)
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (status.st_size > kMaxTextBytes) refuse_size();
     content.reserve(static_cast<std::size_t>(status.st_size) + 1);
+  }
   constexpr std::size_t kChunk = std::size_t{1} << 18;
   std::size_t filled = 0;
   while (true) {
@@ -58,8 +63,7 @@ std::string read_all(int descriptor, const std::string& name) {
     if (got < 0) refuse(name, "cannot be read: " + last_error());
     if (got == 0) break;
     filled += static_cast<std::size_t>(got);
-    if (filled > static_cast<std::size_t>(kMaxTextBytes))
-      refuse(name, "too large: more than " + std::to_string(kMaxTextBytes) + " bytes");
+    if (filled > static_cast<std::size_t>(kMaxTextBytes)) refuse_size();
   }
   content.resize(filled);
   return content;

@@ -18,10 +18,10 @@ std::string read_text_file(const std::string& path);
 // What messages call a file: its path, or "standard input".
 std::string name_of_file(const std::string& path);
 
-// Writes a file beside `path` and renames it; compressed if `path` ends in ".gz", with a header that
-// holds neither time nor name, so that equal texts give equal files. "-" is standard output; what is
-// no regular file (a pipe, /dev/null) is written directly; of a symbolic link, the target is
-// replaced. InputError naming the file if that fails; then the old content stands.
+// Writes a file beside `path` and renames it; compressed if `path` ends in ".gz", with a header
+// that holds neither time nor name, so that equal texts give equal files. "-" is standard output;
+// what is no regular file (a pipe, /dev/null) is written directly; of a symbolic link, the target
+// is replaced. InputError naming the file if that fails; then the old content stands.
 void write_text_file(const std::string& path, std::string_view text);
 
 // The same compression in memory, both ways. InputError if `packed` is no whole gzip file.

@@ -1,12 +1,12 @@
 // Scales are tried from the smallest on, after rounding, so that nothing reads "1000 us".
 #include "lowtide/io/units_text.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <span>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace lowtide {
 

@@ -18,8 +18,8 @@ std::string ticks_text(Ticks ticks, TickUnit unit);
 // "1,234,567".
 std::string count_text(std::int64_t count);
 
-// "4.27 %"; two digits after the point, three where the first two would be lost in zeros ("0.004 %").
-// "infinite" for what has no bound.
+// "4.27 %"; two digits after the point, three where the first two would be lost in zeros ("0.004
+// %"). "infinite" for what has no bound.
 std::string percent_text(double percent);
 
 }  // namespace lowtide
