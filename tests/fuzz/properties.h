@@ -1,0 +1,98 @@
+// What must hold for any bytes whatever: a reader refuses them with an InputError, or returns
+// something that can be written and read again. Anything else is a std::logic_error, or a crash.
+// Shared by the fuzzers and by the test that mutates the seeds.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/graph/builder.h"
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/check_plan.h"
+#include "lowtide/io/dot.h"
+#include "lowtide/io/graph_json.h"
+#include "lowtide/io/plan_json.h"
+#include "lowtide/io/text_file.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+
+inline void demand(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+// What a file of these bytes holds: unpacked if they are gzip's.
+inline std::string content_of(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b") ? gunzip(bytes) : std::string(bytes);
+}
+
+// Says whether the bytes were a graph.
+inline bool fuzz_graph(std::string_view bytes) {
+  try {
+    const GraphFile file = read_graph_text(content_of(bytes), "fuzz");
+    const std::string text = write_graph(file.graph);
+    try {
+      const GraphFile again = read_graph_text(text, "again");
+      demand(again.warnings.empty(), "we warn of what we wrote");
+      demand(graph_hash(again.graph) == graph_hash(file.graph), "another hash when read again");
+      demand(write_graph(again.graph) == text, "another text when written again");
+    } catch (const InputError& error) {
+      throw std::logic_error(std::string("we refuse what we wrote: ") + error.what());
+    }
+    demand(!simulate(file.graph, own_plan(file.graph)).violation, "its own plan does not hold");
+    demand(!write_dot(file.graph).empty(), "no picture");
+    return true;
+  } catch (const InputError& error) {
+    demand(!error.reason().empty(), "refused without a reason");
+    return false;
+  }
+}
+
+// x -> op 0 -> y -> op 1 -> z, so that fuzzed steps have something to run on.
+inline Graph fuzz_chain() {
+  GraphBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    Tensor tensor;
+    tensor.bytes = Bytes(8 >> i);
+    builder.add_tensor(std::move(tensor));
+  }
+  builder.add_op(Op{}, OpLinks{{0}, {1}, {}, {}});
+  builder.add_op(Op{}, OpLinks{{1}, {2}, {}, {}});
+  builder.set_outputs({2});
+  return builder.build();
+}
+
+// Says whether the bytes were a plan.
+inline bool fuzz_plan(std::string_view bytes) {
+  try {
+    PlanFile file = read_plan_text(content_of(bytes), "fuzz");
+    const std::string text = write_plan(file);
+    try {
+      const PlanFile again = read_plan_text(text, "again");
+      demand(again.warnings.empty(), "we warn of what we wrote");
+      demand(again.plan.steps == file.plan.steps && again.plan.machine == file.plan.machine,
+             "other steps when read again");
+      demand(again.claims == file.claims && again.budget == file.budget &&
+                 again.order == file.order && again.graph_hash == file.graph_hash,
+             "another file when read again");
+      demand(write_plan(again) == text, "another text when written again");
+    } catch (const InputError& error) {
+      throw std::logic_error(std::string("we refuse what we wrote: ") + error.what());
+    }
+    static const Graph graph = fuzz_chain();
+    static const std::string hash = graph_hash(graph);
+    file.graph_hash = hash;
+    const PlanVerdict verdict = check_plan(graph, file);
+    demand(verdict.reason.empty() == (verdict.kind == PlanVerdict::Kind::holds),
+           "a verdict without a reason");
+    return true;
+  } catch (const InputError& error) {
+    demand(!error.reason().empty(), "refused without a reason");
+    return false;
+  }
+}
+
+}  // namespace lowtide
