@@ -41,7 +41,7 @@ TEST_CASE("plot: a hill and a plan below it, in ASCII") {
   const std::vector<std::size_t> recomputed{3};
   plot.recomputed = recomputed;
   const TerminalStyle style{.width = 40, .height = 5, .colour = false, .unicode = false};
-  CHECK(plot_memory(plot, style) == R"(         |            v 4.00 KiB
+  CHECK(plot_memory(plot, style) == R"(   4 KiB +            v 4.00 KiB
          |            ......
 2.00 KiB +------v 2.00 KiB -------------
          |      ######......######
@@ -181,10 +181,11 @@ TEST_CASE("plot: sentences are broken at spaces") {
 
 TEST_CASE("plot: tables leave out what matters least") {
   const std::string name(60, 'n');
-  const std::vector<TableColumn> columns{{"bytes", Align::right, false, 0, {"1 B", "12 B"}},
-                                         {"role", Align::left, false, 2, {"activation", "input"}},
-                                         {"tensor", Align::left, true, 0, {name, "x"}},
-                                         {"origin", Align::left, true, 1, {name, ""}}};
+  const std::vector<TableColumn> columns{
+      {"bytes", Align::right, false, 0, Ink::plain, {"1 B", "12 B"}},
+      {"role", Align::left, false, 2, Ink::plain, {"activation", "input"}},
+      {"tensor", Align::left, true, 0, Ink::plain, {name, "x"}},
+      {"origin", Align::left, true, 1, Ink::plain, {name, ""}}};
   CHECK(draw_table(columns, {.width = 40, .unicode = false}) ==
         "  bytes  tensor          origin\n"
         "    1 B  nnnnnn..nnnnnn  nnnnnn..nnnnnnn\n"

@@ -174,8 +174,10 @@ std::string Plotter::steps() const {
   Line axis(width_), labels(width_);
   axis.put(gutter_, glyphs_.corner, Ink::faint);
   for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
-  const std::string end = count_text(static_cast<std::int64_t>(columns_.steps)) +
-                          (columns_.steps == 1 ? " step" : " steps");
+  const std::size_t count =
+      std::max(plot_.run.live.size(), plot_.before ? plot_.before->live.size() : 0);
+  const std::string end =
+      count_text(static_cast<std::int64_t>(count)) + (count == 1 ? " step" : " steps");
   const std::size_t distance = columns_.label_distance(12);
   for (std::size_t step = 0; step < columns_.steps; step += distance) {
     const std::size_t column = gutter_ + 1 + columns_.column_of(step);

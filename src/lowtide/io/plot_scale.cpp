@@ -47,7 +47,7 @@ std::vector<Scale::Tick> Scale::ticks() const {
   const double row = kLevels * static_cast<double>(bytes_) / static_cast<double>(levels_);
   const auto unit = static_cast<std::size_t>(std::log2(std::max(row * rows, 1.0)) / 10);
   const double size = std::ldexp(1.0, static_cast<int>(10 * unit));
-  double step = round_up(std::max(row * 3 / size, 1e-3));
+  double step = round_up(std::max(row * 2 / size, 1e-3));
   if (unit == 0) step = std::max(step, 1.0);
   const int decimals = step < 1 ? static_cast<int>(std::ceil(-std::log10(step) - 1e-9)) : 0;
 

@@ -51,20 +51,23 @@ function layer(parts, upper, lower) {
   return `M${px(parts[0].from)},${px(lower[0])}${there.join("")}${back.join("")}Z`;
 }
 
+// The upper edge of a run: a line that is open at both ends.
+const edge = (run, parts, y) =>
+  parts.map((part, i) => `${i ? "V" : `M${px(part.from)},`}${px(y(run.live[part.point]))}H${px(part.to)}`).join("");
+
 // Both runs into `node`; gives the pieces of the one that is shown.
 function drawRuns(node, range, x, y) {
-  for (const run of runs) {
-    if (run === state.shown) continue;
-    const parts = pieces(run, range, x);
-    node.append(svg("path", { class: "own", d: layer(parts, parts.map((part) => y(run.live[part.point])), parts.map(() => y(0))) }));
-  }
   const run = state.shown, parts = pieces(run, range, x);
+  const others = runs.filter((other) => other !== run).map((other) => [other, pieces(other, range, x)]);
+  for (const [other, pieces] of others)
+    node.append(svg("path", { class: "own", d: layer(pieces, pieces.map((part) => y(other.live[part.point])), pieces.map(() => y(0))) }));
   let sums = parts.map(() => 0);
   for (const [name, bytes] of run.bands || [["total", run.live]]) {
     const above = parts.map((part, i) => sums[i] + bytes[part.point]);
     node.append(svg("path", { class: name, d: layer(parts, above.map(y), sums.map(y)) }));
     sums = above;
   }
+  for (const [other, pieces] of others) node.append(svg("path", { class: "own-line", d: edge(other, pieces, y) }));
   return parts;
 }
 
@@ -86,8 +89,7 @@ function drawChart() {
 
   drawRows(node, top, right, y);
   const run = state.shown, parts = drawRuns(node, range, x, y);
-  const line = parts.map((part, i) => `${i ? "V" : `M${px(part.from)},`}${px(y(run.live[part.point]))}H${px(part.to)}`);
-  node.append(svg("path", { class: "line", d: line.join("") }));
+  node.append(svg("path", { class: "line", d: edge(run, parts, y) }));
   const again = parts.filter((part) => part.again);
   const over = again.filter((part) => run.recomputes(part.point));
   node.append(
@@ -97,8 +99,8 @@ function drawChart() {
   drawColumns(node, range, x, y(0), right);
   if (D.budget !== null && D.budget <= top) {
     node.append(
-      svg("line", { class: "budget", x1: LEFT, x2: right, y1: y(D.budget), y2: y(D.budget) }),
-      svg("text", { class: "budget halo", x: right - 4, y: y(D.budget) - 7, "text-anchor": "end" }, `budget ${bytesText(D.budget)}`));
+      svg("line", { class: "budget-line", x1: LEFT, x2: right, y1: y(D.budget), y2: y(D.budget) }),
+      svg("text", { class: "budget-text halo", x: right - 4, y: y(D.budget) - 7, "text-anchor": "end" }, `budget ${bytesText(D.budget)}`));
   }
   for (const each of runs) drawPeak(node, each, range);
   const pin = state.pinned < 0 ? -1 : centre(run, state.pinned);

@@ -257,7 +257,7 @@ void PageData::write_tensors() {
     column("name", [&](TensorId id) {
       const OpId op = graph_.producer(id);
       const std::string& name = graph_.tensor(id).name;
-      if (op.valid() && name == graph_.op(op).name)
+      if (op.valid() && !name.empty() && name == graph_.op(op).name)
         json_.number(std::int64_t{0});
       else
         json_.text(name.empty() ? graph_.label(id) : name);

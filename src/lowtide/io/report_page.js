@@ -191,7 +191,7 @@ function pin(point) {
     { title: "origin", kind: "name", text: (tensor) => tensor.origin },
     { title: "made by", kind: "name", text: (tensor) => (tensor.by === tensor.name ? "" : tensor.by) },
   ];
-  $("tensors").replaceChildren(table("The largest tensors in use", columns.filter(({ value, text }) => value || rows.some(text)), rows, { long: true }));
+  if (rows.length) $("tensors").replaceChildren(table("The largest tensors in use", columns.filter(({ value, text }) => value || rows.some(text)), rows, { long: true }));
 }
 
 function drawFigures() {
@@ -201,9 +201,9 @@ function drawFigures() {
     element("div", { class: "muted small" }, note));
   const peak = (plan || own).peak, left = D.budget - peak;
   const list = [plan
-    ? figure("Peak memory", bytesText(own.peak), bytesText(peak), `${changeText(own.peak, peak)} against the own order`)
+    ? figure("Peak memory", bytesText(own.peak), bytesText(peak), own.peak === peak ? "as in the own order" : `${changeText(own.peak, peak)} against the own order`)
     : figure("Peak memory", "", bytesText(peak), "in the graph's own order")];
-  if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
+  if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), plan && D.notice ? "the plan breaks a rule" : left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
   if (plan) {
     const bound = D.bound === null || !D.base ? "" : `; no plan has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));

@@ -7,8 +7,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "lowtide/io/plot_line.h"
-
 namespace lowtide {
 
 namespace {
@@ -59,27 +57,40 @@ std::string draw_table(std::vector<TableColumn> columns, const TerminalStyle& st
         columns.begin(), columns.end(),
         [](const TableColumn& a, const TableColumn& b) { return a.rank < b.rank; });
     if (least->rank == 0) {
-      for (TableColumn& column : columns) widths.push_back(needs(column));
+      // As far as it goes, from the left.
+      std::size_t left = width - kIndent;
+      for (TableColumn& column : columns) {
+        widths.push_back(std::min(needs(column), left));
+        left -= std::min(left, widths.back() + kGap);
+      }
       break;
     }
     columns.erase(least);
     widths = share_out(columns, width);
   }
 
-  const auto row = [&](auto cell_of) {
-    std::string line(kIndent, ' ');
+  // Spaces are kept back until something follows, so that no line ends in them.
+  const auto row = [&](auto cell_of, auto ink_of) {
+    std::string line;
+    std::size_t spaces = kIndent;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (i > 0) line += std::string(kGap, ' ');
-      line += fit(cell_of(columns[i]), widths[i], columns[i].align, style.unicode);
+      const std::string text = shorten(cell_of(columns[i]), widths[i], style.unicode);
+      const std::size_t padding = widths[i] - columns_of(text);
+      if (columns[i].align == Align::right) spaces += padding;
+      if (!text.empty()) {
+        line += std::string(spaces, ' ') + inked(text, ink_of(columns[i]), style.colour);
+        spaces = 0;
+      }
+      if (columns[i].align == Align::left) spaces += padding;
+      spaces += kGap;
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    return shorten(line, width, style.unicode);
+    return line.empty() ? line : line + '\n';
   };
-  std::string out;
-  const std::string titles = row([](const TableColumn& column) { return column.title; });
-  if (!titles.empty()) out += inked(titles, Ink::faint, style.colour) + '\n';
+  std::string out = row([](const TableColumn& column) { return column.title; },
+                        [](const TableColumn&) { return Ink::faint; });
   for (std::size_t i = 0; i < columns.front().cells.size(); ++i)
-    out += row([i](const TableColumn& column) { return column.cells[i]; }) + '\n';
+    out += row([i](const TableColumn& column) { return column.cells[i]; },
+               [](const TableColumn& column) { return column.ink; });
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowtide/io/plot.h"
+#include "lowtide/io/plot_line.h"
 #include "lowtide/io/plot_text.h"
 
 namespace lowtide {
@@ -15,6 +16,7 @@ struct TableColumn {
   Align align = Align::left;
   bool flexible = false;  // its text may be shortened
   int rank = 0;           // where room is short, the columns of the highest rank above 0 go first
+  Ink ink = Ink::plain;
   std::vector<std::string> cells = {};
 };
 

@@ -48,10 +48,11 @@ class Writer {
 
  private:
   bool has_plan() const { return &run_ != &report_.before; }
-  // A line of its own, shortened to the width.
+  // A line of its own, shortened to the width, or several.
   void line(std::string_view text, Ink ink = Ink::plain) {
     out_ += inked(shorten(text, style_.width, style_.unicode), ink, style_.colour) + '\n';
   }
+  void lines(std::string_view text) { out_ += wrap(text, style_.width, style_.unicode); }
   void heading(std::string_view text) {
     out_ += '\n';
     line(text, Ink::strong);
@@ -73,8 +74,11 @@ class Writer {
 
 void Writer::head() {
   line(report_.name.empty() ? "graph" : report_.name, Ink::strong);
-  line(fmt::format("{} ops, {} tensors, {} in use from the start", count_of(report_.ops),
-                   count_of(report_.tensors), bytes_text(report_.before.timeline.start)));
+  const auto counted = [](std::size_t count, const char* what) {
+    return fmt::format("{} {}{}", count_of(count), what, count == 1 ? "" : "s");
+  };
+  lines(fmt::format("{}, {}, {} in use from the start", counted(report_.ops, "op"),
+                    counted(report_.tensors, "tensor"), bytes_text(report_.before.timeline.start)));
   out_ += '\n';
 }
 
@@ -91,7 +95,7 @@ void Writer::plot() {
 
 void Writer::figures() {
   TableColumn names, before{"own order", Align::right}, after{"plan", Align::right},
-      changes{"", Align::right};
+      changes{"", Align::right, false, 1};
   const auto row = [&](const char* name, const std::string& own, const std::string& plan,
                        const std::string& changed = {}) {
     names.cells.emplace_back(name);
@@ -118,7 +122,8 @@ void Writer::figures() {
 
 void Writer::remarks() {
   std::vector<std::string> remarks;
-  if (report_.budget) {
+  // What a plan that breaks a rule comes to is no answer.
+  if (report_.budget && !(has_plan() && !report_.notice.empty())) {
     const Bytes budget = *report_.budget, peak = run_.timeline.cost.peak;
     const std::string who = has_plan() ? "the plan" : "the own order";
     remarks.push_back(
@@ -133,13 +138,14 @@ void Writer::remarks() {
                     percent_text(overhead_percent(*report_.bound, report_.base_duration))));
   if (!report_.notice.empty()) remarks.push_back(report_.notice);
   if (!remarks.empty()) out_ += '\n';
-  for (const std::string& remark : remarks) out_ += wrap(remark, style_.width, style_.unicode);
+  for (const std::string& remark : remarks) lines(remark);
 }
 
 void Writer::roles() {
   const double peak = std::max<double>(static_cast<double>(run_.timeline.cost.peak.count()), 1);
-  const std::size_t bar = style_.width >= 64 ? 24 : 10;
-  TableColumn names, bytes{"", Align::right}, shares{"", Align::right}, bars;
+  const std::size_t bar = style_.width >= 64 ? 24 : 8;
+  TableColumn names, bytes{"", Align::right}, shares{"", Align::right},
+      bars{.title = "", .ink = Ink::run};
   const auto row = [&](std::string name, Bytes value) {
     if (value.count() == 0) return;
     const double share = static_cast<double>(value.count()) / peak;
@@ -190,7 +196,8 @@ void Writer::recomputed() {
   if (groups.empty()) return;
   TableColumn times{"time", Align::right}, shares{"share", Align::right},
       counts{"times", Align::right}, ops{"ops", Align::right, false, 2},
-      origins{report_.recomputed_by, Align::left, true}, bars{"", Align::left, false, 3};
+      origins{report_.recomputed_by, Align::left, true},
+      bars{"", Align::left, false, 3, Ink::again};
   const std::size_t shown = std::min(groups.size(), kRows);
   const auto row = [&](const Recomputed& group) {
     times.cells.push_back(ticks_text(group.time, report_.tick));
@@ -213,7 +220,7 @@ void Writer::recomputed() {
     }
     row(rest);
   }
-  heading(fmt::format("Recomputed time by {}: {} in all", report_.recomputed_by,
+  heading(fmt::format("Recomputed by {}: {}", report_.recomputed_by,
                       ticks_text(run_.recomputed_time, report_.tick)));
   out_ += draw_table({times, shares, counts, ops, bars, origins}, style_);
 }
