@@ -1,11 +1,10 @@
 // Problem: tell in constant time which of two items of a growing list comes first.
-// Idea: every item has a 62-bit label, a new one the middle of its neighbours' labels. Where no label
-// is left between two, the labels of the smallest aligned range around them that is thinly enough
-// settled are spread evenly; the larger the range, the thinner it must be.
-// From: M. Bender, R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for
-// maintaining order in a list", ESA 2002.
-// Invariant: labels rise along the list.
-// Loses: to a plain index wherever nothing is put in.
+// Idea: every item has a 62-bit label, a new one the middle of its neighbours' labels. Where no
+// label is left between two, the labels of the smallest aligned range around them that is thinly
+// enough settled are spread evenly; the larger the range, the thinner it must be. From: M. Bender,
+// R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for maintaining order
+// in a list", ESA 2002. Invariant: labels rise along the list. Loses: to a plain index wherever
+// nothing is put in.
 #include "lowtide/solve/order_list.h"
 
 #include "lowtide/base/error.h"
@@ -56,7 +55,8 @@ void OrderList::spread(Item at) {
     if (gap >= 2 && static_cast<double>(count) <= capacity) break;
   }
   check(gap >= 2, "too many items for one list");
-  for (std::uint64_t k = 1; k <= count; ++k, low = node(low).next) node(low).label = begin + k * gap;
+  for (std::uint64_t k = 1; k <= count; ++k, low = node(low).next)
+    node(low).label = begin + k * gap;
 }
 
 }  // namespace lowtide

@@ -1,0 +1,213 @@
+// The sweep: what is live, what is repeated later, what that keeps alive. The choice:
+// greedy_pick.cpp.
+#include "lowtide/solve/greedy_sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/solve/sequence.h"
+
+namespace lowtide {
+
+namespace {
+// Retries of a tensor whose operands did not fit in the past: later choices may have made room
+// there.
+constexpr int kRefusals = 8;
+}  // namespace
+
+GreedySweep::GreedySweep(const Graph& graph, std::span<const OpId> order,
+                         const GreedySettings& settings, Limits& limits)
+    : graph_(graph),
+      settings_(settings),
+      limits_(limits),
+      deadlines_(rerun_deadlines(graph, order)),
+      list_(order.size() + 1),
+      ops_(order.begin(), order.end()),
+      tensors_(graph.tensor_count()),
+      pending_(graph.op_count(), OrderList::kNone),
+      repeats_(graph.op_count(), 0),
+      op_marks_(graph.op_count(), 0) {
+  ops_.emplace_back();  // the end, where outputs are read
+  for (std::size_t i = 0; i < ops_.size(); ++i) slots_.push_back(i);
+  index_uses();
+  enter_inputs();
+}
+
+void GreedySweep::index_uses() {
+  uses_begin_.assign(graph_.tensor_count() + 1, 0);
+  for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+    uses_begin_[i + 1] = uses_begin_[i] + graph_.consumers(TensorId(i)).size() +
+                         (graph_.is_output(TensorId(i)) ? 1 : 0);
+  uses_.resize(uses_begin_.back());
+  auto next = uses_begin_;
+  const std::size_t end = ops_.size() - 1;
+  for (std::size_t at = 0; at < end; ++at)
+    for (TensorId input : graph_.inputs(ops_[at]))
+      uses_[next[input.index()]++] = static_cast<Item>(at);
+  for (TensorId output : graph_.outputs()) uses_[next[output.index()]++] = static_cast<Item>(end);
+  for (std::size_t i = 0; i < graph_.tensor_count(); ++i) tensors_[i].cursor = uses_begin_[i];
+}
+
+void GreedySweep::enter_inputs() {
+  live_ = graph_.resident() + graph_.input_bytes();
+  for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (!graph_.is_input(id)) continue;
+    state(id).live = true;
+    if (!settle(id)) live_ -= graph_.bytes(id);
+  }
+}
+
+std::optional<std::vector<OpId>> GreedySweep::run() {
+  std::vector<OpId> sequence;
+  const auto end = static_cast<Item>(deadlines_.size());
+  for (Item item = list_.first(); item != end; item = list_.next(item)) {
+    if (!step(item)) return std::nullopt;
+    sequence.push_back(op_of(item));
+  }
+  return sequence;
+}
+
+Bytes GreedySweep::peak() const {
+  const Bytes start = graph_.resident() + graph_.input_bytes();
+  return profile_.size() == 0 ? start : std::max(start, profile_.max_from(0));
+}
+
+bool GreedySweep::step(Item item) {
+  const OpId op = op_of(item);
+  now_ = item;
+  Bytes during = live_ + graph_.workspace(op);
+  for (TensorId input : graph_.inputs(op)) state(input).busy = item;
+  for (TensorId output : graph_.outputs(op)) {
+    state(output).busy = item;
+    during += graph_.bytes(output);
+  }
+  while (during > settings_.limit) {
+    const auto id = pick();
+    if (!id) break;
+    if (!give_up(*id, during) && state(*id).refusals++ < kRefusals) refused_.push_back(*id);
+  }
+  for (TensorId id : refused_)
+    if (state(id).live) push(id);
+  refused_.clear();
+  profile_.append(during);
+  finish(item);
+  const auto links = graph_.inputs(op).size() + graph_.outputs(op).size();
+  return !limits_.spend(static_cast<std::int64_t>(1 + links / 4));
+}
+
+void GreedySweep::finish(Item item) {
+  const OpId op = op_of(item);
+  if (pending_[op.index()] == item) pending_[op.index()] = OrderList::kNone;
+  for (TensorId output : graph_.outputs(op)) {
+    live_ += graph_.bytes(output);
+    state(output).live = true;
+    state(output).barren = false;
+    state(output).refusals = 0;
+    state(output).last = profile_.size();
+  }
+  for (TensorId input : graph_.inputs(op)) {
+    TensorState& read = state(input);
+    read.last = profile_.size();
+    if (read.served_later) read.barren = false;
+    if (is_own(item)) {
+      ++read.cursor;
+    } else {
+      std::pop_heap(read.repeats_reading.begin(), read.repeats_reading.end(), later());
+      read.repeats_reading.pop_back();
+    }
+  }
+  const auto stay_or_go = [&](TensorId id) {
+    if (!settle(id)) live_ -= graph_.bytes(id);
+  };
+  for (TensorId input : graph_.inputs(op)) stay_or_go(input);
+  for (TensorId output : graph_.outputs(op)) stay_or_go(output);
+  if (is_own(item)) return;
+  for (TensorId output : graph_.outputs(op))
+    if (state(output).live) push_readers(output);
+}
+
+OrderList::Item GreedySweep::next_use(TensorId id) const {
+  const TensorState& tensor = state(id);
+  const bool has_own = tensor.cursor < uses_begin_[id.index() + 1];
+  const bool has_repeat = !tensor.repeats_reading.empty();
+  if (has_own && has_repeat)
+    return list_.before(uses_[tensor.cursor], tensor.repeats_reading.front())
+               ? uses_[tensor.cursor]
+               : tensor.repeats_reading.front();
+  if (has_own) return uses_[tensor.cursor];
+  return has_repeat ? tensor.repeats_reading.front() : OrderList::kNone;
+}
+
+bool GreedySweep::settle(TensorId id) {
+  const OpId producer = graph_.producer(id);
+  const Item next = next_use(id);
+  const Item repeat = producer.valid() ? pending_[producer.index()] : OrderList::kNone;
+  const bool read =
+      next != OrderList::kNone && (repeat == OrderList::kNone || list_.before(next, repeat));
+  const bool stays = state(id).live && (read || !graph_.freeable(id));
+  state(id).live = stays;
+  if (stays) push(id);
+  return stays;
+}
+
+// Lets the tensor go after its last use and has it made again before its next. False, with nothing
+// changed, if what must live on for that would not have fitted where it had gone already.
+bool GreedySweep::give_up(TensorId id, Bytes& during) {
+  limits_.spend(static_cast<std::int64_t>(1 + repetition_.revived.size()));
+  std::size_t begin = state(id).last;
+  for (TensorId input : repetition_.revived) begin = std::min(begin, state(input).last);
+  const bool has_past = begin < profile_.size();
+  const Bytes before = has_past ? profile_.max_from(begin) : Bytes(0);
+  const auto change = [&](std::int64_t sign) {
+    profile_.add_from(state(id).last, Bytes(-sign * graph_.bytes(id).count()));
+    for (TensorId input : repetition_.revived)
+      profile_.add_from(state(input).last, Bytes(sign * graph_.bytes(input).count()));
+  };
+  change(1);
+  if (has_past && profile_.max_from(begin) > std::max(settings_.limit, before)) {
+    change(-1);
+    return false;
+  }
+  const Bytes freed = graph_.bytes(id) - repetition_.charge;
+  during -= freed;
+  live_ -= freed;
+  state(id).live = false;
+  const Item next = next_use(id);
+  for (OpId op : repetition_.ops) schedule(op, next);
+  for (OpId op : repetition_.ops) drop(op, during);
+  for (TensorId input : repetition_.revived) {
+    state(input).live = true;
+    push(input);
+    push_readers(input);
+  }
+  return true;
+}
+
+void GreedySweep::schedule(OpId op, Item next) {
+  const Item repeat = list_.insert_before(next);
+  ops_.push_back(op);
+  slots_.push_back(slot(next));
+  pending_[op.index()] = repeat;
+  ++repeats_[op.index()];
+  for (TensorId input : graph_.inputs(op)) {
+    auto& readers = state(input).repeats_reading;
+    readers.push_back(repeat);
+    std::push_heap(readers.begin(), readers.end(), later());
+  }
+}
+
+// What the op's outputs are needed for after the repetition is served by it: they may go until
+// then.
+void GreedySweep::drop(OpId op, Bytes& during) {
+  for (TensorId output : graph_.outputs(op)) {
+    if (!state(output).live || state(output).busy == now_) continue;
+    if (list_.before(next_use(output), pending_[op.index()])) continue;
+    state(output).live = false;
+    profile_.add_from(state(output).last, Bytes(-graph_.bytes(output).count()));
+    live_ -= graph_.bytes(output);
+    during -= graph_.bytes(output);
+  }
+}
+
+}  // namespace lowtide

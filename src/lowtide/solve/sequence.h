@@ -1,0 +1,28 @@
+// What constructive solvers need around their sequences of computations.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "lowtide/solve/context.h"
+
+namespace lowtide {
+
+// The topological orders to build on: the graph's own and, if the problem leaves the order free and
+// there is a start, that of the first computations of the best start.
+std::vector<std::vector<OpId>> orders_to_try(const Context& context);
+
+// For each op, how long it may be computed again: until the op at this position of `order` has run.
+// order.size() means always. Narrower only for readers of a tensor that some op mutates and for
+// producers of a mutated tensor that the graph keeps. Says nothing of Graph::recomputable.
+// Linear in the links.
+std::vector<std::size_t> rerun_deadlines(const Graph& graph, std::span<const OpId> order);
+
+// The sequence without the computations that nothing reads before they are repeated, and, one after
+// the other, those that only these needed. First computations stay where the problem's order or an
+// `after` of the graph holds them; elsewhere the repetition becomes the first. Needs no more memory
+// at any step. Linear in the links.
+std::vector<OpId> without_unread(const Problem& problem, std::span<const OpId> sequence);
+
+}  // namespace lowtide
