@@ -27,7 +27,7 @@ namespace lowtide {
 namespace {
 
 constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are too many steps
-constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page
+constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
 constexpr std::size_t kLongestName = 160;       // characters
 
 // JSON, appended to a string. Every value puts the comma that it needs before itself.
@@ -108,9 +108,12 @@ class PageData {
     runs_.push_back(&report.before);
     if (&report.shown() != &report.before) runs_.push_back(&report.shown());
     for (const Run* run : runs_) steps += run->timeline.live.size();
-    for (std::size_t i = 0; i < graph.op_count(); ++i) names += graph.op(OpId(i)).name.size();
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-      names += graph.tensor(TensorId(i)).name.size();
+    const auto add = [&](const std::string& name) { names += std::min(name.size(), kLongestName); };
+    for (std::size_t i = 0; i < graph.op_count(); ++i) {
+      add(graph.op(OpId(i)).name);
+      add(graph.op(OpId(i)).origin);
+    }
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i) add(graph.tensor(TensorId(i)).name);
     full_ = steps <= full_steps && names <= kMostNames;
     if (!full_) return;
     for (std::size_t i = 0; i < graph.op_count(); ++i) ops_.place(OpId(i));
