@@ -9,6 +9,7 @@
 #include "lowtide/sim/budget.h"
 
 #include "support/judge.h"
+#include "support/mutated_plan.h"
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"

@@ -8,6 +8,7 @@
 #include "lowtide/sim/simulate.h"
 
 #include "support/case_writer.h"
+#include "support/mutated_plan.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 
