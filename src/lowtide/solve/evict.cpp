@@ -24,7 +24,7 @@
 #include <utility>
 
 #include "lowtide/solve/evict_run.h"
-#include "lowtide/solve/rerun.h"
+#include "lowtide/solve/sequence.h"
 
 namespace lowtide {
 
@@ -69,13 +69,8 @@ class Evict final : public Solver {
   }
 
   Outcome solve(const Problem& problem, Context& context) const override {
-    const Graph& graph = problem.graph;
-    context.offer_sequence(graph.order());
-    std::vector<std::vector<OpId>> orders;
-    if (problem.order == Order::free)
-      for (const Plan& start : context.starts())
-        orders.push_back(first_computations(graph, sequence_of(start)));
-    orders.emplace_back(graph.order().begin(), graph.order().end());
+    context.offer_sequence(problem.graph.order());
+    const auto orders = orders_to_try(context);
     const std::string_view chosen = context.options().choice("score");
     for (const auto& [word, score] : kScores)
       for (const auto& order : orders) {
@@ -97,7 +92,7 @@ class Evict final : public Solver {
         EvictRun run(problem.graph, order, {target, score, keep_outputs}, context);
         const auto sequence = run.build();
         if (!sequence) break;
-        context.offer_sequence(*sequence);
+        context.offer_sequence(without_unread(problem, *sequence));
         if (!run.overran()) return;
         const Bytes over = run.peak() - target;
         if (over.count() <= 0 || over >= target) break;

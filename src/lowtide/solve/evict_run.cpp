@@ -12,14 +12,6 @@ namespace {
 constexpr std::size_t kNever = SIZE_MAX;
 }
 
-std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence) {
-  std::vector<std::uint8_t> seen(graph.op_count(), 0);
-  std::vector<OpId> order;
-  for (OpId op : sequence)
-    if (std::exchange(seen[op.index()], 1) == 0) order.push_back(op);
-  return order;
-}
-
 EvictRun::EvictRun(const Graph& graph, std::span<const OpId> order, const EvictSettings& settings,
                    Context& context)
     : graph_(graph),

@@ -29,9 +29,6 @@ struct EvictSettings {
   bool keep_outputs;  // graph outputs stay once they are made
 };
 
-// The order in which a sequence computes ops for the first time.
-std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence);
-
 class EvictRun {
  public:
   EvictRun(const Graph& graph, std::span<const OpId> order, const EvictSettings& settings,
