@@ -3,13 +3,12 @@
 //
 // Times are wall clock of this run; compare them within a run only.
 #include <fmt/format.h>
-#include <fmt/os.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <functional>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -42,10 +41,10 @@ struct Settings {
 class Table {
  public:
   explicit Table(const Settings& settings)
-      : settings_(settings), csv_(fmt::output_file(settings.csv)), solvers_(all_solvers()) {
-    csv_.print(
-        "graph,ops,links,load_s,simulate_s,own_peak,share_percent,budget,order,solver,status,"
-        "overhead_percent,bound_percent,peak,time_s\n");
+      : settings_(settings), csv_(settings.csv), solvers_(all_solvers()) {
+    if (!csv_) throw InputError("", "cannot be written", settings.csv);
+    csv_ << "graph,ops,links,load_s,simulate_s,own_peak,share_percent,budget,order,solver,status,"
+        "overhead_percent,bound_percent,peak,time_s\n";
   }
 
   void add(const std::string& name, const Graph& graph, double load_seconds) {
@@ -82,7 +81,7 @@ class Table {
     const double seconds = since(start);
     const Outcome& outcome = answer.outcome;
     const Ticks base = graph.total_time();
-    csv_.print("{},{},{},{},{},{},{},{:.4f},{},{:.4f}\n", facts, share, problem.budget.count(),
+    csv_ << fmt::format("{},{},{},{},{},{},{},{:.4f},{},{:.4f}\n", facts, share, problem.budget.count(),
                settings_.order, solver.name(),
                answer.support.yes ? to_string(outcome.status) : "unsupported",
                outcome.plan ? fmt::format("{:.4f}", overhead_percent(outcome.cost.duration, base)) : "",
@@ -99,7 +98,7 @@ class Table {
   }
 
   const Settings& settings_;
-  fmt::ostream csv_;
+  std::ofstream csv_;
   SolverTable solvers_;
 };
 
