@@ -21,10 +21,10 @@ SCALE = max(1, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
 
 def program(name):
     """A test program of the build that LOWTIDE_BIN belongs to."""
-    command = os.environ.get("LOWTIDE_BIN")
-    path = Path(command).parent / "tests" / name if command else None
-    if path is None or not path.exists():
-        pytest.skip(f"{name} is not built")
+    if "LOWTIDE_BIN" not in os.environ:
+        pytest.skip("LOWTIDE_BIN names no command, so there is no build to test")
+    path = Path(os.environ["LOWTIDE_BIN"]).parent / "tests" / name
+    assert path.exists(), f"{path} is not built"
     return path
 
 
