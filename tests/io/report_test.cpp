@@ -14,6 +14,7 @@
 #include "lowtide/io/report_html.h"
 #include "lowtide/io/report_text.h"
 
+#include "support/mutated_plan.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 #include "support/sketch.h"

@@ -16,8 +16,8 @@ TEST_CASE("units: bytes") {
   CHECK(text(1536) == "1.50 KiB");
   CHECK(text(10240) == "10.0 KiB");
   CHECK(text(102400) == "100 KiB");
-  CHECK(text(1023 * 1024) == "1023 KiB");
-  CHECK(text(1024 * 1024 - 1) == "1.00 MiB");
+  CHECK(text(1047552) == "1023 KiB");
+  CHECK(text(1048575) == "1.00 MiB");
   CHECK(text(8000000000) == "7.45 GiB");
   CHECK(text(std::int64_t{8} << 30) == "8.00 GiB");
   CHECK(text(INT64_MAX) == "8.00 EiB");

@@ -1,0 +1,90 @@
+// 100,000 ops and 300,000 links. The limits are loose, for slow machines and sanitizers: what is
+// quadratic anywhere misses them by far. The benchmark has the real times.
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/base/random.h"
+#include "lowtide/graph/builder.h"
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/check_plan.h"
+#include "lowtide/io/graph_json.h"
+#include "lowtide/io/plan_json.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+namespace {
+
+constexpr std::size_t kOps = 100000;
+
+Graph large_graph() {
+  Random random(1);
+  GraphBuilder builder;
+  builder.reserve(kOps, kOps);
+  for (std::size_t i = 0; i < kOps; ++i) {
+    Tensor tensor;
+    tensor.name = "tensor_" + std::to_string(i);
+    tensor.bytes = Bytes(random.between(1, 1 << 20));
+    tensor.shape = {tensor.bytes.count() / 4, 2};
+    tensor.dtype = "bf16";
+    builder.add_tensor(std::move(tensor));
+    Op op;
+    op.name = "op_" + std::to_string(i);
+    op.kind = "aten.mm";
+    op.origin = "transformer.h." + std::to_string(i / 1000) + ".attn.c_proj";
+    op.attributes = R"({"axis":[-1],"keepdim":true})";
+    op.time = Ticks(random.between(1, 1000));
+    OpLinks links;
+    for (int k = 0; i > 0 && k < 3; ++k)
+      links.inputs.push_back(random.between(i < 200 ? 0 : static_cast<std::int64_t>(i) - 200,
+                                            static_cast<std::int64_t>(i) - 1));
+    links.outputs = {static_cast<std::int64_t>(i)};
+    builder.add_op(std::move(op), links);
+  }
+  builder.set_outputs({static_cast<std::int64_t>(kOps) - 1});
+  return builder.build();
+}
+
+double seconds_of(auto&& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST_CASE("large: 100,000 ops are written, read and simulated in linear time") {
+  const Graph graph = large_graph();
+  std::string text;
+  CHECK(seconds_of([&] { text = write_graph(graph); }) < 20);
+  CHECK(text.size() > 20000000);
+  std::string hash;
+  CHECK(seconds_of([&] {
+          const Graph again = read_graph_text(text, "file").graph;
+          CHECK(own_peak(again) == own_peak(graph));
+          hash = graph_hash(again);
+        }) < 20);
+  CHECK(hash == graph_hash(graph));
+
+  PlanFile file;
+  file.graph_hash = hash;
+  file.plan = own_plan(graph);
+  file.claims = {Status::optimal, graph.total_time(), own_peak(graph), graph.total_time()};
+  CHECK(seconds_of([&] {
+          const PlanFile again = read_plan_text(write_plan(file), "file");
+          CHECK(check_plan(graph, again).kind == PlanVerdict::Kind::holds);
+        }) < 20);
+}
+
+TEST_CASE("large: what is wrong at the end is found as fast") {
+  std::string text = write_graph(large_graph());
+  const std::size_t last = text.rfind("\"time\": ");
+  CHECK(seconds_of([&] {
+          CHECK_THROWS(read_graph_text(text.substr(0, last) + "\"time\": 1.5}]}", "file"));
+          text.insert(last, "\"time\": \"1\", \"unknown\": 0, ");
+          CHECK_THROWS(read_graph_text(text, "file"));
+        }) < 40);
+}
+
+}  // namespace
+}  // namespace lowtide
