@@ -47,7 +47,7 @@ std::vector<OpId> without_unread(const Problem& problem, std::span<const OpId> s
   std::vector<OpId> kept;
   for (std::size_t at = sequence.size(); at > 0; --at) {
     const OpId op = sequence[at - 1];
-    bool needed = repeated[op.index()] == 0 || (is_first[at - 1] != 0 && held[op.index()] != 0);
+    bool needed = is_first[at - 1] != 0 && (repeated[op.index()] == 0 || held[op.index()] != 0);
     for (TensorId output : graph.outputs(op))
       needed |= std::exchange(wanted[output.index()], 0) != 0;
     if (!needed) continue;

@@ -68,7 +68,9 @@ Segments::Segments(const Graph& graph, std::span<const OpId> order)
 }
 
 bool Segments::has_single_cuts() const {
-  return std::find(width_.begin(), width_.end(), 1) != width_.end();
+  for (std::size_t at = 1; at < turn_; ++at)
+    if (width_[at] == 1 && saved_before_[at] > 0) return true;
+  return false;
 }
 
 std::vector<std::size_t> Segments::choose_ends(std::int64_t limit, SqrtCuts cuts) const {

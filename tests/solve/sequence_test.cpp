@@ -1,0 +1,83 @@
+#include "lowtide/solve/sequence.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/sim/simulate.h"
+
+#include "support/random_graph.h"
+#include "support/scale.h"
+#include "support/sketch.h"
+
+namespace lowtide {
+namespace {
+
+std::vector<OpId> ops(std::initializer_list<std::size_t> indices) {
+  std::vector<OpId> list;
+  for (std::size_t i : indices) list.emplace_back(i);
+  return list;
+}
+
+TEST_CASE("sequence: computations that nothing reads go, and those that only they read") {
+  const Graph graph =
+      Sketch({1, 1, 1, 1}).op({}, {0}).op({0}, {1}).op({}, {2}).op({1, 2}, {3}).keep({3}).graph();
+  Problem problem{.graph = graph, .budget = Bytes(9)};
+  CHECK(without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({2, 0, 1, 3}));
+  CHECK(without_unread(problem, ops({0, 1, 2, 3})) == ops({0, 1, 2, 3}));
+  problem.order = Order::given;
+  CHECK(without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({0, 1, 2, 0, 1, 3}));
+  // A repetition may go in any order.
+  CHECK(without_unread(problem, ops({0, 1, 0, 2, 3})) == ops({0, 1, 2, 3}));
+}
+
+TEST_CASE("sequence: an op that others must come after stays where it is") {
+  const Graph graph =
+      Sketch({1, 1, 1}).op({}, {0}).op({}, {1}).after({0}).op({0, 1}, {2}).keep({2}).graph();
+  const Problem problem{.graph = graph, .budget = Bytes(9)};
+  CHECK(without_unread(problem, ops({0, 1, 0, 2})) == ops({0, 1, 0, 2}));
+}
+
+TEST_CASE("sequence: deadlines are the first change of what an op reads, or made and must leave") {
+  // Op 2 changes tensor 0 (an input) and tensor 1 (kept).
+  const Graph graph = Sketch({1, 1, 1, 1})
+                          .op({0}, {1})
+                          .op({1}, {2})
+                          .op({0, 1}, {3})
+                          .mutates({0, 1})
+                          .keep({1, 2, 3})
+                          .graph();
+  CHECK(rerun_deadlines(graph, graph.order()) == std::vector<std::size_t>{2, 2, 2});
+}
+
+TEST_CASE("sequence: without what is unread, random plans stay legal and need no more") {
+  for (int i = 0; i < 300 * test_scale(); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    RandomGraphSettings settings;
+    settings.ops = 2 + random.below(12);
+    const Graph graph = random_graph(random, settings);
+    const auto deadlines = rerun_deadlines(graph, graph.order());
+    std::vector<OpId> sequence;
+    for (std::size_t at = 0; at < graph.op_count(); ++at) {
+      for (std::size_t before = 0; before < at; ++before) {
+        const OpId op = graph.order()[before];
+        if (graph.recomputable(op) && at <= deadlines[op.index()] && random.chance(0.2))
+          sequence.push_back(op);
+      }
+      sequence.push_back(graph.order()[at]);
+    }
+    const Timeline whole = simulate(graph, plan_from_sequence(graph, sequence));
+    REQUIRE_FALSE(whole.violation);
+    for (const Order order : {Order::given, Order::free}) {
+      const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
+      const auto rest = without_unread(problem, sequence);
+      const Timeline less = simulate(graph, plan_from_sequence(graph, rest));
+      REQUIRE_FALSE(less.violation);
+      CHECK(less.cost.peak <= whole.cost.peak);
+      CHECK(less.cost.duration <= whole.cost.duration);
+      CHECK(without_unread(problem, rest) == rest);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lowtide
