@@ -182,3 +182,10 @@ def test_usage_errors():
     for arguments in ([], ["dance"], ["plan"], ["--nonsense"]):
         done = lowtide(*arguments)
         assert done.code == 2 and done.out == "" and "lowtide" in done.err
+
+
+def test_documentation_lists_every_solver_and_option():
+    """The page holds the command's own words; write it anew with what the message says."""
+    page = (SOURCE / "docs/reference/solvers.md").read_text()
+    listed = lowtide("solvers", "--options").out
+    assert f"```\n{listed}```\n" in page, f"docs/reference/solvers.md must hold this:\n{listed}"

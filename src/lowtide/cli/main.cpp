@@ -10,6 +10,7 @@
 #include "lowtide/base/version.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/io/plot_text.h"
 
 namespace {
 
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const lowtide::InputError& error) {
-    fmt::print(stderr, "lowtide: {}\n", error.what());
+    fmt::print(stderr, "lowtide: {}\n", lowtide::clean_text(error.what()));
     return lowtide::cli::kBadInput;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "lowtide: this machine has not enough memory for that\n");
