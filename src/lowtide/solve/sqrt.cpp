@@ -84,7 +84,8 @@ class Dropping {
   bool fits(std::size_t dropped) {
     const auto sequence =
         without_unread(context_.problem(), segments_.sequence(division_, dropped));
-    context_.limits().spend(static_cast<std::int64_t>(sequence.size()));
+    // Another look at the clock before the plan is priced, which on huge graphs takes a while.
+    if (context_.limits().spend(static_cast<std::int64_t>(sequence.size()))) return false;
     return context_.offer_sequence(sequence);
   }
 
