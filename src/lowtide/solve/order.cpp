@@ -1,10 +1,11 @@
 // Problem: order the ops so that the peak is small, computing each once. No time is lost, so a plan
 // within the budget is optimal.
 //
-// Idea: list heuristics give orders for the whole graph; ops that are comparable with every other op
-// cut all of these orders at the same places, and the pieces between them do not see one another, so
-// each piece takes the best order that any heuristic has for it. Then the piece with the largest
-// peak is solved exactly (order_exact.cpp), as long as that is what the whole peak hangs on.
+// Idea: list heuristics give orders for the whole graph; ops that are comparable with every other
+// op cut all of these orders at the same places, and the pieces between them do not see one
+// another, so each piece takes the best order that any heuristic has for it. Then the piece with
+// the largest peak is solved exactly (order_exact.cpp), as long as that is what the whole peak
+// hangs on.
 //
 // Invariant: the pieces' peaks are independent: what is live at a cut is the same for every order.
 //
@@ -14,7 +15,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
+#include "lowtide/base/error.h"
 #include "lowtide/graph/cuts.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/order_exact.h"
@@ -26,8 +29,8 @@ namespace {
 
 struct OrderPiece {
   std::vector<OpId> order;
+  Bytes start;  // live before it
   Bytes peak = Bytes::max();
-  bool settled = false;  // proven smallest, or given up
 };
 
 const std::array<OptionSpec, 2>& specs() {
@@ -65,52 +68,63 @@ class Search {
     if (order.size() != problem_.graph.op_count()) return;
     const Plan plan = plan_from_sequence(problem_.graph, order);
     const Timeline timeline = simulate(problem_.graph, plan);
+    context_.limits().spend(static_cast<std::int64_t>(order.size()));
     std::vector<OrderPiece> found(pieces_.size());
     for (OrderPiece& piece : found) piece.peak = Bytes(0);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       if (!plan.steps[i].is_compute()) continue;
-      OrderPiece& piece = found[piece_of_[plan.steps[i].op().index()]];
+      const OpId op = plan.steps[i].op();
+      OrderPiece& piece = found[piece_of_[op.index()]];
+      if (piece.order.empty()) {
+        piece.start = timeline.live[i] - problem_.graph.workspace(op);
+        for (TensorId made : problem_.graph.outputs(op)) piece.start -= problem_.graph.bytes(made);
+      }
       piece.peak = std::max(piece.peak, timeline.live[i]);
-      piece.order.push_back(plan.steps[i].op());
+      piece.order.push_back(op);
     }
     bool better = pieces_.empty();  // a graph without ops has a plan too
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      if (pieces_[i].settled || found[i].peak >= pieces_[i].peak) continue;
+      if (found[i].peak >= pieces_[i].peak) continue;
       pieces_[i] = std::move(found[i]);
       better = true;
     }
     if (better) offer();
   }
 
-  // Solves the piece with the largest peak until that peak is proven or enough.
+  // Solves the pieces, that with the largest peak first, until that peak is proven or enough. What
+  // they come to is offered only once as much work has been done as an offer takes.
   void solve_pieces() {
     const auto max_piece = static_cast<std::size_t>(context_.options().number("max_piece"));
     const auto max_states = static_cast<std::size_t>(context_.options().number("max_states"));
-    Bytes proven;  // the largest peak of a piece that no order avoids
-    while (!pieces_.empty() && !context_.done()) {
-      const auto worst = std::max_element(
-          pieces_.begin(), pieces_.end(),
-          [](const OrderPiece& a, const OrderPiece& b) { return a.peak < b.peak; });
-      if (worst->settled || worst->peak <= proven) return;
-      worst->settled = true;
-      if (worst->order.size() > max_piece) return;
-      std::vector<std::uint8_t> before(problem_.graph.op_count(), 0);
-      for (auto piece = pieces_.begin(); piece != worst; ++piece)
-        for (OpId op : piece->order) before[op.index()] = 1;
-      // A least-time problem asks for no more than the budget.
-      const Bytes enough = problem_.objective == Objective::least_time
-                               ? std::max(problem_.budget, proven)
-                               : proven;
-      const auto exact = exact_order(problem_.graph, worst->order, before, enough, max_states,
-                                     context_.limits());
-      if (!exact) return;
-      worst->order = exact->order;
-      worst->settled = false;
-      worst->peak = Bytes::max();
-      take(whole());
-      worst->settled = true;
-      proven = std::max(proven, worst->peak);
+    std::vector<OrderPiece*> worst_first;
+    for (OrderPiece& piece : pieces_) worst_first.push_back(&piece);
+    std::stable_sort(worst_first.begin(), worst_first.end(),
+                     [](const OrderPiece* a, const OrderPiece* b) { return a->peak > b->peak; });
+    // The largest peak of a piece that no order avoids; a least-time problem asks for no more than
+    // the budget.
+    Bytes enough;
+    if (problem_.objective == Objective::least_time) enough = problem_.budget;
+    Limits& limits = context_.limits();
+    const auto offer_cost = static_cast<std::int64_t>(problem_.graph.op_count());
+    std::int64_t offered_at = limits.work();
+    bool better = false;
+    for (OrderPiece* piece : worst_first) {
+      if (context_.done() || piece->peak <= enough || piece->order.size() > max_piece) break;
+      auto exact =
+          exact_order(problem_.graph, piece->order, piece->start, enough, max_states, limits);
+      if (!exact) break;
+      enough = std::max(enough, exact->peak);
+      limits.spend(static_cast<std::int64_t>(piece->order.size()));
+      if (exact->peak >= piece->peak) continue;
+      piece->order = std::move(exact->order);
+      piece->peak = exact->peak;
+      better = true;
+      if (limits.work() - offered_at < offer_cost) continue;
+      offer();
+      better = false;
+      offered_at = limits.work();
     }
+    if (better) offer();
   }
 
   std::vector<OpId> whole() const {
@@ -122,7 +136,16 @@ class Search {
   }
 
  private:
-  void offer() { context_.offer_sequence(whole()); }
+  void offer() {
+    const auto order = whole();
+#ifndef NDEBUG
+    Bytes peak = problem_.graph.resident() + problem_.graph.input_bytes();
+    for (const OrderPiece& piece : pieces_) peak = std::max(peak, piece.peak);
+    const Plan plan = plan_from_sequence(problem_.graph, order);
+    check(simulate(problem_.graph, plan).cost.peak == peak, "order lost count of bytes");
+#endif
+    context_.offer_sequence(order);
+  }
 
   const Problem& problem_;
   Context& context_;

@@ -1,19 +1,21 @@
 // Problem: order the ops of a piece so that the largest number of bytes in use is smallest.
 //
-// Idea: what is live depends only on the set of ops computed, not on their order. So search the sets
-// from the empty one, always going on from the set that can be reached with the smallest peak
-// (Dijkstra with the maximum in the place of the sum); the first time that the full set is taken, its
-// peak is the smallest there is. This is the dynamic program over downsets (Ahn et al., Serenity,
-// MLSys 2020) done best first, so that sets that only bad orders reach are never looked at.
+// Idea: what is live depends only on the set of ops computed, not on their order. So search the
+// sets from the empty one, always going on from the set that can be reached with the smallest peak
+// (Dijkstra with the maximum in the place of the sum); the first time that the full set is taken,
+// its peak is the smallest there is. This is the dynamic program over downsets (Ahn et al.,
+// Serenity, MLSys 2020) done best first, so that sets that only bad orders reach are never looked
+// at.
 //
 // One rule cuts most of the sets: an op that can run without passing the peak so far and leaves no
 // more live than before runs at once. Running it earlier changes nothing for the worse: every other
 // op then sees as many bytes live or fewer, since later it could only have freed as much or more.
 //
-// Invariant: `peak` of a set in the queue is reached by some order of it; of a set taken, by the best.
+// Invariant: `peak` of a set in the queue is reached by some order of it; of a set taken, by the
+// best.
 //
-// Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and no rule helps if every
-// op makes more than it frees; then the search gives up at max_states.
+// Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and no rule helps if
+// every op makes more than it frees; then the search gives up at max_states.
 #include "lowtide/solve/order_exact.h"
 
 #include <algorithm>
@@ -39,18 +41,15 @@ struct SetHash {
 
 class Piece {
  public:
-  Piece(const Graph& graph, std::span<const OpId> ops, std::span<const std::uint8_t> before)
-      : graph_(graph), ops_(ops), local_(graph.op_count(), -1), before_(before) {
-    for (std::size_t i = 0; i < ops.size(); ++i)
-      local_[ops[i].index()] = static_cast<std::int32_t>(i);
-    live_at_start_ = graph.resident();
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-      if (live_before(TensorId(i))) live_at_start_ += graph.bytes(TensorId(i));
+  Piece(const Graph& graph, std::span<const OpId> ops)
+      : graph_(graph), ops_(ops), first_(graph.op_count()), local_(ops.size()) {
+    for (OpId op : ops) first_ = std::min(first_, graph.position(op));
+    for (std::size_t i = 0; i < ops.size(); ++i) local_[graph.position(ops[i]) - first_] = i;
   }
 
   std::size_t size() const { return ops_.size(); }
   OpId op(std::size_t i) const { return ops_[i]; }
-  Bytes live_at_start() const { return live_at_start_; }
+  std::size_t local(OpId op) const { return local_[graph_.position(op) - first_]; }
 
   static bool has(const Set& set, std::size_t i) { return (set[i / 64] >> (i % 64) & 1) != 0; }
   static void add(Set& set, std::size_t i) { set[i / 64] |= std::uint64_t{1} << (i % 64); }
@@ -81,25 +80,30 @@ class Piece {
     return sum;
   }
 
- private:
-  bool done(const Set& set, OpId id) const {
-    const std::int32_t local = local_[id.index()];
-    return local >= 0 ? has(set, static_cast<std::size_t>(local)) : before_[id.index()] != 0;
+  // Of one order of all its ops: `node.peak` may be more, since less than enough was not asked for.
+  Bytes peak(std::span<const OpId> order, Bytes start) const {
+    Bytes live = start, peak = start;
+    Set set((size() + 63) / 64, 0);
+    for (OpId op : order) {
+      const std::size_t i = local(op);
+      peak = std::max(peak, live + made(i) + workspace(i));
+      live = live + made(i) - freed(set, i);
+      add(set, i);
+    }
+    return peak;
   }
-  bool live_before(TensorId id) const {
-    const OpId producer = graph_.producer(id);
-    if (producer.valid() && before_[producer.index()] == 0) return false;
-    if (graph_.is_output(id) || !graph_.freeable(id)) return true;
-    const auto readers = graph_.consumers(id);
-    return std::any_of(readers.begin(), readers.end(),
-                       [&](OpId reader) { return before_[reader.index()] == 0; });
+
+ private:
+  // What comes before the piece has been computed, what comes behind it has not.
+  bool done(const Set& set, OpId id) const {
+    const std::size_t at = graph_.position(id);
+    return at < first_ || (at - first_ < size() && has(set, local(id)));
   }
 
   const Graph& graph_;
   std::span<const OpId> ops_;
-  std::vector<std::int32_t> local_;
-  std::span<const std::uint8_t> before_;
-  Bytes live_at_start_;
+  std::size_t first_;               // its place in the graph's order, where it lies together too
+  std::vector<std::size_t> local_;  // from there on: the index in ops_
 };
 
 struct Node {
@@ -122,9 +126,9 @@ struct Reached {
 }  // namespace
 
 std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> piece_ops,
-                                      std::span<const std::uint8_t> before, Bytes enough,
-                                      std::size_t max_states, Limits& limits) {
-  const Piece piece(graph, piece_ops, before);
+                                      Bytes start, Bytes enough, std::size_t max_states,
+                                      Limits& limits) {
+  const Piece piece(graph, piece_ops);
   std::unordered_map<Set, Reached, SetHash> reached;
   std::priority_queue<Node, std::vector<Node>, std::greater<>> queue;
   const auto cost = static_cast<std::int64_t>(1 + piece.size() / 4);
@@ -150,8 +154,7 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
     at->second = {peak, from, std::move(steps), false};
     queue.push({peak, live, count, &at->first});
   };
-  enter(Set((piece.size() + 63) / 64, 0), 0, piece.live_at_start(), piece.live_at_start(), nullptr,
-        {});
+  enter(Set((piece.size() + 63) / 64, 0), 0, start, start, nullptr, {});
   while (!queue.empty()) {
     const Node node = queue.top();
     queue.pop();
@@ -160,13 +163,13 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
     here.taken = true;
     if (node.count == piece.size()) {
       ExactOrder result;
-      result.proven = true;
       for (const Set* at = node.set; at != nullptr; at = reached.at(*at).from) {
         const auto& steps = reached.at(*at).steps;
         for (auto step = steps.rbegin(); step != steps.rend(); ++step)
           result.order.push_back(piece.op(*step));
       }
       std::reverse(result.order.begin(), result.order.end());
+      result.peak = piece.peak(result.order, start);
       return result;
     }
     for (std::size_t i = 0; i < piece.size(); ++i) {
