@@ -2,6 +2,7 @@
 #include "lowtide/solve/evict_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lowtide/base/error.h"
 #include "lowtide/solve/rerun.h"
@@ -10,7 +11,9 @@ namespace lowtide {
 
 namespace {
 constexpr std::size_t kNever = SIZE_MAX;
-}
+// However few links the graph has: what can be priced well within the time that a stop may take.
+constexpr double kFreeLinks = 4e6;
+}  // namespace
 
 EvictRun::EvictRun(const Graph& graph, std::span<const OpId> order, const EvictSettings& settings,
                    Context& context)
@@ -23,7 +26,9 @@ EvictRun::EvictRun(const Graph& graph, std::span<const OpId> order, const EvictS
       tensors_(graph.tensor_count()),
       visited_(graph.tensor_count(), 0),
       max_length_(static_cast<std::size_t>(context.options().number("growth") *
-                                           static_cast<double>(graph.op_count()))) {
+                                           static_cast<double>(graph.op_count()))),
+      max_links_(std::max(kFreeLinks, context.options().number("growth") *
+                                          static_cast<double>(graph.link_count()))) {
   index_uses();
   enter_inputs();
 }
@@ -110,15 +115,18 @@ bool EvictRun::produce(OpId target) {
     if (!make_room(needed)) return false;
     run(op);
     for (TensorId input : inputs) unlock(input);
+    const auto links = inputs.size() + graph_.outputs(op).size();
+    links_ += static_cast<double>(links);
     const bool better = !context_.has_plan() || duration_ < context_.best_cost().duration;
-    if (!better || sequence_.size() > max_length_ || context_.limits().spend(4)) return false;
+    if (!better || sequence_.size() > max_length_ || links_ > max_links_ ||
+        context_.limits().spend(4 + static_cast<std::int64_t>(links / 32)))
+      return false;
   }
   return true;
 }
 
 bool EvictRun::make_room(Bytes needed) {
   constexpr int kRescorings = 24;
-  std::vector<TensorId> locked;
   while (live_ + needed > settings_.target && !heap_.empty()) {
     Entry lowest = heap_.top();
     int rescored = 0;
@@ -128,7 +136,7 @@ bool EvictRun::make_room(Bytes needed) {
       if (lowest.version != state(lowest.tensor).version || !evictable(lowest.tensor)) {
         lowest.tensor = TensorId();
       } else if (state(lowest.tensor).locks > 0) {
-        locked.push_back(lowest.tensor);
+        state(lowest.tensor).parked = true;
         lowest.tensor = TensorId();
       } else {
         lowest.key = key(lowest.tensor);
@@ -140,7 +148,6 @@ bool EvictRun::make_room(Bytes needed) {
     }
     if (lowest.tensor.valid()) evict(lowest.tensor);
   }
-  for (TensorId id : locked) push(id);
   peak_ = std::max(peak_, live_ + needed);
   return true;
 }
@@ -181,7 +188,12 @@ void EvictRun::advance_uses(OpId op) {
   }
 }
 
-void EvictRun::unlock(TensorId id) { --state(id).locks; }
+// What is locked stays out of the heap: an op of many inputs would else take them all out, and put
+// them back, for each of them that it has made again.
+void EvictRun::unlock(TensorId id) {
+  TensorState& tensor = state(id);
+  if (--tensor.locks == 0 && std::exchange(tensor.parked, false)) push(id);
+}
 
 bool EvictRun::dead(TensorId id) const {
   return state(id).next_use == kNever && !graph_.is_output(id) && now_ > last_need_[id.index()];

@@ -43,7 +43,8 @@ class EvictRun {
  private:
   struct TensorState {
     bool live = false;
-    bool made = false;       // has been live before
+    bool made = false;    // has been live before
+    bool parked = false;  // out of the heap until it is unlocked
     std::uint32_t locks = 0;
     std::uint32_t version = 0;  // of its entry in the heap
     std::size_t next_use = 0;   // position in the order; kNever if there is none
@@ -66,8 +67,8 @@ class EvictRun {
   void index_uses();
   void enter_inputs();
   void retire();
-  bool produce(OpId op);          // with everything it lacks; false: give up
-  bool make_room(Bytes needed);   // false: stopped
+  bool produce(OpId op);         // with everything it lacks; false: give up
+  bool make_room(Bytes needed);  // false: stopped
   void run(OpId op);
   void evict(TensorId id);
   void set_live(TensorId id);
@@ -80,6 +81,10 @@ class EvictRun {
   double key(TensorId id);
   double evicted_time(TensorId id);
   double searched_time(TensorId id, bool descendants);
+  // Of a tensor's neighbours only the first few count, lest one with many makes the whole
+  // quadratic.
+  std::span<const TensorId> sources(TensorId id);
+  std::span<const OpId> readers(TensorId id, std::size_t most);
   bool gone(TensorId id) const { return state(id).made && !state(id).live; }
   TensorState& state(TensorId id) { return tensors_[id.index()]; }
   const TensorState& state(TensorId id) const { return tensors_[id.index()]; }
@@ -92,7 +97,7 @@ class EvictRun {
   Context& context_;
   std::vector<std::uint8_t> rerunnable_;
   std::vector<std::size_t> last_need_;
-  std::vector<TensorId> retiring_;  // what cannot be made again, latest last need first
+  std::vector<TensorId> retiring_;              // what cannot be made again, latest last need first
   std::vector<std::size_t> uses_, uses_begin_;  // positions of readers, ascending, per tensor
   std::vector<TensorState> tensors_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
@@ -103,6 +108,7 @@ class EvictRun {
   std::uint32_t visit_ = 0;
   std::vector<OpId> sequence_;
   std::size_t max_length_ = 0;
+  double max_links_ = 0, links_ = 0;  // of the sequence
   std::size_t now_ = 0;
   Bytes live_, peak_;
   Ticks duration_;

@@ -7,6 +7,24 @@
 
 namespace lowtide {
 
+namespace {
+constexpr std::size_t kMostLinks = 256;
+}
+
+std::span<const TensorId> EvictRun::sources(TensorId id) {
+  const OpId producer = graph_.producer(id);
+  if (!producer.valid()) return {};
+  const auto inputs = graph_.inputs(producer);
+  context_.limits().spend(static_cast<std::int64_t>(std::min(inputs.size(), kMostLinks) / 32));
+  return inputs.first(std::min(inputs.size(), kMostLinks));
+}
+
+std::span<const OpId> EvictRun::readers(TensorId id, std::size_t most) {
+  const auto all = graph_.consumers(id);
+  context_.limits().spend(static_cast<std::int64_t>(std::min(all.size(), most) / 32));
+  return all.first(std::min(all.size(), most));
+}
+
 double EvictRun::key(TensorId id) {
   const OpId producer = graph_.producer(id);
   const double bytes = static_cast<double>(std::max<std::int64_t>(1, graph_.bytes(id).count()));
@@ -42,14 +60,9 @@ double EvictRun::evicted_time(TensorId id) {
     seen[count++] = group;
     sum += std::max(0.0, group_time_[static_cast<std::size_t>(group)]);
   };
-  const OpId producer = graph_.producer(id);
-  if (producer.valid())
-    for (TensorId input : graph_.inputs(producer)) add(input);
-  std::size_t readers = 0;
-  for (OpId reader : graph_.consumers(id)) {
-    if (++readers > kNeighbours) break;
+  for (TensorId input : sources(id)) add(input);
+  for (OpId reader : readers(id, kNeighbours))
     for (TensorId made : graph_.outputs(reader)) add(made);
-  }
   return sum;
 }
 
@@ -78,16 +91,12 @@ double EvictRun::searched_time(TensorId id, bool descendants) {
     }
   };
   search([&](TensorId at, auto add) {
-    if (graph_.producer(at).valid())
-      for (TensorId input : graph_.inputs(graph_.producer(at))) add(input);
+    for (TensorId input : sources(at)) add(input);
   });
   if (!descendants) return sum;
   search([&](TensorId at, auto add) {
-    std::size_t readers = 0;
-    for (OpId reader : graph_.consumers(at)) {
-      if (++readers > kVisits) break;
+    for (OpId reader : readers(at, kVisits))
       for (TensorId made : graph_.outputs(reader)) add(made);
-    }
   });
   return sum;
 }
@@ -114,8 +123,8 @@ void EvictRun::join_groups(TensorId id) {
     group_parent_[static_cast<std::size_t>(to)] = from;
     group_time_[static_cast<std::size_t>(from)] += group_time_[static_cast<std::size_t>(to)];
   };
-  for (TensorId input : graph_.inputs(graph_.producer(id))) join(input);
-  for (OpId reader : graph_.consumers(id))
+  for (TensorId input : sources(id)) join(input);
+  for (OpId reader : readers(id, kMostLinks))
     for (TensorId made : graph_.outputs(reader)) join(made);
 }
 
