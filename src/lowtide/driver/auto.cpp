@@ -1,17 +1,22 @@
 // Problem: which solver for this graph and budget?
 //
 // Idea: none is best everywhere, and the constructive ones take milliseconds, so run them all from
-// the cheapest to the dearest and keep the best plan. What one finds is a start for the next: with a
-// free order, the orders that `order` finds carry the evictions of `evict`. Stops as soon as a plan
-// is proven optimal or the budget proven infeasible.
+// the cheapest to the dearest and keep the best plan. What one finds is a start for the next: with
+// a free order, the orders that `order` finds carry the evictions of `evict`. A part gets a slice
+// of work; whoever uses it up begins again with a larger one when all have had their turn, against
+// what has been found by then. Stops as soon as a plan is proven optimal or the budget proven
+// infeasible.
 //
-// Invariant: never worse than any of its parts at the same limits.
+// Invariant: limits only cut the run short, so more of them never makes the answer worse; and no
+// part that takes long keeps the others from their turn.
 //
-// Loses: against one part alone when the limit is shorter than the parts before it take.
+// Loses: against one part alone that needs many slices, since it begins anew with each.
 #include "lowtide/driver/auto.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 namespace lowtide {
 
@@ -33,20 +38,38 @@ class Auto final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     std::vector<Plan> starts(context.starts().begin(), context.starts().end());
+    std::vector<const Solver*> parts;
     for (std::string_view name : kParts) {
-      // Even a hopeless budget gets an answer with the smallest peak seen.
-      if (context.done() && context.smallest()) break;
       const Solver* part = context.solvers() ? context.solvers()->find(name) : nullptr;
-      if (part == nullptr || !part->supports(problem).yes) continue;
-      run_part(*part, problem, context, starts);
+      if (part != nullptr && part->supports(problem).yes) parts.push_back(part);
+    }
+    for (std::int64_t slice = first_slice(problem.graph); !parts.empty(); slice *= kGrowth) {
+      std::vector<const Solver*> unfinished;
+      for (const Solver* part : parts) {
+        // Even a hopeless budget gets an answer with the smallest peak seen.
+        if (context.done() && context.smallest()) return context.finish();
+        if (!run_part(*part, problem, context, starts, slice)) unfinished.push_back(part);
+      }
+      parts = std::move(unfinished);
+      // So that a clock which its part saw run out is seen here too.
+      context.limits().spend(Limits::kPollWork);
     }
     return context.finish();
   }
 
  private:
-  static void run_part(const Solver& part, const Problem& problem, Context& context,
-                       std::vector<Plan>& starts) {
-    ContextSettings settings{.limits = context.limits().remaining(),
+  static constexpr std::int64_t kGrowth = 4;
+  // With it nearly everything comes to its end on graphs of up to some thousand ops.
+  static std::int64_t first_slice(const Graph& graph) {
+    return 500'000 + 10 * static_cast<std::int64_t>(graph.op_count());
+  }
+
+  // Says whether it came to its end.
+  static bool run_part(const Solver& part, const Problem& problem, Context& context,
+                       std::vector<Plan>& starts, std::int64_t slice) {
+    LimitSettings limits = context.limits().remaining();
+    limits.work = std::min(limits.work.value_or(slice), slice);
+    ContextSettings settings{.limits = limits,
                              .seed = context.seed(),
                              .threads = context.threads(),
                              .options = Options(part.options()),
@@ -61,10 +84,12 @@ class Auto final : public Solver {
     context.limits().spend(inner.limits().work());
     context.raise_bound(outcome.bound.duration);
     context.raise_floor(outcome.bound.peak);
-    if (!inner.smallest()) return;
+    const bool finished = outcome.stopped_by == StopReason::finished;
+    if (!inner.smallest()) return finished;
     context.offer(*inner.smallest(), part.name());
     // A part that found a plan hands on the best, another the one nearest to the budget.
     starts.insert(starts.begin(), outcome.plan ? *outcome.plan : *inner.smallest());
+    return finished;
   }
 };
 

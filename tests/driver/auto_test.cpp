@@ -1,0 +1,58 @@
+// The portfolio, with parts of our own under its parts' names.
+#include "lowtide/driver/auto.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+
+#include "support/sketch.h"
+
+namespace lowtide {
+namespace {
+
+// Works until it is stopped and finds nothing, or offers one sequence.
+class Part final : public Solver {
+ public:
+  Part(std::string_view name, std::vector<OpId> sequence)
+      : name_(name), sequence_(std::move(sequence)) {}
+  std::string_view name() const override { return name_; }
+  std::string_view summary() const override { return "a part"; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, Context& context) const override {
+    if (!sequence_.empty()) context.offer_sequence(sequence_);
+    while (sequence_.empty() && !context.limits().spend()) {
+    }
+    return context.finish();
+  }
+
+ private:
+  std::string_view name_;
+  std::vector<OpId> sequence_;
+};
+
+TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
+  // Op 0 is computed twice, so that the plan is not proven optimal.
+  const Graph graph = Sketch({10, 10, 10, 1})
+                          .op({}, {0})
+                          .op({}, {1})
+                          .op({1}, {2})
+                          .op({0, 2}, {3})
+                          .keep({3})
+                          .graph();
+  SolverTable table;
+  table.add(std::make_unique<Part>("evict", std::vector<OpId>()));
+  table.add(
+      std::make_unique<Part>("greedy", std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
+  table.add(make_auto());
+  const Problem problem{.graph = graph, .budget = Bytes(30)};
+  for (const std::int64_t work : {3'000'000, 30'000'000}) {
+    Request request;
+    request.limits.work = work;
+    const Answer answer = solve(table, problem, request);
+    CHECK(answer.outcome.found_by == "greedy");
+    CHECK(answer.outcome.stopped_by == StopReason::work_limit);
+  }
+}
+
+}  // namespace
+}  // namespace lowtide
