@@ -41,6 +41,16 @@ def test_verify_refuses_a_plan_for_another_graph(resnet, planned):
     assert done.code == 3 and not done.json()["ok"] and "another graph" in done.json()["reason"]
 
 
+def test_verify_tells_no_plan_from_a_plan_without_steps(tmp_path):
+    graph, plan = tmp_path / "none.graph.json", tmp_path / "none.plan.json"
+    graph.write_text(json.dumps({"format": "lowtide-graph", "version": 1, "ops": [], "outputs": [],
+                                 "tensors": [{"bytes": 5}]}))
+    for budget, code in (("5", 0), ("4", 1)):
+        assert lowtide("plan", graph, "--budget", budget, "-o", plan).code == code
+        assert lowtide("verify", graph, plan).code == code
+        assert lowtide("verify", graph, plan, "--json").json()["peak"] == (5 if code == 0 else None)
+
+
 def test_verify_refuses_bad_input(chain, planned):
     assert lowtide("verify", chain, chain).code == 2
     assert lowtide("verify", planned, planned).code == 2

@@ -36,12 +36,13 @@ void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
   fmt::print("{}\n", json.dump());
 }
 
-void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& verdict) {
+void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& verdict,
+                bool has_plan) {
   if (verdict.kind != PlanVerdict::Kind::holds) {
     fmt::print("not verified: {}\n", verdict.reason);
     return;
   }
-  if (file.plan.steps.empty() && graph.op_count() > 0) {
+  if (!has_plan) {
     fmt::print("the file holds no plan; it says: {}\n",
                to_string(file.claims.status.value_or(Status::unknown)));
     return;
@@ -62,11 +63,12 @@ int run(const Arguments& given) {
   const Graph graph = load_graph(given.graph);
   const PlanFile file = load_plan(given.plan);
   const PlanVerdict verdict = check_plan(graph, file);
-  const bool has_plan = !file.plan.steps.empty() || graph.op_count() == 0;
+  // A file that says there is no plan is not priced; the plan of a graph without ops has no steps.
+  const bool has_plan = !file.plan.steps.empty() || verdict.cost.has_value();
   if (given.json)
     print_json(graph, verdict, has_plan);
   else
-    print_text(graph, file, verdict);
+    print_text(graph, file, verdict, has_plan);
   if (verdict.kind != PlanVerdict::Kind::holds) return kNotVerified;
   return has_plan ? kPlanFound : kNoPlan;
 }
