@@ -13,6 +13,7 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
+#include "lowtide/cli/plan_keeper.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
@@ -54,38 +55,6 @@ Request make_request(const Arguments& given, const CancelToken& cancel) {
   return request;
 }
 
-// The best plan so far on disk, at most every two seconds.
-class Keeper {
- public:
-  Keeper(const PlanOutput& output, const Request& request) : output_(output), request_(request) {}
-
-  void keep(const Progress& progress) {
-    if (progress.plan == nullptr || output_.path().empty()) return;
-    const auto now = std::chrono::steady_clock::now();
-    if (now < next_) return;
-    Outcome outcome;
-    outcome.status = Status::feasible;
-    outcome.plan = *progress.plan;
-    outcome.cost = progress.cost;
-    outcome.bound = progress.bound;
-    outcome.found_by = progress.solver;
-    outcome.note = "written while the search was running";
-    try {
-      output_.write(outcome, request_);
-    } catch (const InputError&) {
-      // The disk may have room again at the end; the search goes on.
-    }
-    next_ = now + std::chrono::seconds(2);
-  }
-
- private:
-  const PlanOutput& output_;
-  const Request& request_;
-  // Not before the run is long: a short one writes once, at its end.
-  std::chrono::steady_clock::time_point next_ =
-      std::chrono::steady_clock::now() + std::chrono::seconds(2);
-};
-
 int run(const Arguments& given) {
   const Interrupt interrupt;
   const Graph graph = load_graph(given.graph);
@@ -100,12 +69,14 @@ int run(const Arguments& given) {
   {
     Request request = make_request(given, interrupt.token());
     LiveLine line(problem, !given.json && is_terminal(2));
-    Keeper keeper(output, request);
-    request.watcher = [&](const Progress& progress) {
-      line.update(progress);
-      keeper.keep(progress);
-    };
-    answer = solve(solvers, problem, request);
+    {
+      PlanKeeper keeper(output, request);
+      request.watcher = [&](const Progress& progress) {
+        line.update(progress);
+        keeper.update(progress);
+      };
+      answer = solve(solvers, problem, request);
+    }
     try {
       output.write(answer.outcome, request);
     } catch (const InputError& error) {
