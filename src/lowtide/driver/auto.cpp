@@ -86,7 +86,9 @@ class Auto final : public Solver {
     context.raise_floor(outcome.bound.peak);
     const bool finished = outcome.stopped_by == StopReason::finished;
     if (!inner.smallest()) return finished;
-    context.offer(*inner.smallest(), part.name());
+    // What the watcher has handed on need not be priced again.
+    if (!context.smallest_peak() || *inner.smallest_peak() < *context.smallest_peak())
+      context.offer(*inner.smallest(), part.name());
     // A part that found a plan hands on the best, another the one nearest to the budget.
     starts.insert(starts.begin(), outcome.plan ? *outcome.plan : *inner.smallest());
     return finished;

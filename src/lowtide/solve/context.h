@@ -82,6 +82,7 @@ class Context {
   const Cost& best_cost() const { return outcome_.cost; }
   // The plan with the smallest peak seen, within the budget or not.
   const std::optional<Plan>& smallest() const { return smallest_; }
+  const std::optional<Bytes>& smallest_peak() const { return outcome_.smallest_peak; }
 
   // What has been found: call once, at the end.
   Outcome finish();

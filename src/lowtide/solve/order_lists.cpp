@@ -61,6 +61,7 @@ std::vector<OpId> list_order(const Graph& graph, Limits& limits) {
     if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
     done[entry.op.index()] = 1;
     order.push_back(entry.op);
+    limits.spend(static_cast<std::int64_t>(graph.inputs(entry.op).size() / 16));
     for (TensorId input : graph.inputs(entry.op)) {
       --readers[input.index()];
       reader_sum[input.index()] -= entry.op.index();
@@ -102,6 +103,7 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
     if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
     done[entry.op.index()] = 1;
     order.push_back(entry.op);
+    limits.spend(static_cast<std::int64_t>(graph.inputs(entry.op).size() / 16));
     for (TensorId input : graph.inputs(entry.op)) {
       if (live[input.index()] != 0) continue;
       live[input.index()] = 1;
@@ -127,6 +129,7 @@ std::vector<OpId> depth_first_order(const Graph& graph, Limits& limits) {
   for (OpId op : graph.order()) {
     auto& before = inputs[op.index()];
     before.assign(graph.predecessors(op).begin(), graph.predecessors(op).end());
+    if (limits.spend(static_cast<std::int64_t>(1 + before.size() / 16))) return {};
     const auto made = [&](OpId id) {
       std::int64_t sum = 0;
       for (TensorId output : graph.outputs(id)) sum += graph.bytes(output).count();
