@@ -1,16 +1,17 @@
-// The table of all solvers over many graphs: load and simulation time, and for each solver overhead,
-// peak and time at five budgets. Prints a block for each graph and writes every figure as CSV.
+// The table of all solvers over many graphs: load and simulation time, and for each solver
+// overhead, peak and time at five budgets. Prints a block for each graph and writes every figure as
+// CSV.
 //
 // Times are wall clock of this run; compare them within a run only.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/driver.h"
@@ -44,16 +45,16 @@ class Table {
       : settings_(settings), csv_(settings.csv), solvers_(all_solvers()) {
     if (!csv_) throw InputError("", "cannot be written", settings.csv);
     csv_ << "graph,ops,links,load_s,simulate_s,own_peak,share_percent,budget,order,solver,status,"
-        "overhead_percent,bound_percent,peak,time_s\n";
+            "overhead_percent,bound_percent,peak,time_s\n";
   }
 
   void add(const std::string& name, const Graph& graph, double load_seconds) {
     auto start = Clock::now();
     const Bytes peak = own_peak(graph);
     const double simulate_seconds = since(start);
-    const std::string facts = fmt::format("{},{},{},{:.4f},{:.4f},{}", name, graph.op_count(),
-                                          graph.link_count(), load_seconds, simulate_seconds,
-                                          peak.count());
+    const std::string facts =
+        fmt::format("{},{},{},{:.4f},{:.4f},{}", name, graph.op_count(), graph.link_count(),
+                    load_seconds, simulate_seconds, peak.count());
     fmt::print("\n{}: {} ops, {} links, own peak {}; load {:.3f} s, simulate {:.3f} s\n", name,
                graph.op_count(), graph.link_count(), bytes_text(peak), load_seconds,
                simulate_seconds);
@@ -62,7 +63,8 @@ class Table {
     fmt::print("\n");
     for (const int share : settings_.shares) {
       fmt::print("{:>4} %", share);
-      for (const auto& solver : solvers_.all()) fmt::print("{:>18}", cell(graph, facts, share, *solver));
+      for (const auto& solver : solvers_.all())
+        fmt::print("{:>18}", cell(graph, facts, share, *solver));
       fmt::print("\n");
       std::fflush(stdout);
     }
@@ -81,12 +83,13 @@ class Table {
     const double seconds = since(start);
     const Outcome& outcome = answer.outcome;
     const Ticks base = graph.total_time();
-    csv_ << fmt::format("{},{},{},{},{},{},{},{:.4f},{},{:.4f}\n", facts, share, problem.budget.count(),
-               settings_.order, solver.name(),
-               answer.support.yes ? to_string(outcome.status) : "unsupported",
-               outcome.plan ? fmt::format("{:.4f}", overhead_percent(outcome.cost.duration, base)) : "",
-               overhead_percent(std::max(base, outcome.bound.duration), base),
-               outcome.plan ? std::to_string(outcome.cost.peak.count()) : "", seconds);
+    csv_ << fmt::format(
+        "{},{},{},{},{},{},{},{:.4f},{},{:.4f}\n", facts, share, problem.budget.count(),
+        settings_.order, solver.name(),
+        answer.support.yes ? to_string(outcome.status) : "unsupported",
+        outcome.plan ? fmt::format("{:.4f}", overhead_percent(outcome.cost.duration, base)) : "",
+        overhead_percent(std::max(base, outcome.bound.duration), base),
+        outcome.plan ? std::to_string(outcome.cost.peak.count()) : "", seconds);
     if (!answer.support.yes) return "-";
     if (outcome.status == Status::infeasible) return fmt::format("infeasible {:.2f}s", seconds);
     if (outcome.plan)

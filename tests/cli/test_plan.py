@@ -117,6 +117,7 @@ def test_solver_options(resnet):
         (["--budget", "50%", "--solver", "evict", "--option", "score=best"], ["best", "dtr_eq"]),
         (["--budget", "50%", "--solver", "given", "--option", "x=1"], ["no options"]),
         (["--budget", "50%", "-o", "/no/such/folder/p.json"], ["/no/such/folder"]),
+        (["--budget", "50%", "-o", "-", "--json"], ["-o -", "--json"]),
     ],
 )
 def test_bad_arguments(resnet, arguments, words):

@@ -38,9 +38,7 @@ void sweep(Order order, int graphs) {
 
 TEST_CASE("conformance: random graphs in any order") { sweep(Order::free, samples(3000)); }
 
-TEST_CASE("conformance: random graphs in the given order") {
-  sweep(Order::given, samples(3000));
-}
+TEST_CASE("conformance: random graphs in the given order") { sweep(Order::given, samples(3000)); }
 
 TEST_CASE("conformance: least memory within a time limit") {
   const SolverTable table = all_solvers();

@@ -1,5 +1,5 @@
 // Graphs on which one op or tensor has nearly all the links: work stays near-linear.
-#include "lowtide/solve/evict.h"
+#include "lowtide/solve/evict/evict.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What Kumar et al. describe, on graphs small enough to follow by hand.
-#include "lowtide/solve/greedy.h"
+#include "lowtide/solve/greedy/greedy.h"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/order_list.h"
-#include "lowtide/solve/profile.h"
+#include "lowtide/solve/greedy/order_list.h"
+#include "lowtide/solve/greedy/profile.h"
 
 namespace lowtide {
 namespace {

@@ -1,5 +1,5 @@
 // Pieces between cuts, solved one by one.
-#include "lowtide/solve/order.h"
+#include "lowtide/solve/order/order.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What Chen et al. promise for chains, and what comes of it elsewhere.
-#include "lowtide/solve/sqrt.h"
+#include "lowtide/solve/sqrt/sqrt.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/greedy.h"
+#include "lowtide/solve/greedy/greedy.h"
 
 #include "solve/run_solver.h"
 #include "solve/training_chain.h"

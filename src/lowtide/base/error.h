@@ -1,5 +1,5 @@
-// What goes wrong, in three kinds. Bad input throws InputError. A search result is a value, never an
-// exception. A broken invariant of ours fails a `check` and throws InternalError: it is a bug.
+// What goes wrong, in three kinds. Bad input throws InputError. A search result is a value, never
+// an exception. A broken invariant of ours fails a `check` and throws InternalError: it is a bug.
 #pragma once
 
 #include <source_location>

@@ -34,8 +34,8 @@ struct LimitSettings {
 };
 
 // One for each solve. A solver calls `spend` for every unit of work it does (about a microsecond's
-// worth: an op computed, an item of a heap moved) and returns its best plan as soon as it says stop.
-// The clock is read every kPollWork units. Not shared between threads.
+// worth: an op computed, an item of a heap moved) and returns its best plan as soon as it says
+// stop. The clock is read every kPollWork units. Not shared between threads.
 class Limits {
  public:
   using Clock = std::chrono::steady_clock;

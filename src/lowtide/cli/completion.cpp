@@ -1,11 +1,11 @@
 // `lowtide completion SHELL`: a script made from the very table of commands and flags that the
 // command itself parses with, so that it cannot fall behind.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "lowtide/cli/commands.h"
 
@@ -71,8 +71,8 @@ std::string bash(const std::vector<Command>& commands) {
       }
       flags += flag.name + " ";
       if (!flag.values.empty())
-        values += fmt::format("        {}) words='{}' ;;\n", flag.name,
-                              fmt::join(flag.values, " "));
+        values +=
+            fmt::format("        {}) words='{}' ;;\n", flag.name, fmt::join(flag.values, " "));
       else if (flag.takes_value)
         values += fmt::format("        {}) words= ;;\n", flag.name);
     }
@@ -98,16 +98,16 @@ std::string zsh(const std::vector<Command>& commands) {
     names += "    " + quoted(command.name + ":" + command.usage) + "\n";
     std::string specs;
     for (const Flag& flag : command.flags) {
-      const std::string action =
-          flag.values.empty() ? std::string("_files")
-                              : fmt::format("({})", fmt::join(flag.values, " "));
+      const std::string action = flag.values.empty()
+                                     ? std::string("_files")
+                                     : fmt::format("({})", fmt::join(flag.values, " "));
       std::string usage;
       for (char c : flag.usage)
         usage += c == '[' || c == ']' || c == ':' ? std::string("\\") + c : std::string(1, c);
-      const std::string spec =
-          flag.name.empty() ? "*:argument:" + action
-                            : flag.name + "[" + usage + "]" +
-                                  (flag.takes_value ? ":value:" + action : std::string());
+      const std::string spec = flag.name.empty()
+                                   ? "*:argument:" + action
+                                   : flag.name + "[" + usage + "]" +
+                                         (flag.takes_value ? ":value:" + action : std::string());
       specs += " " + quoted(spec);
     }
     cases += fmt::format("    {}) _arguments{} ;;\n", command.name, specs);
@@ -121,7 +121,8 @@ std::string zsh(const std::vector<Command>& commands) {
       "  shift words; (( CURRENT-- ))\n"
       "  case $command in\n{}  esac\n"
       "}}\n"
-      "if [ \"$funcstack[1]\" = _lowtide ]; then _lowtide \"$@\"; else compdef _lowtide lowtide; fi\n",
+      "if [ \"$funcstack[1]\" = _lowtide ]; then _lowtide \"$@\"; else compdef _lowtide lowtide; "
+      "fi\n",
       names, cases);
 }
 
@@ -154,13 +155,15 @@ void add_completion(CLI::App& app, int& status) {
   command->add_option("shell", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->footer("bash: source <(lowtide completion bash)\n"
-                  "zsh:  source <(lowtide completion zsh)\n"
-                  "fish: lowtide completion fish | source");
+  command->footer(
+      "bash: source <(lowtide completion bash)\n"
+      "zsh:  source <(lowtide completion zsh)\n"
+      "fish: lowtide completion fish | source");
   command->callback([&app, shell, &status] {
     const auto commands = commands_of(app);
-    fmt::print("{}", *shell == "bash" ? bash(commands) : *shell == "zsh" ? zsh(commands)
-                                                                        : fish(commands));
+    fmt::print("{}", *shell == "bash"  ? bash(commands)
+                     : *shell == "zsh" ? zsh(commands)
+                                       : fish(commands));
     status = 0;
   });
 }

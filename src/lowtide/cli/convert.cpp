@@ -1,6 +1,7 @@
 // `lowtide convert`: a graph from any format that is read into one that is written.
-#include <CLI/CLI.hpp>
 #include <memory>
+
+#include <CLI/CLI.hpp>
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
@@ -23,8 +24,10 @@ std::string format_of(const Arguments& given) {
     if (given.to.ends_with(dot)) return "dot";
   if (given.to == "-" || given.to.ends_with(".json") || given.to.ends_with(".json.gz"))
     return "lowtide";
-  throw InputError("", "its name does not say which format; end it in .json, .json.gz or .dot, or "
-                       "give --format", given.to);
+  throw InputError("",
+                   "its name does not say which format; end it in .json, .json.gz or .dot, or "
+                   "give --format",
+                   given.to);
 }
 
 }  // namespace

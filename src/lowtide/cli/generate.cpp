@@ -1,12 +1,13 @@
 // `lowtide generate`: graphs of any size to try things on.
-#include <fmt/format.h>
+#include "lowtide/graph/generate.h"
+
+#include <memory>
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
-#include "lowtide/graph/generate.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 
@@ -24,7 +25,9 @@ void add_generate(CLI::App& app, int& status) {
   const auto given = std::make_shared<Arguments>();
   std::vector<std::string> kinds;
   for (std::string_view kind : generator_kinds()) kinds.emplace_back(kind);
-  command->add_option("kind", given->kind, "Which network")->required()->check(CLI::IsMember(kinds));
+  command->add_option("kind", given->kind, "Which network")
+      ->required()
+      ->check(CLI::IsMember(kinds));
   command->add_option("--ops", given->ops, "About so many ops")
       ->check(CLI::Range(std::int64_t{1}, kMostOps))
       ->capture_default_str();
@@ -38,8 +41,7 @@ void add_generate(CLI::App& app, int& status) {
   command->callback([given, width, &status] {
     const auto ops = static_cast<std::size_t>(given->ops);
     const bool layered = given->kind == "layered";
-    if (width->count() > 0 && !layered)
-      throw InputError("--width", "only layered graphs have one");
+    if (width->count() > 0 && !layered) throw InputError("--width", "only layered graphs have one");
     const Graph graph = layered ? generate_layered(ops, given->seed, given->layered)
                                 : generate(given->kind, ops, given->seed);
     write_text_file(given->output, write_graph(graph));

@@ -1,8 +1,8 @@
 #include "lowtide/cli/input.h"
 
-#include <fmt/format.h>
-
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "lowtide/io/graph_json.h"
 

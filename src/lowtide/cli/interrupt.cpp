@@ -1,9 +1,9 @@
 #include "lowtide/cli/interrupt.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <csignal>
+
+#include <unistd.h>
 
 namespace lowtide::cli {
 
@@ -19,7 +19,7 @@ void on_signal(int) {
 }
 
 void handle(void (*handler)(int)) {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);

@@ -1,9 +1,9 @@
 #include "lowtide/cli/live_line.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdio>
+
+#include <fmt/format.h>
 
 #include "lowtide/io/units_text.h"
 

@@ -1,10 +1,10 @@
 // The command `lowtide`: arguments in, text out.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/version.h"
@@ -19,8 +19,9 @@ int run(int argc, char** argv) {
   CLI::App app("Fits the computation of a neural network into the memory there is.", "lowtide");
   app.set_version_flag("--version", "lowtide " + std::string(lowtide::kVersion));
   app.require_subcommand(1);
-  app.footer("Exit status: 0 a plan within the budget, 1 none, 2 bad input, 3 not verified.\n"
-             "'lowtide COMMAND --help' says more.");
+  app.footer(
+      "Exit status: 0 a plan within the budget, 1 none, 2 bad input, 3 not verified.\n"
+      "'lowtide COMMAND --help' says more.");
   int status = kPlanFound;
   add_plan(app, status);
   add_verify(app, status);

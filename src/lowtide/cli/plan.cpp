@@ -1,11 +1,11 @@
 // `lowtide plan`: fit a graph into a budget.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
@@ -49,13 +49,16 @@ Request make_request(const Arguments& given, const CancelToken& cancel) {
   for (const std::string& option : given.options) {
     const auto sign = option.find('=');
     if (sign == std::string::npos)
-      throw InputError("--option " + option, "write NAME=VALUE; 'lowtide solvers --options' lists them");
+      throw InputError("--option " + option,
+                       "write NAME=VALUE; 'lowtide solvers --options' lists them");
     request.options.emplace_back(option.substr(0, sign), option.substr(sign + 1));
   }
   return request;
 }
 
 int run(const Arguments& given) {
+  if (given.json && given.output == "-")
+    throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
@@ -97,15 +100,20 @@ int run(const Arguments& given) {
 void add_plan(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("plan", "Plan a graph into a memory budget");
   const auto given = std::make_shared<Arguments>();
-  command->add_option("graph", given->graph, "Graph file (ours or networkx node-link; .gz; - reads standard input)")
+  command
+      ->add_option("graph", given->graph,
+                   "Graph file (ours or networkx node-link; .gz; - reads standard input)")
       ->required();
-  command->add_option("--budget", given->budget,
-                      "Bytes (8GiB, 512MB), share of the graph's own peak (80%), or of what is "
-                      "plannable (act:50%)")
+  command
+      ->add_option("--budget", given->budget,
+                   "Bytes (8GiB, 512MB), share of the graph's own peak (80%), or of what is "
+                   "plannable (act:50%)")
       ->required();
   command->add_option("--time", given->time, "Stop after so many seconds (10, or none with --work)")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--work", given->work, "Stop after so much work: the same result on every machine")
+  command
+      ->add_option("--work", given->work,
+                   "Stop after so much work: the same result on every machine")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--order", given->order, "Keep the graph's order or choose one")
       ->check(CLI::IsMember({"free", "given"}))

@@ -1,12 +1,12 @@
 #include "lowtide/cli/plan_output.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/version.h"
@@ -74,11 +74,13 @@ std::string summary_text(const PlanSummary& summary) {
   const auto row = [&](std::string_view key, const std::string& value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("graph", fmt::format("{} ({} ops, {} tensors)", graph.name(), count_text(static_cast<std::int64_t>(graph.op_count())),
+  row("graph", fmt::format("{} ({} ops, {} tensors)", graph.name(),
+                           count_text(static_cast<std::int64_t>(graph.op_count())),
                            count_text(static_cast<std::int64_t>(graph.tensor_count()))));
   row("budget", exact(summary.problem.budget));
   if (!summary.answer.support.yes) {
-    row("status", fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
+    row("status",
+        fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
     return out;
   }
   if (outcome.plan) {
@@ -87,13 +89,15 @@ std::string summary_text(const PlanSummary& summary) {
                               to_string(outcome.stopped_by)));
     row("peak", exact(outcome.cost.peak));
     row("overhead", percent_text(overhead_percent(outcome.cost.duration, base)));
-    row("bound", fmt::format("{}, gap {}", percent_text(bound),
-                             percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
+    row("bound",
+        fmt::format("{}, gap {}", percent_text(bound),
+                    percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
     row("duration", fmt::format("{} (without recomputation {})",
                                 ticks_text(outcome.cost.duration, graph.tick()),
                                 ticks_text(base, graph.tick())));
   } else if (outcome.status == Status::infeasible) {
-    row("status", fmt::format("infeasible: no plan can need less than {}", exact(outcome.bound.peak)));
+    row("status",
+        fmt::format("infeasible: no plan can need less than {}", exact(outcome.bound.peak)));
   } else {
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
@@ -143,7 +147,8 @@ std::string summary_json(const PlanSummary& summary) {
       {"stopped_by", if_any(ran, to_string(outcome.stopped_by))},
       {"time_s", summary.seconds},
       {"plan_file", if_any(!summary.plan_file.empty(), summary.plan_file)},
-      {"reason", if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
+      {"reason",
+       if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
       {"history", history},
   };
   return json.dump() + "\n";

@@ -1,9 +1,9 @@
 // `lowtide show`: look at a graph, or at what a plan makes of it.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
@@ -37,8 +37,8 @@ int run(const Arguments& given) {
     }
   }
   const bool has_steps = file && !file->plan.steps.empty();
-  Report report = make_report(graph, has_steps ? &file->plan : nullptr,
-                              file ? file->budget : std::nullopt);
+  Report report =
+      make_report(graph, has_steps ? &file->plan : nullptr, file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
   fmt::print("{}", text_report(report, output_style()));
   if (!given.html.empty()) {
@@ -55,8 +55,10 @@ void add_show(CLI::App& app, int& status) {
       app.add_subcommand("show", "Draw memory over steps, and say what it is spent on");
   const auto given = std::make_shared<Arguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
-  command->add_option("plan", given->plan, "Plan file; without one, the graph's own order is shown");
-  command->add_option("--html", given->html, "Write one self-contained page with the same, zoomable");
+  command->add_option("plan", given->plan,
+                      "Plan file; without one, the graph's own order is shown");
+  command->add_option("--html", given->html,
+                      "Write one self-contained page with the same, zoomable");
   command->callback([given, &status] { status = run(*given); });
 }
 

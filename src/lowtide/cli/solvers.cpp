@@ -1,8 +1,8 @@
 // `lowtide solvers`: what there is, what each is for, what is missing.
-#include <fmt/format.h>
+#include <memory>
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "lowtide/cli/commands.h"
@@ -24,16 +24,15 @@ void print_json(const SolverTable& table) {
   for (const auto& solver : table.all()) {
     auto options = nlohmann::ordered_json::array();
     for (const OptionSpec& option : solver->options())
-      options.push_back({{"name", option.name},
-                         {"usage", option.usage},
-                         {"values", range_text(option)}});
+      options.push_back(
+          {{"name", option.name}, {"usage", option.usage}, {"values", range_text(option)}});
     const std::string missing = solver->missing();
-    list.push_back({{"name", solver->name()},
-                    {"summary", solver->summary()},
-                    {"available", missing.empty()},
-                    {"needs", missing.empty() ? nlohmann::ordered_json()
-                                              : nlohmann::ordered_json(missing)},
-                    {"options", options}});
+    list.push_back(
+        {{"name", solver->name()},
+         {"summary", solver->summary()},
+         {"available", missing.empty()},
+         {"needs", missing.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(missing)},
+         {"options", options}});
   }
   fmt::print("{}\n", list.dump(2));
 }

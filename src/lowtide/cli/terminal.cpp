@@ -1,11 +1,11 @@
 #include "lowtide/cli/terminal.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace lowtide::cli {
 
@@ -18,8 +18,7 @@ TerminalStyle output_style() {
     style.width = static_cast<std::size_t>(std::atoi(columns));
   else if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
     style.width = window.ws_col;
-  if (window.ws_row > 0)
-    style.height = std::clamp<std::size_t>(window.ws_row / 3, 8, 20);
+  if (window.ws_row > 0) style.height = std::clamp<std::size_t>(window.ws_row / 3, 8, 20);
   style.width = std::clamp<std::size_t>(style.width, 40, 160);
   style.colour = is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
   style.unicode = utf8_locale();

@@ -1,8 +1,8 @@
 // `lowtide verify`: re-check a plan file against its graph.
-#include <fmt/format.h>
+#include <memory>
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "lowtide/cli/commands.h"

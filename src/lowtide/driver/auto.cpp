@@ -30,13 +30,10 @@ class Auto final : public Solver {
   std::string_view summary() const override {
     return "all of the above, the cheapest first, each from the best so far; the default";
   }
-  Support supports(const Problem& problem) const override {
-    if (problem.objective != Objective::least_time)
-      return Support::no("it fits a plan into a budget and cannot minimise memory");
-    return {};
-  }
+  Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
+    // The caller's starts; before them, once there is one, the best plan so far.
     std::vector<Plan> starts(context.starts().begin(), context.starts().end());
     std::vector<const Solver*> parts;
     for (std::string_view name : kParts) {
@@ -48,7 +45,11 @@ class Auto final : public Solver {
       for (const Solver* part : parts) {
         // Even a hopeless budget gets an answer with the smallest peak seen.
         if (context.done() && context.smallest()) return context.finish();
+        const bool first = !context.smallest();
         if (!run_part(*part, problem, context, starts, slice)) unfinished.push_back(part);
+        if (!context.smallest()) continue;
+        if (first) starts.emplace(starts.begin());
+        starts.front() = context.has_plan() ? context.best() : *context.smallest();
       }
       parts = std::move(unfinished);
       // So that a clock which its part saw run out is seen here too.
@@ -66,7 +67,7 @@ class Auto final : public Solver {
 
   // Says whether it came to its end.
   static bool run_part(const Solver& part, const Problem& problem, Context& context,
-                       std::vector<Plan>& starts, std::int64_t slice) {
+                       const std::vector<Plan>& starts, std::int64_t slice) {
     LimitSettings limits = context.limits().remaining();
     limits.work = std::min(limits.work.value_or(slice), slice);
     ContextSettings settings{.limits = limits,
@@ -89,8 +90,6 @@ class Auto final : public Solver {
     // What the watcher has handed on need not be priced again.
     if (!context.smallest_peak() || *inner.smallest_peak() < *context.smallest_peak())
       context.offer(*inner.smallest(), part.name());
-    // A part that found a plan hands on the best, another the one nearest to the budget.
-    starts.insert(starts.begin(), outcome.plan ? *outcome.plan : *inner.smallest());
     return finished;
   }
 };

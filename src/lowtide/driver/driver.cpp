@@ -27,8 +27,7 @@ void examine(const Problem& problem, const Solver& solver, const Outcome& outcom
   const Verdict verdict = verify(problem, *outcome.plan);
   demand(verdict.ok, "its plan does not verify: " + (verdict.ok ? "" : verdict.violation->reason));
   demand(verdict.cost == outcome.cost, "its plan does not cost what it claims");
-  demand(outcome.bound.duration <= outcome.cost.duration &&
-             outcome.bound.peak <= outcome.cost.peak,
+  demand(outcome.bound.duration <= outcome.cost.duration && outcome.bound.peak <= outcome.cost.peak,
          "its bound is above its own plan");
 }
 
@@ -51,12 +50,15 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
                            .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
   Answer answer;
-  if (const std::string missing = solver.missing(); !missing.empty()) {
-    answer.support = Support::no("it needs " + missing);
+  const std::string missing = solver.missing();
+  answer.support = missing.empty() ? solver.supports(problem) : Support::no("it needs " + missing);
+  if (!answer.support.yes) {
+    // What is true of every problem is true of this one.
+    Context untried(problem, solver.name(), {});
+    untried.set_note(answer.support.reason);
+    answer.outcome = untried.finish();
     return answer;
   }
-  answer.support = solver.supports(problem);
-  if (!answer.support.yes) return answer;
   Context context(problem, solver.name(), std::move(settings));
   answer.outcome = solver.solve(problem, context);
   examine(problem, solver, answer.outcome);

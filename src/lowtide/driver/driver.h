@@ -1,5 +1,5 @@
-// From a question to a verified answer: finds the solver, asks whether it takes the problem, runs it
-// and verifies its plan before anyone sees it.
+// From a question to a verified answer: finds the solver, asks whether it takes the problem, runs
+// it and verifies its plan before anyone sees it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Request {
 };
 
 struct Answer {
-  Support support;  // if not `yes`, the solver does not take the problem and `outcome` is empty
+  Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
 };
 

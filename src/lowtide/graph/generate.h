@@ -1,10 +1,10 @@
-// Graphs of any size to try planners on.
+// Graphs of any size to try planners on:
 //
-//   layered      random layers, as in the literature on rematerialization: inference, no unit of
-//   time chain        a feed-forward network, one op a layer and direction resnet       residual
-//   blocks of convolutions and batch norms in four stages unet         down and up again through
-//   five resolutions, every block with a skip to its mirror transformer  attention and feed-forward
-//   blocks with dropout
+// - layered: random layers, as in the literature on rematerialization. Inference, no unit of time.
+// - chain: a feed-forward network, one op a layer and direction.
+// - resnet: residual blocks of convolutions and batch norms in four stages.
+// - unet: down and up again through five resolutions, every block with a skip to its mirror.
+// - transformer: attention and feed-forward blocks with dropout.
 //
 // All but the first are training steps: forward, loss, a barrier, backward; parameters are inputs,
 // their gradients and the loss are outputs; times are ns on a large GPU, workspaces estimated.

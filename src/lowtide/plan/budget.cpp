@@ -16,21 +16,22 @@ struct Suffix {
   std::int64_t factor;
 };
 constexpr std::array<Suffix, 11> kSuffixes = {{{"", 1},
-                                              {"b", 1},
-                                              {"kb", 1000},
-                                              {"mb", 1000000},
-                                              {"gb", 1000000000},
-                                              {"tb", 1000000000000},
-                                              {"kib", 1LL << 10},
-                                              {"mib", 1LL << 20},
-                                              {"gib", 1LL << 30},
-                                              {"tib", 1LL << 40},
-                                              {"bytes", 1}}};
+                                               {"b", 1},
+                                               {"kb", 1000},
+                                               {"mb", 1000000},
+                                               {"gb", 1000000000},
+                                               {"tb", 1000000000000},
+                                               {"kib", 1LL << 10},
+                                               {"mib", 1LL << 20},
+                                               {"gib", 1LL << 30},
+                                               {"tib", 1LL << 40},
+                                               {"bytes", 1}}};
 
 [[noreturn]] void refuse(std::string_view text, const std::string& reason) {
   throw InputError("budget \"" + std::string(text) + "\"",
-                   reason + "; write bytes (8GiB, 512MB, 1000000), a share of the graph's peak "
-                            "(80%) or of its activations (act:50%)");
+                   reason +
+                       "; write bytes (8GiB, 512MB, 1000000), a share of the graph's peak "
+                       "(80%) or of its activations (act:50%)");
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -65,8 +66,8 @@ BudgetSpec parse_budget(std::string_view text) {
 
   BudgetSpec spec;
   if (suffix == "%") {
-    spec.kind = activations ? BudgetSpec::Kind::share_of_activations
-                            : BudgetSpec::Kind::share_of_peak;
+    spec.kind =
+        activations ? BudgetSpec::Kind::share_of_activations : BudgetSpec::Kind::share_of_peak;
     spec.numerator = digits;
     if (__builtin_mul_overflow(scale, std::int64_t{100}, &spec.denominator))
       refuse(text, "too many digits");

@@ -12,8 +12,8 @@ namespace lowtide {
 struct BudgetSpec {
   enum class Kind : std::uint8_t { bytes, share_of_peak, share_of_activations };
   Kind kind = Kind::bytes;
-  Bytes bytes;                                   // for Kind::bytes
-  std::int64_t numerator = 0, denominator = 1;   // the share otherwise, exact
+  Bytes bytes;                                  // for Kind::bytes
+  std::int64_t numerator = 0, denominator = 1;  // the share otherwise, exact
 };
 
 // Throws InputError (place "budget") saying what would be right.

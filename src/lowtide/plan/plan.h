@@ -23,7 +23,9 @@ struct Step {
   StepKind kind;
   std::int32_t index;
 
-  static Step compute(OpId op) { return {StepKind::compute, static_cast<std::int32_t>(op.index())}; }
+  static Step compute(OpId op) {
+    return {StepKind::compute, static_cast<std::int32_t>(op.index())};
+  }
   static Step free(TensorId t) { return {StepKind::free, static_cast<std::int32_t>(t.index())}; }
   static Step offload(TensorId t) {
     return {StepKind::offload, static_cast<std::int32_t>(t.index())};

@@ -13,8 +13,8 @@ Bytes resolve_budget(const BudgetSpec& spec, const Graph& graph) {
                           ? graph.resident() + graph.input_bytes()
                           : Bytes(0);
   try {
-    const Bytes share(checked_mul_div((peak - fixed).count(), spec.numerator, spec.denominator,
-                                      Rounding::floor));
+    const Bytes share(
+        checked_mul_div((peak - fixed).count(), spec.numerator, spec.denominator, Rounding::floor));
     return checked_add(fixed, share);
   } catch (const OverflowError&) {
     throw InputError("budget", "the share of the peak is 2^63 bytes or more");

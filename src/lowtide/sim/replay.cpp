@@ -137,8 +137,8 @@ std::optional<std::string> Replay::missing_at_end() const {
   for (std::size_t i = 0; i < graph_.op_count(); ++i)
     if (computed_[i] == 0) return "at the end " + graph_.label(OpId(i)) + " was never computed";
   for (TensorId output : graph_.outputs())
-    if (!is_live(output)) return "at the end the graph's output " + graph_.label(output) +
-                                 " is not live";
+    if (!is_live(output))
+      return "at the end the graph's output " + graph_.label(output) + " is not live";
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
     if (!is_live(TensorId(i)) && !graph_.freeable(TensorId(i)))
       return "at the end the input " + graph_.label(TensorId(i)) + " is not live";

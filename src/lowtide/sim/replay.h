@@ -23,7 +23,7 @@ class Replay {
   Bytes live() const { return live_; }      // between steps
   Bytes during() const { return during_; }  // during the latest step
   Bytes host() const { return host_; }
-  Ticks ended() const { return ended_; }    // when the latest step ended on its lane
+  Ticks ended() const { return ended_; }  // when the latest step ended on its lane
   Ticks duration() const;
   bool is_live(TensorId id) const { return tensors_[id.index()].live; }
   const std::vector<OpId>& first_computations() const { return first_; }
@@ -31,7 +31,7 @@ class Replay {
  private:
   struct TensorState {
     bool live = false;
-    bool on_host = false;   // a valid host copy
+    bool on_host = false;  // a valid host copy
     bool host_space = false;
     bool mutated = false;
     Ticks exists;   // when the op or prefetch that made it live ends

@@ -37,10 +37,9 @@ Verdict verify(const Problem& problem, const Plan& plan) {
   if (!verdict.violation && problem.order == Order::given)
     verdict.violation = order_violation(graph, plan);
   if (!verdict.violation && timeline.cost.peak > problem.budget)
-    verdict.violation = Violation{timeline.peak_step(),
-                                  "the peak is " + std::to_string(timeline.cost.peak.count()) +
-                                      " bytes, the budget " +
-                                      std::to_string(problem.budget.count())};
+    verdict.violation = Violation{
+        timeline.peak_step(), "the peak is " + std::to_string(timeline.cost.peak.count()) +
+                                  " bytes, the budget " + std::to_string(problem.budget.count())};
   demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
          "the duration is beyond the time limit");
   demand(!problem.machine || !plan.machine || *problem.machine == *plan.machine,

@@ -83,9 +83,8 @@ bool Context::proven_optimal() const {
 
 void Context::notify() {
   if (!settings_.watcher) return;
-  Progress progress{limits_.seconds(), limits_.work(),         solver_,
-                    nullptr,           outcome_.cost,          outcome_.smallest_peak,
-                    outcome_.bound};
+  Progress progress{limits_.seconds(), limits_.work(),         solver_,       nullptr,
+                    outcome_.cost,     outcome_.smallest_peak, outcome_.bound};
   if (has_plan()) progress.plan = &*outcome_.plan;
   settings_.watcher(progress);
 }

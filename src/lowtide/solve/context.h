@@ -26,9 +26,9 @@ struct Progress {
   double seconds = 0;
   std::int64_t work = 0;
   std::string_view solver;
-  const Plan* plan = nullptr;                // the best within the budget, if there is one
-  Cost cost;                                 // of it
-  std::optional<Bytes> smallest_peak;        // of all plans seen
+  const Plan* plan = nullptr;          // the best within the budget, if there is one
+  Cost cost;                           // of it
+  std::optional<Bytes> smallest_peak;  // of all plans seen
   Bound bound;
 };
 using Watcher = std::function<void(const Progress&)>;
@@ -38,8 +38,8 @@ struct ContextSettings {
   std::uint64_t seed = 0;
   int threads = 1;
   Options options;
-  std::vector<Plan> starts;               // plans to begin from, best first; may be over budget
-  const SolverTable* solvers = nullptr;   // for solvers that are made of others
+  std::vector<Plan> starts;              // plans to begin from, best first; may be over budget
+  const SolverTable* solvers = nullptr;  // for solvers that are made of others
   Watcher watcher;
 };
 

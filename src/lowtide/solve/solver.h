@@ -22,6 +22,12 @@ struct Support {
   static Support no(std::string why) { return {false, std::move(why)}; }
 };
 
+// What most solvers support: a budget to keep, not memory to minimise.
+inline Support least_time_only(const Problem& problem) {
+  if (problem.objective == Objective::least_time) return {};
+  return Support::no("it fits a plan into a budget and cannot minimise memory");
+}
+
 class Solver {
  public:
   virtual ~Solver() = default;

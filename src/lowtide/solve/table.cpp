@@ -1,10 +1,10 @@
 // The one table of solvers: adding one is a line here.
-#include "lowtide/solve/evict.h"
+#include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/given.h"
-#include "lowtide/solve/greedy.h"
-#include "lowtide/solve/order.h"
+#include "lowtide/solve/greedy/greedy.h"
+#include "lowtide/solve/order/order.h"
 #include "lowtide/solve/solver.h"
-#include "lowtide/solve/sqrt.h"
+#include "lowtide/solve/sqrt/sqrt.h"
 
 namespace lowtide {
 

@@ -1,6 +1,6 @@
 // The sweep: what is live, what is repeated later, what that keeps alive. The choice:
 // greedy_pick.cpp.
-#include "lowtide/solve/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_sweep.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,8 +10,8 @@
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/solve/context.h"
-#include "lowtide/solve/order_list.h"
-#include "lowtide/solve/profile.h"
+#include "lowtide/solve/greedy/order_list.h"
+#include "lowtide/solve/greedy/profile.h"
 
 namespace lowtide {
 

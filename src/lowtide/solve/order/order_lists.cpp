@@ -1,6 +1,6 @@
 // Ready ops in a heap with lazy keys: an op's key changes only when one of its tensors comes to its
 // last reader (or, from the end, to its first), and then a new entry is pushed.
-#include "lowtide/solve/order_lists.h"
+#include "lowtide/solve/order/order_lists.h"
 
 #include <algorithm>
 #include <queue>
@@ -20,9 +20,7 @@ struct Entry {
 };
 using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
-bool stays(const Graph& graph, TensorId id) {
-  return graph.is_output(id) || !graph.freeable(id);
-}
+bool stays(const Graph& graph, TensorId id) { return graph.is_output(id) || !graph.freeable(id); }
 
 }  // namespace
 
@@ -108,6 +106,7 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
       if (live[input.index()] != 0) continue;
       live[input.index()] = 1;
       const std::int64_t bytes = graph.bytes(input).count();
+      limits.spend(static_cast<std::int64_t>(graph.consumers(input).size() / 16));
       for (OpId reader : graph.consumers(input)) {
         growth[reader.index()] -= bytes;
         if (waiting[reader.index()] == 0 && done[reader.index()] == 0) push(reader);
@@ -123,7 +122,8 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
 
 std::vector<OpId> depth_first_order(const Graph& graph, Limits& limits) {
   const std::size_t ops = graph.op_count();
-  // The bytes needed to come to an op if everything else stood still: a label as Sethi and Ullman's.
+  // The bytes needed to come to an op if everything else stood still: a label as Sethi and
+  // Ullman's.
   std::vector<std::int64_t> need(ops, 0);
   std::vector<std::vector<OpId>> inputs(ops);
   for (OpId op : graph.order()) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/solve/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_sweep.h"
 
 namespace lowtide {
 

@@ -11,7 +11,7 @@
 //
 // Loses: to every solver that recomputes, when no order fits; and on wide graphs without cuts, such
 // as random layered ones, where the exact search gives up and the heuristics are all there is.
-#include "lowtide/solve/order.h"
+#include "lowtide/solve/order/order.h"
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,8 @@
 #include "lowtide/base/error.h"
 #include "lowtide/graph/cuts.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/order_exact.h"
-#include "lowtide/solve/order_lists.h"
+#include "lowtide/solve/order/order_exact.h"
+#include "lowtide/solve/order/order_lists.h"
 
 namespace lowtide {
 
@@ -138,7 +138,7 @@ class Search {
  private:
   void offer() {
     const auto order = whole();
-#ifndef NDEBUG
+#if LOWTIDE_DEBUG_CHECKS
     Bytes peak = problem_.graph.resident() + problem_.graph.input_bytes();
     for (const OrderPiece& piece : pieces_) peak = std::max(peak, piece.peak);
     const Plan plan = plan_from_sequence(problem_.graph, order);

@@ -16,7 +16,7 @@
 //
 // Loses: wide pieces. k independent chains of length l have (l+1)^k sets, and no rule helps if
 // every op makes more than it frees; then the search gives up at max_states.
-#include "lowtide/solve/order_exact.h"
+#include "lowtide/solve/order/order_exact.h"
 
 #include <algorithm>
 #include <queue>
@@ -138,6 +138,7 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
                          std::vector<std::uint32_t> steps) {
     for (bool again = true; again;) {
       again = false;
+      limits.spend(cost);
       for (std::size_t i = 0; i < piece.size(); ++i) {
         if (Piece::has(set, i) || !piece.ready(set, i)) continue;
         const Bytes made = piece.made(i), freed = piece.freed(set, i);

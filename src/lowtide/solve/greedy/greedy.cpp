@@ -30,14 +30,14 @@
 // reads, each second one can go, but no more: one whose own input is gone frees nothing, because
 // that input would have to come back. So memory falls to about a half, where segments need a square
 // root.
-#include "lowtide/solve/greedy.h"
+#include "lowtide/solve/greedy/greedy.h"
 
 #include <array>
 #include <utility>
 
 #include "lowtide/base/error.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_sweep.h"
 #include "lowtide/solve/sequence.h"
 
 namespace lowtide {
@@ -75,11 +75,7 @@ class Greedy final : public Solver {
     return "recompute what frees most, op by op, as XLA does; a baseline for moderate budgets";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
-  Support supports(const Problem& problem) const override {
-    if (problem.objective != Objective::least_time)
-      return Support::no("it fits a plan into a budget and cannot minimise memory");
-    return {};
-  }
+  Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     const auto number = [&](std::string_view name) { return context.options().number(name); };
@@ -99,7 +95,7 @@ class Greedy final : public Solver {
           GreedySweep sweep(problem.graph, order, settings, context.limits());
           const auto sequence = sweep.run();
           if (!sequence) continue;
-#ifndef NDEBUG
+#if LOWTIDE_DEBUG_CHECKS
           const Plan plan = plan_from_sequence(problem.graph, *sequence);
           check(simulate(problem.graph, plan).cost.peak == sweep.peak(),
                 "greedy lost count of bytes");

@@ -22,7 +22,7 @@
 //
 // Loses: where the budget is large, since a segment is dropped whole, dear ops with cheap ones; and
 // where much crosses every position, as in the upper half of a U-Net, since all that is kept.
-#include "lowtide/solve/sqrt.h"
+#include "lowtide/solve/sqrt/sqrt.h"
 
 #include <algorithm>
 #include <array>
@@ -30,7 +30,7 @@
 #include <utility>
 
 #include "lowtide/solve/sequence.h"
-#include "lowtide/solve/sqrt_segments.h"
+#include "lowtide/solve/sqrt/sqrt_segments.h"
 
 namespace lowtide {
 
@@ -102,11 +102,7 @@ class Sqrt final : public Solver {
     return "Chen's segments between cut tensors: about sqrt(n) kept, the rest computed again";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
-  Support supports(const Problem& problem) const override {
-    if (problem.objective != Objective::least_time)
-      return Support::no("it fits a plan into a budget and cannot minimise memory");
-    return {};
-  }
+  Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     const std::string_view chosen = context.options().choice("cuts");

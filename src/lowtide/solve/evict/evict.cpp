@@ -17,13 +17,15 @@
 // Loses: it never looks past the next use. Two tensors, each recomputable from the other's cheap
 // neighbour, are evicted one after the other, and then both must be made again over the other's
 // absence; and an early greedy eviction may make a later one impossible where a plan exists.
-#include "lowtide/solve/evict.h"
+#include "lowtide/solve/evict/evict.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "lowtide/solve/evict_run.h"
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/evict/evict_run.h"
 #include "lowtide/solve/sequence.h"
 
 namespace lowtide {
@@ -62,11 +64,7 @@ class Evict final : public Solver {
     return "eviction by DTR's scores with the future known; fast at any size, moderate budgets";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
-  Support supports(const Problem& problem) const override {
-    if (problem.objective != Objective::least_time)
-      return Support::no("it fits a plan into a budget and cannot minimise memory");
-    return {};
-  }
+  Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     context.offer_sequence(problem.graph.order());
@@ -92,6 +90,12 @@ class Evict final : public Solver {
         EvictRun run(problem.graph, order, {target, score, keep_outputs}, context);
         const auto sequence = run.build();
         if (!sequence) break;
+#if LOWTIDE_DEBUG_CHECKS
+        const Cost cost =
+            simulate(problem.graph, plan_from_sequence(problem.graph, *sequence)).cost;
+        check(cost.peak <= run.peak() && cost.duration == run.duration(),
+              "evict lost count of bytes or time");
+#endif
         context.offer_sequence(without_unread(problem, *sequence));
         if (!run.overran()) return;
         const Bytes over = run.peak() - target;

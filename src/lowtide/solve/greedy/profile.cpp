@@ -4,7 +4,7 @@
 // tree joins from its halves. Leaves beyond the end are 0 and repeat the last number, which harms
 // no maximum. Invariant: the sum of all differences is the last number. Loses: to a plain array
 // while rows are short or changes lie near the end.
-#include "lowtide/solve/profile.h"
+#include "lowtide/solve/greedy/profile.h"
 
 #include <algorithm>
 

@@ -39,6 +39,7 @@ class EvictRun {
   std::optional<std::vector<OpId>> build();
   bool overran() const { return peak_ > settings_.target; }
   Bytes peak() const { return peak_; }
+  Ticks duration() const { return duration_; }
 
  private:
   struct TensorState {

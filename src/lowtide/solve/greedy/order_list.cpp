@@ -5,7 +5,7 @@
 // R. Cole, E. Demaine, M. Farach-Colton, J. Zito, "Two simplified algorithms for maintaining order
 // in a list", ESA 2002. Invariant: labels rise along the list. Loses: to a plain index wherever
 // nothing is put in.
-#include "lowtide/solve/order_list.h"
+#include "lowtide/solve/greedy/order_list.h"
 
 #include "lowtide/base/error.h"
 

@@ -1,5 +1,5 @@
-// List heuristics for the order of ops alone: each computes every op once and tries to keep the peak
-// low. All near-linear. Private to solver `order`.
+// List heuristics for the order of ops alone: each computes every op once and tries to keep the
+// peak low. All near-linear. Private to solver `order`.
 #pragma once
 
 #include <span>
@@ -10,8 +10,9 @@
 
 namespace lowtide {
 
-// Forward list scheduling: of the ready ops, the one after which the fewest bytes are live more than
-// before; ties by position in the graph's order. Stops early with an empty list if limits say so.
+// Forward list scheduling: of the ready ops, the one after which the fewest bytes are live more
+// than before; ties by position in the graph's order. Stops early with an empty list if limits say
+// so.
 std::vector<OpId> list_order(const Graph& graph, Limits& limits);
 
 // The same from the end: chooses the last op, then the one before it, and so on.

@@ -1,5 +1,5 @@
 // Where the forward ends, where it may be cut, what a segment computes again.
-#include "lowtide/solve/sqrt_segments.h"
+#include "lowtide/solve/sqrt/sqrt_segments.h"
 
 #include <algorithm>
 #include <utility>

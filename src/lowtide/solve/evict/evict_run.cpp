@@ -1,5 +1,5 @@
 // The sweep itself: what is live, what goes, what is made again. Scores: evict_score.cpp.
-#include "lowtide/solve/evict_run.h"
+#include "lowtide/solve/evict/evict_run.h"
 
 #include <algorithm>
 #include <utility>

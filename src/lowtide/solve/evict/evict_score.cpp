@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "lowtide/solve/evict_run.h"
+#include "lowtide/solve/evict/evict_run.h"
 
 namespace lowtide {
 

@@ -1,0 +1,14 @@
+// Eviction under pressure with the future known: dynamic tensor rematerialization, offline. Any
+// graph, both orders; least time only. A unit of work is a quarter of an op computed, or an item of
+// a heap looked at. See evict.cpp.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_evict();
+
+}  // namespace lowtide

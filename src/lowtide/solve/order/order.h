@@ -1,0 +1,13 @@
+// Re-ordering for memory alone: nothing is computed twice. Any graph, free order only, both
+// objectives. A unit of work is an item of a heap, or four ops of a piece looked at. See order.cpp.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_order();
+
+}  // namespace lowtide
