@@ -148,8 +148,11 @@ int main(int argc, char** argv) {
       const auto start = Clock::now();
       const GraphFile read = read_graph(file);
       const double seconds = since(start);
-      auto name = std::filesystem::path(file).filename().string();
-      table.add(name.substr(0, name.find('.')), read.graph, seconds);
+      // The folder too: collections name their graphs after the same networks.
+      const auto path = std::filesystem::absolute(file);
+      const auto name = path.filename().string();
+      table.add(path.parent_path().filename().string() + "/" + name.substr(0, name.find('.')),
+                read.graph, seconds);
     }
     for (std::size_t ops = 1000; ops <= settings.most_ops; ops *= 10)
       for (std::string_view kind : generator_kinds()) {
