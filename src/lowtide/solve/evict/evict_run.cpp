@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/solve/rerun.h"
+#include "lowtide/solve/evict/rerun.h"
 
 namespace lowtide {
 
@@ -21,7 +21,7 @@ EvictRun::EvictRun(const Graph& graph, std::span<const OpId> order, const EvictS
       order_(order),
       settings_(settings),
       context_(context),
-      rerunnable_(rerunnable_ops(graph)),
+      rerunnable_(rerunnable_ops(graph, order)),
       last_need_(last_needs(graph, order, rerunnable_)),
       tensors_(graph.tensor_count()),
       visited_(graph.tensor_count(), 0),

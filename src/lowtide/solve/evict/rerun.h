@@ -1,4 +1,5 @@
-// Which ops a constructive solver may run again, and until when it may want to.
+// Which ops an eviction may count on running again, and until when it may want to. Private to the
+// solver.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace lowtide {
 // For each op: 1 if it may be computed again at any time after its first. Narrower than
 // Graph::recomputable: a reader of a tensor that some op mutates may not run after that op, nor the
 // producer of a mutated tensor that the graph keeps, so neither counts here.
-std::vector<std::uint8_t> rerunnable_ops(const Graph& graph);
+std::vector<std::uint8_t> rerunnable_ops(const Graph& graph, std::span<const OpId> order);
 
 // For each tensor that, once gone, cannot be made again (a releasable input, or an output of an op
 // that may not run again): the last position in `order` at which computing that op, or making again

@@ -1,19 +1,17 @@
 // Two sweeps over the links.
-#include "lowtide/solve/rerun.h"
+#include "lowtide/solve/evict/rerun.h"
 
 #include <algorithm>
 
+#include "lowtide/solve/sequence.h"
+
 namespace lowtide {
 
-std::vector<std::uint8_t> rerunnable_ops(const Graph& graph) {
+std::vector<std::uint8_t> rerunnable_ops(const Graph& graph, std::span<const OpId> order) {
+  const auto deadlines = rerun_deadlines(graph, order);
   std::vector<std::uint8_t> rerunnable(graph.op_count());
-  for (std::size_t i = 0; i < graph.op_count(); ++i) rerunnable[i] = graph.recomputable(OpId(i));
   for (std::size_t i = 0; i < graph.op_count(); ++i)
-    for (TensorId changed : graph.mutates(OpId(i))) {
-      for (OpId reader : graph.consumers(changed)) rerunnable[reader.index()] = 0;
-      if (graph.is_output(changed) && graph.producer(changed).valid())
-        rerunnable[graph.producer(changed).index()] = 0;
-    }
+    rerunnable[i] = graph.recomputable(OpId(i)) && deadlines[i] == order.size();
   return rerunnable;
 }
 
