@@ -171,7 +171,7 @@ class OrderSolver final : public Solver {
     const Graph& graph = problem.graph;
     Search search(problem, context);
     search.take(graph.order());
-    for (const auto heuristic : {list_order, reverse_list_order, depth_first_order}) {
+    for (const auto heuristic : {list_order, reverse_list_order, sethi_ullman_order}) {
       if (context.done()) break;
       search.take(heuristic(graph, context.limits()));
     }

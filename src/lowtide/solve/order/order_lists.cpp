@@ -120,7 +120,7 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
   return order;
 }
 
-std::vector<OpId> depth_first_order(const Graph& graph, Limits& limits) {
+std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits) {
   const std::size_t ops = graph.op_count();
   // The bytes needed to come to an op if everything else stood still: a label as Sethi and
   // Ullman's.

@@ -20,6 +20,6 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits);
 
 // Depth first from the sinks: an op runs just before the first op that needs it, the inputs that
 // lead to the largest subtrees first (Sethi and Ullman's rule, by bytes).
-std::vector<OpId> depth_first_order(const Graph& graph, Limits& limits);
+std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits);
 
 }  // namespace lowtide
