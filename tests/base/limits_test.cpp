@@ -114,4 +114,18 @@ TEST_CASE("limits: reasons have words") {
   CHECK(to_string(StopReason::cancelled) == "cancelled");
 }
 
+TEST_CASE("limits: what is used up goes from 0 to 1, by whichever limit is nearer") {
+  CHECK(Limits().used() == 0);
+  Limits work(LimitSettings{.work = 400});
+  CHECK(work.used() == 0);
+  work.spend(100);
+  CHECK(work.used() == 0.25);
+  work.spend(1000);
+  CHECK(work.used() == 1);
+  Limits both(LimitSettings{.seconds = 1000.0, .work = 10});
+  both.spend(5);
+  CHECK(both.used() == 0.5);
+  CHECK(Limits(LimitSettings{.seconds = 0.0}).used() == 1);
+}
+
 }  // namespace lowtide

@@ -24,6 +24,14 @@ double Limits::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
+double Limits::used() const {
+  double used = 0;
+  if (settings_.work)
+    used = static_cast<double>(work_) / static_cast<double>(std::max<std::int64_t>(1, work_limit_));
+  if (settings_.seconds) used = std::max(used, seconds() / std::max(1e-9, *settings_.seconds));
+  return std::min(used, 1.0);
+}
+
 LimitSettings Limits::remaining(double share) const {
   LimitSettings rest = settings_;
   if (rest.seconds) rest.seconds = std::max(0.0, (*rest.seconds - seconds()) * share);

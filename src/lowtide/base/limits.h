@@ -57,6 +57,9 @@ class Limits {
   std::int64_t polls() const { return polls_; }
   std::int64_t work_left() const { return work_limit_ - work_; }
   double seconds() const;  // since construction
+  // How much is used up, from 0 to 1: of the work or of the seconds, whichever is further; 0 if
+  // neither is limited. With a limit of work alone it repeats exactly.
+  double used() const;
   const LimitSettings& settings() const { return settings_; }
 
   // What is left of the limits, for a part of the work handed to another solver; `share` of it.

@@ -17,7 +17,8 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       settings_(std::move(settings)),
       limits_(settings_.limits),
       random_(settings_.seed) {
-  outcome_.bound = {problem.graph.total_time(), peak_floor(problem)};
+  outcome_.bound = {std::max(problem.graph.total_time(), settings_.known.duration),
+                    std::max(peak_floor(problem), settings_.known.peak)};
 }
 
 bool Context::better(const Cost& a, const Cost& b) const {

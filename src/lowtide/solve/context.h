@@ -39,6 +39,7 @@ struct ContextSettings {
   int threads = 1;
   Options options;
   std::vector<Plan> starts;              // plans to begin from, best first; may be over budget
+  Bound known;                           // proven of the problem before; zero if nothing is
   const SolverTable* solvers = nullptr;  // for solvers that are made of others
   Watcher watcher;
 };
