@@ -1,11 +1,15 @@
 // Problem: which solver for this graph and budget?
 //
-// Idea: none is best everywhere, and the constructive ones take milliseconds, so run them all from
-// the cheapest to the dearest and keep the best plan. What one finds is a start for the next: with
-// a free order, the orders that `order` finds carry the evictions of `evict`. A part gets a slice
-// of work; whoever uses it up begins again with a larger one when all have had their turn, against
-// what has been found by then. Stops as soon as a plan is proven optimal or the budget proven
-// infeasible.
+// Idea: none is best everywhere. The constructive ones take milliseconds: they go first, one after
+// the other, each with a slice of work and with the best plan so far as its start. Then come
+// epochs: in each, the search anneals from the best plan so far in several lanes that differ in
+// their seed, while the bounds, and what was not yet finished, get a part of the time. At the end of
+// an epoch the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to
+// beginning anew. Stops as soon as a plan is proven optimal or the budget proven infeasible.
+//
+// With a limit of work and no clock there always are kLanes lanes and nothing is exchanged within
+// an epoch: the same seed gives the same answer, whatever the number of threads. Under a clock there
+// is a lane for each thread, and plans are reported as soon as a lane finds them.
 //
 // Invariant: limits only cut the run short, so more of them never makes the answer worse; and no
 // part that takes long keeps the others from their turn.
@@ -15,6 +19,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,7 +30,171 @@ namespace lowtide {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kParts = {"given", "order", "evict", "sqrt", "greedy"};
+constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
+                                                           "greedy"};
+constexpr int kLanes = 4;
+
+// One call of a part, with a context of its own: made, run (on any thread), then merged.
+struct Task {
+  const Solver* part;
+  std::int64_t work;
+  std::uint64_t seed;
+  bool restarts;  // goes on for ever: is not asked whether it finished
+  std::optional<Outcome> outcome = std::nullopt;
+  std::int64_t work_done = 0;
+  std::optional<Plan> smallest = std::nullopt;
+};
+
+class Portfolio {
+ public:
+  Portfolio(const Problem& problem, Context& context)
+      : problem_(problem),
+        context_(context),
+        starts_(context.starts().begin(), context.starts().end()),
+        clocked_(!context.limits().settings().work.has_value()),
+        threads_(std::max(1, context.threads())) {
+    for (std::string_view name : kConstructive)
+      if (const Solver* part = find(name)) unfinished_.push_back(part);
+    search_ = find("search");
+    if (const Solver* bounds = find("bounds")) proving_ = bounds;
+  }
+
+  void run() {
+    const auto ops = static_cast<std::int64_t>(problem_.graph.op_count());
+    // With this nearly every constructive part comes to its end on graphs of some thousand ops.
+    std::int64_t slice = 20'000 + 10 * ops;
+    for (const Solver* part : std::vector(unfinished_)) {
+      if (stop()) return;
+      std::vector<Task> tasks = {{part, slice, context_.seed(), false}};
+      epoch(tasks, 1);
+    }
+    slice = 20'000 + 4 * ops;
+    for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
+      std::vector<Task> tasks;
+      if (proving_ != nullptr) tasks.push_back({proving_, slice / 3, context_.seed(), false});
+      for (const Solver* part : unfinished_)
+        tasks.push_back({part, slice / 4, context_.seed(), false});
+      const int lanes = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
+      for (int lane = 0; lane < lanes; ++lane)
+        tasks.push_back({search_, slice, mix(number * 1024 + static_cast<std::uint64_t>(lane)),
+                         true});
+      if (tasks.empty()) return;
+      epoch(tasks, threads_);
+    }
+  }
+
+ private:
+  const Solver* find(std::string_view name) const {
+    const Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
+    return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+  }
+
+  std::uint64_t mix(std::uint64_t number) const {
+    return Random(context_.seed() * 0x9e3779b97f4a7c15u + number).next();
+  }
+
+  // Even a hopeless budget gets an answer with the smallest peak seen.
+  bool stop() {
+    context_.limits().spend(0);
+    return context_.done() && context_.smallest().has_value();
+  }
+
+  void epoch(std::vector<Task>& tasks, int threads) {
+    LimitSettings limits = context_.limits().remaining();
+    if (limits.work) {
+      // What is left is shared out by the sizes of the tasks.
+      std::int64_t wanted = 0;
+      for (const Task& task : tasks) wanted += task.work;
+      if (wanted > *limits.work)
+        for (Task& task : tasks)
+          task.work = static_cast<std::int64_t>(static_cast<double>(task.work) *
+                                                static_cast<double>(*limits.work) /
+                                                static_cast<double>(wanted)) +
+                      1;
+    }
+    if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
+      starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
+    const Bound known = context_.bound();
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+      for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(tasks[i], limits, known);
+    };
+    std::vector<std::thread> helpers;
+    const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
+    for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
+    work();
+    for (std::thread& helper : helpers) helper.join();
+    for (Task& task : tasks) merge(task);
+  }
+
+  void run_task(Task& task, LimitSettings limits, const Bound& known) {
+    if (limits.seconds) {
+      const double left = context_seconds_left();
+      if (left <= 0 && context_has_smallest()) return;
+      limits.seconds = left;
+    }
+    limits.work = task.work;
+    ContextSettings settings{.limits = limits,
+                             .seed = task.seed,
+                             .threads = 1,
+                             .options = Options(task.part->options()),
+                             .starts = starts_,
+                             .known = known,
+                             .solvers = context_.solvers(),
+                             .watcher = {}};
+    if (task.restarts) settings.options.set("rounds", "2");
+    if (clocked_)
+      settings.watcher = [&](const Progress& progress) {
+        const std::scoped_lock lock(mutex_);
+        if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
+          context_.offer(*progress.plan, task.part->name());
+        context_.raise_bound(progress.bound.duration);
+      };
+    Context inner(problem_, task.part->name(), std::move(settings));
+    task.outcome = task.part->solve(problem_, inner);
+    task.work_done = inner.limits().work();
+    task.smallest = inner.smallest();
+  }
+
+  void merge(Task& task) {
+    context_.limits().spend(task.work_done);
+    if (!task.outcome) return;
+    const Outcome& outcome = *task.outcome;
+    context_.raise_bound(outcome.bound.duration);
+    context_.raise_floor(outcome.bound.peak);
+    if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
+      context_.offer(*outcome.plan, task.part->name());
+    if (task.smallest && (!context_.smallest_peak() ||
+                          *outcome.smallest_peak < *context_.smallest_peak()))
+      context_.offer(*task.smallest, task.part->name());
+    if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
+    if (task.restarts || outcome.stopped_by != StopReason::finished) return;
+    std::erase(unfinished_, task.part);
+    if (task.part == proving_) proving_ = nullptr;
+  }
+
+  bool better(const Cost& cost) const {
+    const Cost& best = context_.best_cost();
+    return std::pair(cost.duration, cost.peak) < std::pair(best.duration, best.peak);
+  }
+  double context_seconds_left() const {
+    return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
+  }
+  bool context_has_smallest() {
+    const std::scoped_lock lock(mutex_);
+    return context_.smallest().has_value();
+  }
+
+  const Problem& problem_;
+  Context& context_;
+  std::vector<Plan> starts_;  // the best plan so far, then the caller's
+  bool clocked_;
+  int threads_;
+  std::vector<const Solver*> unfinished_;
+  const Solver* search_ = nullptr;
+  const Solver* proving_ = nullptr;
+  std::mutex mutex_;  // of context_, while tasks run
+};
 
 class Auto final : public Solver {
  public:
@@ -33,64 +205,8 @@ class Auto final : public Solver {
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
-    // The caller's starts; before them, once there is one, the best plan so far.
-    std::vector<Plan> starts(context.starts().begin(), context.starts().end());
-    std::vector<const Solver*> parts;
-    for (std::string_view name : kParts) {
-      const Solver* part = context.solvers() ? context.solvers()->find(name) : nullptr;
-      if (part != nullptr && part->supports(problem).yes) parts.push_back(part);
-    }
-    for (std::int64_t slice = first_slice(problem.graph); !parts.empty(); slice *= kGrowth) {
-      std::vector<const Solver*> unfinished;
-      for (const Solver* part : parts) {
-        // Even a hopeless budget gets an answer with the smallest peak seen.
-        if (context.done() && context.smallest()) return context.finish();
-        const bool first = !context.smallest();
-        if (!run_part(*part, problem, context, starts, slice)) unfinished.push_back(part);
-        if (!context.smallest()) continue;
-        if (first) starts.emplace(starts.begin());
-        starts.front() = context.has_plan() ? context.best() : *context.smallest();
-      }
-      parts = std::move(unfinished);
-      // So that a clock which its part saw run out is seen here too.
-      context.limits().spend(Limits::kPollWork);
-    }
+    Portfolio(problem, context).run();
     return context.finish();
-  }
-
- private:
-  static constexpr std::int64_t kGrowth = 4;
-  // With it nearly everything comes to its end on graphs of up to some thousand ops.
-  static std::int64_t first_slice(const Graph& graph) {
-    return 500'000 + 10 * static_cast<std::int64_t>(graph.op_count());
-  }
-
-  // Says whether it came to its end.
-  static bool run_part(const Solver& part, const Problem& problem, Context& context,
-                       const std::vector<Plan>& starts, std::int64_t slice) {
-    LimitSettings limits = context.limits().remaining();
-    limits.work = std::min(limits.work.value_or(slice), slice);
-    ContextSettings settings{.limits = limits,
-                             .seed = context.seed(),
-                             .threads = context.threads(),
-                             .options = Options(part.options()),
-                             .starts = starts,
-                             .solvers = context.solvers(),
-                             .watcher = {}};
-    settings.watcher = [&](const Progress& progress) {
-      if (progress.plan != nullptr) context.offer(*progress.plan, part.name());
-    };
-    Context inner(problem, part.name(), std::move(settings));
-    const Outcome outcome = part.solve(problem, inner);
-    context.limits().spend(inner.limits().work());
-    context.raise_bound(outcome.bound.duration);
-    context.raise_floor(outcome.bound.peak);
-    const bool finished = outcome.stopped_by == StopReason::finished;
-    if (!inner.smallest()) return finished;
-    // What the watcher has handed on need not be priced again.
-    if (!context.smallest_peak() || *inner.smallest_peak() < *context.smallest_peak())
-      context.offer(*inner.smallest(), part.name());
-    return finished;
   }
 };
 

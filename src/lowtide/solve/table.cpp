@@ -3,6 +3,7 @@
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
 #include "lowtide/solve/order/order.h"
+#include "lowtide/solve/search/search.h"
 #include "lowtide/solve/solver.h"
 #include "lowtide/solve/sqrt/sqrt.h"
 
@@ -15,6 +16,7 @@ SolverTable make_solvers() {
   table.add(make_greedy());
   table.add(make_evict());
   table.add(make_sqrt());
+  table.add(make_search());
   return table;
 }
 

@@ -1,0 +1,51 @@
+// Simulated annealing over the states of a sequence: which move comes next, what is accepted, and
+// what a byte over the budget costs. See search.cpp for the whole.
+#pragma once
+
+#include <vector>
+
+#include "lowtide/solve/context.h"
+#include "lowtide/solve/search/moves.h"
+
+namespace lowtide::search {
+
+class Anneal {
+ public:
+  Anneal(const Network& network, Context& context, bool shift_first);
+
+  // Begins from this sequence from now on; keeps it as the best if it is.
+  void load(std::span<const OpId> sequence);
+  // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
+  // (in typical op times).
+  void round(double until, double hot, double cold);
+  // Raises the price until the state keeps the budget, or until so much is used.
+  void repair(double until);
+
+  bool has_best() const { return !best_.empty(); }
+  const std::vector<OpId>& best() const { return best_; }
+  double best_duration() const { return best_duration_; }
+  const State& state() const { return state_; }
+
+ private:
+  void step();
+  void propose();
+  void settle(double before);
+  void save();
+  bool poll();  // counts work; says whether to stop
+  double energy() const { return state_.duration() + moves_.price * state_.profile().over(); }
+  void steer();
+
+  const Network& network_;
+  Context& context_;
+  bool shift_first_;
+  State state_;
+  Moves moves_;
+  double least_price_, most_price_;
+  std::vector<OpId> best_;
+  double best_duration_;
+  bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
+  std::int64_t work_seen_ = 0, offered_at_ = 0;
+  int within_ = 0, outside_ = 0;
+};
+
+}  // namespace lowtide::search

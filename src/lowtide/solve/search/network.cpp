@@ -1,0 +1,89 @@
+// One pass over the ops, one over the tensors.
+#include "lowtide/solve/search/network.h"
+
+#include <algorithm>
+
+namespace lowtide::search {
+
+namespace {
+
+template <class T>
+Csr<T> rows_of(const std::vector<std::vector<T>>& lists) {
+  Csr<T> rows;
+  for (const auto& list : lists) {
+    for (T item : list) rows.push(item);
+    rows.end_row();
+  }
+  return rows;
+}
+
+}  // namespace
+
+Network::Network(const Problem& problem) : graph(problem.graph) {
+  ops = static_cast<Node>(graph.op_count());
+  const std::size_t nodes = graph.op_count() + 2;
+  total_time = static_cast<double>(graph.total_time().count());
+
+  std::vector<Value> number(graph.tensor_count(), -1);
+  double fixed = static_cast<double>(graph.resident().count());
+  const auto add_value = [&](TensorId id, Node node) {
+    number[id.index()] = values++;
+    producer.push_back(node);
+    bytes.push_back(static_cast<double>(graph.bytes(id).count()));
+    own[at(node)] += bytes.back();
+  };
+  own.assign(nodes, 0);
+  workspace.assign(nodes, 0);
+  time.assign(nodes, 0);
+  repeatable.assign(nodes, 0);
+  outputs_from.assign(nodes + 1, 0);
+  for (Node node = 0; node < ops; ++node) {
+    const OpId op(at(node));
+    outputs_from[at(node)] = values;
+    workspace[at(node)] = own[at(node)] = static_cast<double>(graph.workspace(op).count());
+    time[at(node)] = static_cast<double>(graph.time(op).count());
+    repeatable[at(node)] = graph.recomputable(op);
+    for (TensorId output : graph.outputs(op)) add_value(output, node);
+  }
+  outputs_from[at(source())] = values;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (!graph.is_input(id)) continue;
+    if (graph.freeable(id))
+      add_value(id, source());
+    else
+      fixed += static_cast<double>(graph.bytes(id).count());
+  }
+  outputs_from[at(sink())] = outputs_from[at(sink()) + 1] = values;
+  budget = static_cast<double>(problem.budget.count()) - fixed;
+
+  for (Node node = 0; node < ops; ++node) {
+    for (TensorId input : graph.inputs(OpId(at(node))))
+      if (number[input.index()] >= 0) reads.push(number[input.index()]);
+    reads.end_row();
+  }
+  reads.end_row();
+  for (TensorId output : graph.outputs())
+    if (number[output.index()] >= 0) reads.push(number[output.index()]);
+  reads.end_row();
+
+  std::vector<std::vector<Node>> users_of(at(values)), ends_of(nodes), ended_of(nodes);
+  for (Node node = 0; node < ops + 2; ++node)
+    for (Value value : inputs(node)) users_of[at(value)].push_back(node);
+  for (Node node = 0; node < ops; ++node)
+    for (TensorId changed : graph.mutates(OpId(at(node)))) {
+      const auto end = [&](OpId op) {
+        const auto ended = static_cast<Node>(op.index());
+        if (ended == node || !may_repeat(ended)) return;
+        ends_of[at(ended)].push_back(node);
+        ended_of[at(node)].push_back(ended);
+      };
+      for (OpId reader : graph.consumers(changed)) end(reader);
+      if (graph.is_output(changed) && !graph.is_input(changed)) end(graph.producer(changed));
+    }
+  readers = rows_of(users_of);
+  enders = rows_of(ends_of);
+  ended_by = rows_of(ended_of);
+}
+
+}  // namespace lowtide::search

@@ -1,0 +1,117 @@
+// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
+// lost.
+//
+// Idea: the state is the sequence of computations itself; which tensor is held when follows from
+// it. Simulated annealing over sequences, with the budget as a price on each byte above it; the
+// price is steered so that the state keeps the budget now and then. Rounds of growing length, each
+// from the best plan so far. docs/why/search.md tells why the state is what it is.
+//
+// Invariant: the best sequence keeps the budget, and its duration is exact; the state can be undone
+// to what it was before each move.
+//
+// Loses: budgets so tight that long chains must be made again in one piece, for which no
+// single insertion lowers the energy; there it needs a start that keeps the budget.
+#include "lowtide/solve/search/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/solve/search/anneal.h"
+#include "lowtide/solve/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+using search::Anneal;
+using search::Network;
+
+const std::array<OptionSpec, 1>& specs() {
+  static const std::array<OptionSpec, 1> table = {{
+      {.name = "rounds",
+       .usage = "annealings in a row, each from the best so far and longer than the one before",
+       .default_number = 7,
+       .low = 1,
+       .high = 20},
+  }};
+  return table;
+}
+
+class Search final : public Solver {
+ public:
+  std::string_view name() const override { return "search"; }
+  std::string_view summary() const override {
+    return "local search over sequences, from the best of the above; any graph, any budget";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  Support supports(const Problem& problem) const override {
+    if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    std::vector<std::vector<OpId>> starts = usable_starts(problem, context);
+    if (context.done()) return context.finish();
+    const Network network(problem);
+    Anneal anneal(network, context, problem.order == Order::free);
+    run(context, anneal, starts);
+    if (anneal.has_best()) context.offer_sequence(anneal.best());
+    return context.finish();
+  }
+
+ private:
+  static constexpr double kHot = 0.25, kCold = 0.004, kGrowth = 1.7;
+
+  static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
+    const double rounds = context.options().number("rounds");
+    double length = (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
+    for (int i = 0; !context.done(); ++i) {
+      const double used = context.limits().used();
+      double until = used + length;
+      if (until + 0.3 * length > 1) until = 1;
+      if (anneal.has_best())
+        anneal.load(std::vector<OpId>(anneal.best()));
+      else
+        anneal.load(starts[static_cast<std::size_t>(i) % starts.size()]);
+      if (!anneal.has_best() && i == 0) anneal.repair(std::min(1.0, used + 2 * length));
+      anneal.round(until, kHot, kCold);
+      if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
+      if (used >= 1) break;
+      length *= kGrowth;
+    }
+  }
+
+  // Those given, or what the constructive solvers find; the graph's own order if nothing else.
+  static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
+    std::vector<std::vector<OpId>> starts;
+    for (const Plan& plan : context.starts()) {
+      auto sequence = without_unread(problem, sequence_of(plan));
+      if (problem.order == Order::free || follows_order(problem.graph, sequence))
+        starts.push_back(std::move(sequence));
+    }
+    if (starts.empty()) {
+      const auto order = problem.graph.order();
+      starts.emplace_back(order.begin(), order.end());
+    }
+    for (const auto& sequence : starts) context.offer_sequence(sequence);
+    return starts;
+  }
+
+  static bool follows_order(const Graph& graph, std::span<const OpId> sequence) {
+    std::size_t next = 0;
+    for (OpId op : sequence) {
+      if (graph.position(op) > next) return false;
+      if (graph.position(op) == next) ++next;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_search() { return std::make_unique<Search>(); }
+
+}  // namespace lowtide
