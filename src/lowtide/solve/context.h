@@ -78,6 +78,7 @@ class Context {
   }
   bool done() { return proven_optimal() || proven_infeasible() || limits_.stopped(); }
 
+  const Bound& bound() const { return outcome_.bound; }
   bool has_plan() const { return outcome_.plan.has_value(); }
   const Plan& best() const { return *outcome_.plan; }
   const Cost& best_cost() const { return outcome_.cost; }

@@ -1,0 +1,133 @@
+// The first round is a fixed and small amount of work for each op; later rounds double what they
+// grant, so that whatever pays off gets a share of the work, and a later call with more of it gets
+// to everything that this one did.
+#include "lowtide/solve/bounds/prover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/solve/bounds/cut_plan.h"
+#include "lowtide/solve/bounds/moment.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::size_t kFirstMoments = 24;
+constexpr std::size_t kMostMoments = 96;
+constexpr std::size_t kBranched = 6;  // moments at which branching is tried
+constexpr std::int64_t kFirstSteps = 150;
+constexpr std::int64_t kFirstNodes = 50;
+constexpr std::int64_t kLinksPerUnit = 16;
+
+}  // namespace
+
+Prover::Prover(const Problem& problem, Context& context, const ProverSettings& settings)
+    : problem_(problem),
+      context_(context),
+      settings_(settings),
+      scale_(problem.graph),
+      profile_(own_profile(problem.graph)) {}
+
+void Prover::run() {
+  const std::vector<OpId> ops = settings_.cuts ? candidates(kMostMoments) : std::vector<OpId>();
+  const std::size_t first = std::min(ops.size(), kFirstMoments);
+  for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
+  if (settings_.gaps && !context_.done()) {
+    cover_.emplace(problem_, profile_);
+    if (cover_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+    cover(kFirstSteps);
+  }
+  std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
+    return a.found.extra > b.found.extra;
+  });
+  std::size_t next = first;
+  std::int64_t steps = kFirstSteps;
+  for (bool progress = true; progress && !context_.done();) {
+    progress = false;
+    for (std::size_t i = 0; settings_.branching && i < std::min(cuts_.size(), kBranched); ++i)
+      if (!context_.done()) progress |= branch_at(cuts_[i]);
+    for (std::size_t i = 0; i < kFirstMoments / 2 && next < ops.size() && !context_.done(); ++i) {
+      cut(ops[next++]);
+      progress = true;
+    }
+    if (cover_ && !cover_->finished() && !context_.done()) {
+      cover(steps *= 2);
+      progress = true;
+    }
+  }
+}
+
+// With a free order, of the moments that the given order finds critical those at which most bytes
+// are in use whatever the order.
+std::vector<OpId> Prover::candidates(std::size_t count) {
+  return critical_ops(problem_, profile_, count);
+}
+
+void Prover::cut(OpId op) {
+  const Graph& graph = problem_.graph;
+  if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit)) return;
+  const CutNetwork network(problem_, moment_of(problem_, op));
+  CutSearch search(problem_, network, scale_, context_.limits());
+  const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
+  if (found.stopped) return;
+  if (found.infeasible) return claim_infeasible(search);
+  const bool best = found.extra > proven() || cuts_.empty();
+  if (best) multiplier_ = found.multiplier;
+  claim(found.extra);
+  if (best) offer(op, search);
+  cuts_.push_back({.op = op, .found = found, .nodes = kFirstNodes, .search = {}, .branch = {}});
+}
+
+void Prover::cover(std::int64_t steps) {
+  const Ticks aim = context_.has_plan() ? enough() : Ticks(proven().count() + proven().count() / 4 + 1);
+  cover_->run(aim, steps, context_.limits());
+  context_.limits().spend(static_cast<std::int64_t>(profile_.size()) / kLinksPerUnit);
+  claim(cover_->certified());
+}
+
+// Says whether more is to be hoped for.
+bool Prover::branch_at(Cut& cut) {
+  if (cut.exhausted) return false;
+  if (!cut.search) {
+    const std::int64_t links = static_cast<std::int64_t>(problem_.graph.link_count());
+    if (context_.limits().spend(links / kLinksPerUnit)) return false;
+    const CutNetwork network(problem_, moment_of(problem_, cut.op));
+    cut.search = std::make_unique<CutSearch>(problem_, network, scale_, context_.limits());
+    // The first search may have given up early.
+    cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
+    if (cut.found.stopped) return false;
+    cut.branch = std::make_unique<CutBranch>(*cut.search, cut.found);
+  }
+  const Ticks before = cut.search->best() ? cut.search->best()->extra : Ticks::max();
+  cut.branch->run(enough(), cut.nodes);
+  if (cut.branch->infeasible()) {
+    claim_infeasible(*cut.search);
+    return false;
+  }
+  claim(cut.branch->bound());
+  if (cut.search->best() && cut.search->best()->extra < before) offer(cut.op, *cut.search);
+  cut.nodes *= 2;
+  cut.exhausted = cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
+  if (cut.exhausted) {
+    cut.branch.reset();
+    cut.search.reset();
+  }
+  return !cut.exhausted;
+}
+
+void Prover::offer(OpId op, const CutSearch& search) {
+  const Graph& graph = problem_.graph;
+  if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count()))) return;
+  if (const auto sequence = sequence_without(problem_, op, search.best()->dropped))
+    context_.offer_sequence(*sequence);
+}
+
+void Prover::claim_infeasible(CutSearch& search) {
+  context_.raise_floor(problem_.budget + Bytes(1));
+  if (const auto least = search.least_bytes()) context_.raise_floor(*least);
+}
+
+void Prover::claim(Ticks extra) { context_.raise_bound(checked_add(base(), extra)); }
+
+}  // namespace lowtide
