@@ -106,8 +106,12 @@ TEST_CASE("bounds: no claim above the truth, in any order") {
 TEST_CASE("bounds: strong enough to prove most small graphs") {
   const auto given = sweep(Order::given, RandomGraphSettings::plain(0), samples(200), 2'000'000);
   report(given);
+  CHECK(share(given.back().proven, given.back().budgets) > 0.6);
+  CHECK(share(given.back().recognised, given.back().infeasible) > 0.8);
   const auto free = sweep(Order::free, RandomGraphSettings::plain(0), samples(200), 3'000'000);
   report(free);
+  CHECK(share(free.back().proven, free.back().budgets) > 0.55);
+  CHECK(share(free.back().recognised, free.back().infeasible) > 0.75);
 }
 
 }  // namespace

@@ -14,11 +14,13 @@ namespace lowtide {
 namespace {
 
 constexpr std::size_t kFirstMoments = 24;
-constexpr std::size_t kMostMoments = 96;
-constexpr std::size_t kBranched = 6;  // moments at which branching is tried
+constexpr std::size_t kMostMoments = 512;
+constexpr std::size_t kFirstBranched = 6;  // moments at which branching is tried; later more
 constexpr std::int64_t kFirstSteps = 150;
 constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
+// What branching may keep open: networks of so many ops and links in all.
+constexpr std::size_t kMostOpen = 1'000'000;
 
 }  // namespace
 
@@ -30,7 +32,7 @@ Prover::Prover(const Problem& problem, Context& context, const ProverSettings& s
       profile_(own_profile(problem.graph)) {}
 
 void Prover::run() {
-  const std::vector<OpId> ops = settings_.cuts ? candidates(kMostMoments) : std::vector<OpId>();
+  const std::vector<OpId> ops = settings_.cuts ? critical_ops(problem_, profile_, kMostMoments) : std::vector<OpId>();
   const std::size_t first = std::min(ops.size(), kFirstMoments);
   for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
   if (settings_.gaps && !context_.done()) {
@@ -38,16 +40,28 @@ void Prover::run() {
     if (cover_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
     cover(kFirstSteps);
   }
-  std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
-    return a.found.extra > b.found.extra;
-  });
-  std::size_t next = first;
+  std::size_t next = first, branched = kFirstBranched;
   std::int64_t steps = kFirstSteps;
-  for (bool progress = true; progress && !context_.done();) {
+  const Graph& graph = problem_.graph;
+  const std::size_t most =
+      std::max<std::size_t>(1, kMostOpen / (graph.op_count() + graph.link_count() + 1));
+  for (bool progress = true; progress && !context_.done(); branched *= 2) {
     progress = false;
-    for (std::size_t i = 0; settings_.branching && i < std::min(cuts_.size(), kBranched); ++i)
-      if (!context_.done()) progress |= branch_at(cuts_[i]);
-    for (std::size_t i = 0; i < kFirstMoments / 2 && next < ops.size() && !context_.done(); ++i) {
+    std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
+      return std::pair(a.search != nullptr, a.found.extra) >
+             std::pair(b.search != nullptr, b.found.extra);
+    });
+    if (settings_.branching) {
+      std::size_t open = 0;
+      for (std::size_t i = 0; i < cuts_.size() && open < std::min(branched, most); ++i) {
+        if (context_.done()) break;
+        if (cuts_[i].exhausted) continue;
+        ++open;
+        branch_at(cuts_[i]);
+        progress = true;
+      }
+    }
+    for (std::size_t i = 0; i < kFirstMoments && next < ops.size() && !context_.done(); ++i) {
       cut(ops[next++]);
       progress = true;
     }
@@ -56,12 +70,6 @@ void Prover::run() {
       progress = true;
     }
   }
-}
-
-// With a free order, of the moments that the given order finds critical those at which most bytes
-// are in use whatever the order.
-std::vector<OpId> Prover::candidates(std::size_t count) {
-  return critical_ops(problem_, profile_, count);
 }
 
 void Prover::cut(OpId op) {
@@ -86,34 +94,31 @@ void Prover::cover(std::int64_t steps) {
   claim(cover_->certified());
 }
 
-// Says whether more is to be hoped for.
-bool Prover::branch_at(Cut& cut) {
-  if (cut.exhausted) return false;
+void Prover::branch_at(Cut& cut) {
   if (!cut.search) {
     const std::int64_t links = static_cast<std::int64_t>(problem_.graph.link_count());
-    if (context_.limits().spend(links / kLinksPerUnit)) return false;
+    if (context_.limits().spend(links / kLinksPerUnit)) return;
     const CutNetwork network(problem_, moment_of(problem_, cut.op));
     cut.search = std::make_unique<CutSearch>(problem_, network, scale_, context_.limits());
     // The first search may have given up early.
     cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
-    if (cut.found.stopped) return false;
+    if (cut.found.stopped) return;
     cut.branch = std::make_unique<CutBranch>(*cut.search, cut.found);
   }
   const Ticks before = cut.search->best() ? cut.search->best()->extra : Ticks::max();
   cut.branch->run(enough(), cut.nodes);
-  if (cut.branch->infeasible()) {
-    claim_infeasible(*cut.search);
-    return false;
-  }
+  if (cut.branch->infeasible()) return claim_infeasible(*cut.search);
   claim(cut.branch->bound());
   if (cut.search->best() && cut.search->best()->extra < before) offer(cut.op, *cut.search);
   cut.nodes *= 2;
-  cut.exhausted = cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
+  // What the best cut that fits takes, its moment cannot exceed.
+  const bool hopeless = cut.search->best() && cut.search->best()->extra <= proven();
+  cut.exhausted =
+      hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
   if (cut.exhausted) {
     cut.branch.reset();
     cut.search.reset();
   }
-  return !cut.exhausted;
 }
 
 void Prover::offer(OpId op, const CutSearch& search) {

@@ -35,10 +35,9 @@ class Prover {
     std::unique_ptr<CutBranch> branch;
   };
 
-  std::vector<OpId> candidates(std::size_t count);
   void cut(OpId op);
   void cover(std::int64_t steps);
-  bool branch_at(Cut& cut);
+  void branch_at(Cut& cut);
   void offer(OpId op, const CutSearch& search);
   void claim_infeasible(CutSearch& search);
   void claim(Ticks extra);
