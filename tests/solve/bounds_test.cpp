@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 4> kParts = {
     "gaps=on cuts=off", "gaps=off cuts=on branching=off", "gaps=off cuts=on branching=on", ""};
 
 struct Tally {
-  std::int64_t budgets = 0, proven = 0;        // that some plan keeps, at an overhead
+  std::int64_t budgets = 0, proven = 0;         // that some plan keeps, at an overhead
   std::int64_t infeasible = 0, recognised = 0;  // budgets
 };
 

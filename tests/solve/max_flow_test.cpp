@@ -60,8 +60,8 @@ TEST_CASE("max_flow: values and cuts agree with augmenting paths while capacitie
     for (std::size_t arc = 0; nodes > 1 && arc < arcs; ++arc) {
       const std::size_t from = random.below(nodes), to = random.below(nodes);
       if (from == to) continue;
-      links.push_back({from, to,
-                       flow.add_arc(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to))});
+      links.push_back(
+          {from, to, flow.add_arc(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to))});
     }
     flow.build();
     Limits limits;

@@ -51,8 +51,9 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
   for (std::size_t at = 0; at < end; ++at) {
     always += change[at];
     floor = std::max(floor, always + running(graph, graph.order()[at], [&](TensorId id) {
-              return !graph.freeable(id) || (from[id.index()] <= at && at < past[id.index()]);
-            }));
+                              return !graph.freeable(id) ||
+                                     (from[id.index()] <= at && at < past[id.index()]);
+                            }));
   }
   return floor;
 }

@@ -63,10 +63,12 @@ class Bounds final : public Solver {
     for (const Plan& start : context.starts()) context.offer(start);
     context.offer_sequence(problem.graph.order());
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
-    const auto on = [&](std::string_view option) { return context.options().choice(option) == "on"; };
-    const ProverSettings settings{
-        on("gaps") && problem.order == Order::given, on("cuts"), on("cuts") && on("branching"),
-        static_cast<std::int64_t>(context.options().number("nodes"))};
+    const auto on = [&](std::string_view option) {
+      return context.options().choice(option) == "on";
+    };
+    const ProverSettings settings{on("gaps") && problem.order == Order::given, on("cuts"),
+                                  on("cuts") && on("branching"),
+                                  static_cast<std::int64_t>(context.options().number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();
     return context.finish();
   }

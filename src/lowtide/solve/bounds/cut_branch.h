@@ -47,7 +47,7 @@ class CutBranch {
 
   CutSearch& search_;
   std::vector<Decision> path_;
-  std::vector<Node> open_;  // a heap
+  std::vector<Node> open_;       // a heap
   Ticks closed_ = Ticks::max();  // the smallest bound of nodes that cannot be divided
   std::vector<std::pair<std::int32_t, Hold>> holds_;
 };

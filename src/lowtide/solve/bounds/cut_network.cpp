@@ -139,10 +139,13 @@ CutNetwork::CutNetwork(const Problem& problem, const Moment& moment) {
     }
   for (const TensorId id : builder.tensors) {
     const bool needed = builder.state(id) == State::needed;
-    Choice choice{id, graph.bytes(id).count(), needed, needed ? -1 : node[id.index()],
-                  builder.node(graph.producer(id)), -1};
-    if (!needed && choice.producer >= 0)
-      choice.arc = flow_.add_arc(choice.reader, choice.producer);
+    Choice choice{id,
+                  graph.bytes(id).count(),
+                  needed,
+                  needed ? -1 : node[id.index()],
+                  builder.node(graph.producer(id)),
+                  -1};
+    if (!needed && choice.producer >= 0) choice.arc = flow_.add_arc(choice.reader, choice.producer);
     choices_.push_back(choice);
   }
   flow_.build();

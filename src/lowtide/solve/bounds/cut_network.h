@@ -20,8 +20,8 @@ class CutNetwork {
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
-    bool needed;            // by something sure to come; else only if a reader runs again
-    std::int32_t reader;    // node on whose side it is decided whether it is needed, if not `needed`
+    bool needed;          // by something sure to come; else only if a reader runs again
+    std::int32_t reader;  // node on whose side it is decided whether it is needed, if not `needed`
     std::int32_t producer;  // node of the op that can make it again; -1: none can
     std::int32_t arc;       // from reader to producer; -1 if one of them is missing
   };

@@ -164,7 +164,8 @@ std::int64_t CutSearch::limit_of(const Point& left, const Point& right) const {
                  (Wide{at + 1 - left.multiplier} * (left.bytes - room_) >> scale_.price_shift) + 2);
 }
 
-std::int32_t CutSearch::differing(const CutNetwork& network, const Point& left, const Point& right) {
+std::int32_t CutSearch::differing(const CutNetwork& network, const Point& left,
+                                  const Point& right) {
   std::int32_t branch = -1;
   std::int64_t most = -1;
   for (std::size_t i = 0; i < left.kept.size(); ++i)
@@ -206,10 +207,10 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   // To the right until the cut fits.
   std::int64_t next = aim.multiplier;
   if (next == 0)
-    next = multiplier_of(std::ldexp(static_cast<double>(all_again_) /
-                                        static_cast<double>(left.bytes - room_),
-                                    scale_.price_shift) *
-                         0.05);
+    next = multiplier_of(
+        std::ldexp(static_cast<double>(all_again_) / static_cast<double>(left.bytes - room_),
+                   scale_.price_shift) *
+        0.05);
   next = std::max<std::int64_t>(next, 1);
   for (int tries = 0;; ++tries) {
     if (!evaluate(next, here)) return stopped();

@@ -22,8 +22,8 @@ struct CutScale {
   // The least whole number of ticks that is not below what the scaled value stands for.
   Ticks ticks(std::int64_t value) const;
 
-  int time_shift = 0;   // scaled time = time x 2^time_shift
-  int price_shift = 0;  // scaled price of so many bytes = bytes x multiplier / 2^price_shift
+  int time_shift = 0;     // scaled time = time x 2^time_shift
+  int price_shift = 0;    // scaled price of so many bytes = bytes x multiplier / 2^price_shift
   std::int64_t most = 0;  // a price above the scaled time of the whole graph; their sum fits
 };
 
@@ -31,17 +31,17 @@ struct CutScale {
 enum class Hold : std::uint8_t { open, kept, dropped };
 
 struct CutAim {
-  std::int64_t multiplier = 0;   // to begin with; 0: no idea
-  Ticks worth;                   // give up when the bound cannot become more than this
-  Ticks enough = Ticks::max();   // stop when the bound is as much
+  std::int64_t multiplier = 0;  // to begin with; 0: no idea
+  Ticks worth;                  // give up when the bound cannot become more than this
+  Ticks enough = Ticks::max();  // stop when the bound is as much
 };
 
 struct CutFound {
   bool stopped = false;
-  bool infeasible = false;       // nothing that obeys the holds keeps within the budget
-  Ticks extra;                   // beside the base duration: no plan that obeys them needs less
-  std::int64_t multiplier = 0;   // that proved it
-  std::int32_t branch = -1;      // a choice on which the cuts beside the best multiplier differ
+  bool infeasible = false;      // nothing that obeys the holds keeps within the budget
+  Ticks extra;                  // beside the base duration: no plan that obeys them needs less
+  std::int64_t multiplier = 0;  // that proved it
+  std::int32_t branch = -1;     // a choice on which the cuts beside the best multiplier differ
 };
 
 class CutSearch {
@@ -68,8 +68,8 @@ class CutSearch {
  private:
   struct Point {
     std::int64_t multiplier = 0;
-    std::int64_t value = 0;   // of the Lagrangian, scaled
-    std::int64_t bytes = 0;   // beside the fixed ones, of what is open and kept by the cut
+    std::int64_t value = 0;  // of the Lagrangian, scaled
+    std::int64_t bytes = 0;  // beside the fixed ones, of what is open and kept by the cut
     std::vector<std::uint8_t> kept;
   };
 

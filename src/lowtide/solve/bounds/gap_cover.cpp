@@ -67,8 +67,8 @@ std::vector<std::int64_t> GapCover::times_of_drops(const Graph& graph) const {
       if (!graph.freeable(input) || graph.is_output(input) || graph.bytes(input) < made) continue;
       const auto readers = graph.consumers(input);
       if (std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
-            return reader != op && (graph.recomputable(reader) ||
-                                    graph.position(reader) > graph.position(op));
+            return reader != op &&
+                   (graph.recomputable(reader) || graph.position(reader) > graph.position(op));
           }))
         continue;
       const OpId producer = graph.producer(input);
@@ -113,8 +113,7 @@ void GapCover::collect_gaps(const Graph& graph, std::span<const std::int32_t> st
         const std::size_t past = std::min(uses[i], deadlines[op.index()]);
         if (past <= uses[i - 1] + 1) continue;
         const std::int32_t from = steps_before[uses[i - 1] + 1], to = steps_before[past];
-        if (from < to)
-          gaps_.push_back({from, to, graph.bytes(id).count(), times[op.index()], 0});
+        if (from < to) gaps_.push_back({from, to, graph.bytes(id).count(), times[op.index()], 0});
       }
       if (gaps_.size() == before) continue;
       biggest.push_back(graph.bytes(id));
@@ -144,8 +143,7 @@ double GapCover::value_at(std::span<const double> prices) {
   dropped_.assign(prices.size() + 1, 0.0);
   for (const Gap& gap : gaps_) {
     const double bytes = static_cast<double>(gap.bytes);
-    const double gain =
-        bytes * (sums_[index(gap.past)] - sums_[index(gap.from)]) - cost(gap);
+    const double gain = bytes * (sums_[index(gap.past)] - sums_[index(gap.from)]) - cost(gap);
     if (gain <= 0) continue;
     value -= gain;
     dropped_[index(gap.from)] += bytes;

@@ -17,8 +17,8 @@ class GapCover {
   // `profile` as of own_profile. Linear.
   GapCover(const Problem& problem, std::span<const Bytes> profile);
 
-  // So many steps of the subgradient, or fewer if stopped or nothing is gained any more. `target` is
-  // where the bound might end, beside the base duration.
+  // So many steps of the subgradient, or fewer if stopped or nothing is gained any more. `target`
+  // is where the bound might end, beside the base duration.
   void run(Ticks target, std::int64_t steps, Limits& limits);
   bool finished() const { return finished_; }
 
@@ -31,8 +31,8 @@ class GapCover {
   struct Gap {
     std::int32_t from, past;  // of the steps over the budget
     std::int64_t bytes;
-    std::int64_t time;        // of what must run again, all of it, for one drop
-    std::int32_t share;       // of that time that this gap pays, in kShares
+    std::int64_t time;   // of what must run again, all of it, for one drop
+    std::int32_t share;  // of that time that this gap pays, in kShares
   };
   static constexpr int kShareBits = 20;
 

@@ -220,7 +220,8 @@ void MaxFlow::relabel(std::int32_t node) {
 // No node is left at that height, so those above cannot reach the sink.
 void MaxFlow::lift_above(std::int32_t height) {
   for (std::int32_t above = height + 1; above <= highest_level_; ++above) {
-    for (std::int32_t node = level_[index(above)]; node != kNone; node = next_in_level_[index(node)])
+    for (std::int32_t node = level_[index(above)]; node != kNone;
+         node = next_in_level_[index(node)])
       height_[index(node)] = out_of_reach();
     level_[index(above)] = kNone;
     active_[index(above)] = kNone;

@@ -36,8 +36,7 @@ class MaxFlow {
   // Of a maximum flow and a minimum cut.
   std::int64_t value() const { return value_; }
   // The cut with as many nodes as can be on the source's side.
-  bool on_source_side(std::int32_t node) const { return height_[index(node)] == out_of_reach();
-  }
+  bool on_source_side(std::int32_t node) const { return height_[index(node)] == out_of_reach(); }
 
   // What a run starts from.
   struct State {
@@ -70,18 +69,18 @@ class MaxFlow {
 
   std::int32_t nodes_ = 0;
   std::vector<Ends> ends_;
-  std::vector<Arc> arcs_;                  // by node, see first_
-  std::vector<std::int32_t> first_;        // of a node's arcs, and one past the last
-  std::vector<std::int32_t> place_;        // of an arc in arcs_
+  std::vector<Arc> arcs_;            // by node, see first_
+  std::vector<std::int32_t> first_;  // of a node's arcs, and one past the last
+  std::vector<std::int32_t> place_;  // of an arc in arcs_
   std::vector<std::int64_t> excess_, drain_;
   std::vector<std::int32_t> height_, current_;
-  std::vector<std::int32_t> active_, next_active_;             // lists of nodes by height
+  std::vector<std::int32_t> active_, next_active_;                       // lists of nodes by height
   std::vector<std::int32_t> level_, next_in_level_, previous_in_level_;  // all nodes by height
   std::vector<std::int32_t> queue_;
   std::int32_t highest_active_ = -1, highest_level_ = 0;
   std::int64_t value_ = 0;
-  std::int64_t scanned_ = 0;          // arcs since the last relabel_all
-  std::int64_t uncharged_ = 0;        // arcs not yet counted as work
+  std::int64_t scanned_ = 0;    // arcs since the last relabel_all
+  std::int64_t uncharged_ = 0;  // arcs not yet counted as work
 };
 
 }  // namespace lowtide

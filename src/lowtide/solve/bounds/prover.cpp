@@ -32,7 +32,8 @@ Prover::Prover(const Problem& problem, Context& context, const ProverSettings& s
       profile_(own_profile(problem.graph)) {}
 
 void Prover::run() {
-  const std::vector<OpId> ops = settings_.cuts ? critical_ops(problem_, profile_, kMostMoments) : std::vector<OpId>();
+  const std::vector<OpId> ops =
+      settings_.cuts ? critical_ops(problem_, profile_, kMostMoments) : std::vector<OpId>();
   const std::size_t first = std::min(ops.size(), kFirstMoments);
   for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
   if (settings_.gaps && !context_.done()) {
@@ -74,7 +75,8 @@ void Prover::run() {
 
 void Prover::cut(OpId op) {
   const Graph& graph = problem_.graph;
-  if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit)) return;
+  if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit))
+    return;
   const CutNetwork network(problem_, moment_of(problem_, op));
   CutSearch search(problem_, network, scale_, context_.limits());
   const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
@@ -88,7 +90,8 @@ void Prover::cut(OpId op) {
 }
 
 void Prover::cover(std::int64_t steps) {
-  const Ticks aim = context_.has_plan() ? enough() : Ticks(proven().count() + proven().count() / 4 + 1);
+  const Ticks aim =
+      context_.has_plan() ? enough() : Ticks(proven().count() + proven().count() / 4 + 1);
   cover_->run(aim, steps, context_.limits());
   context_.limits().spend(static_cast<std::int64_t>(profile_.size()) / kLinksPerUnit);
   claim(cover_->certified());
@@ -113,8 +116,7 @@ void Prover::branch_at(Cut& cut) {
   cut.nodes *= 2;
   // What the best cut that fits takes, its moment cannot exceed.
   const bool hopeless = cut.search->best() && cut.search->best()->extra <= proven();
-  cut.exhausted =
-      hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
+  cut.exhausted = hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
   if (cut.exhausted) {
     cut.branch.reset();
     cut.search.reset();
@@ -123,7 +125,8 @@ void Prover::branch_at(Cut& cut) {
 
 void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
-  if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count()))) return;
+  if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
+    return;
   if (const auto sequence = sequence_without(problem_, op, search.best()->dropped))
     context_.offer_sequence(*sequence);
 }
