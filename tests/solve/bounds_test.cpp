@@ -19,8 +19,9 @@
 namespace lowtide {
 namespace {
 
-constexpr std::array<std::string_view, 4> kParts = {
-    "gaps=on cuts=off", "gaps=off cuts=on branching=off", "gaps=off cuts=on branching=on", ""};
+constexpr std::array<std::string_view, 5> kParts = {
+    "gaps=on cuts=off windows=off", "gaps=off cuts=on branching=off windows=off",
+    "gaps=off cuts=on branching=on windows=off", "gaps=off cuts=off windows=on", ""};
 
 struct Tally {
   std::int64_t budgets = 0, proven = 0;         // that some plan keeps, at an overhead

@@ -2,8 +2,8 @@
 //
 // Idea: relaxations, from the cheapest to the dearest. First the cut at the critical moments, each
 // pursued only while it may beat the best bound so far; then, with the order given, the cover of
-// gaps; then branching at the moments with the best cuts, in growing shares of the work, and more
-// moments. What a cut keeps, with the rest made again just in time, is offered as a plan.
+// gaps; then branching at the moments with the best cuts, in growing shares of the work, more
+// moments, and several moments at once. What a cut keeps, with the rest made again just in time, is offered as a plan.
 //
 // Source: cut_search.cpp, cut_branch.cpp and gap_cover.cpp have theirs.
 //
@@ -37,6 +37,10 @@ const std::vector<OptionSpec>& option_table() {
        .usage = "branch on what the best moments keep",
        .default_choice = "on",
        .choices = {"on", "off"}},
+      {.name = "windows",
+       .usage = "several moments at once; given order only",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
       {.name = "nodes",
        .usage = "branching gives a moment up after so many nodes",
        .default_number = 20000,
@@ -66,9 +70,13 @@ class Bounds final : public Solver {
     const auto on = [&](std::string_view option) {
       return context.options().choice(option) == "on";
     };
-    const ProverSettings settings{on("gaps") && problem.order == Order::given, on("cuts"),
-                                  on("cuts") && on("branching"),
-                                  static_cast<std::int64_t>(context.options().number("nodes"))};
+    const bool given = problem.order == Order::given;
+    const ProverSettings settings{
+        .gaps = given && on("gaps"),
+        .cuts = on("cuts"),
+        .branching = on("cuts") && on("branching"),
+        .windows = given && on("windows"),
+        .nodes = static_cast<std::int64_t>(context.options().number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();
     return context.finish();
   }

@@ -4,6 +4,7 @@
 #include "lowtide/solve/bounds/prover.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lowtide/solve/bounds/cut_plan.h"
@@ -21,6 +22,8 @@ constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
 // What branching may keep open: networks of so many ops and links in all.
 constexpr std::size_t kMostOpen = 1'000'000;
+constexpr std::array<std::size_t, 5> kWindowMoments = {4, 8, 12, 16, 24};
+constexpr std::int64_t kWindowRounds = 4;
 
 }  // namespace
 
@@ -70,6 +73,7 @@ void Prover::run() {
       cover(steps *= 2);
       progress = true;
     }
+    if (settings_.windows && !context_.done()) progress |= windows();
   }
 }
 
@@ -123,6 +127,31 @@ void Prover::branch_at(Cut& cut) {
   }
 }
 
+// Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to others.
+bool Prover::windows() {
+  if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
+  const Graph& graph = problem_.graph;
+  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+  if (!windows_) {
+    if (window_sizes_ == kWindowMoments.size()) return false;
+    const std::size_t count = kWindowMoments[window_sizes_++];
+    if (count * size > kMostOpen) return false;
+    std::vector<std::size_t> moments;
+    for (const OpId op : critical_ops(problem_, profile_, count))
+      moments.push_back(graph.position(op));
+    if (moments.size() < 2) return false;
+    std::sort(moments.begin(), moments.end());
+    for (std::size_t i = 0; i < count; ++i)
+      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    windows_.emplace(problem_, moments, scale_);
+  }
+  windows_->run(kWindowRounds, context_.limits());
+  claim(windows_->bound());
+  if (windows_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  if (windows_->finished()) windows_.reset();
+  return true;
+}
+
 void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
   if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
@@ -136,6 +165,8 @@ void Prover::claim_infeasible(CutSearch& search) {
   if (const auto least = search.least_bytes()) context_.raise_floor(*least);
 }
 
-void Prover::claim(Ticks extra) { context_.raise_bound(checked_add(base(), extra)); }
+void Prover::claim(Ticks extra) {
+  context_.raise_bound(base() + std::min(extra, Ticks::max() - base()));
+}
 
 }  // namespace lowtide

@@ -9,12 +9,13 @@
 #include "lowtide/solve/bounds/cut_branch.h"
 #include "lowtide/solve/bounds/cut_search.h"
 #include "lowtide/solve/bounds/gap_cover.h"
+#include "lowtide/solve/bounds/window_bound.h"
 #include "lowtide/solve/context.h"
 
 namespace lowtide {
 
 struct ProverSettings {
-  bool gaps, cuts, branching;
+  bool gaps, cuts, branching, windows;
   std::int64_t nodes;  // of branching, at one moment
 };
 
@@ -38,6 +39,7 @@ class Prover {
   void cut(OpId op);
   void cover(std::int64_t steps);
   void branch_at(Cut& cut);
+  bool windows();
   void offer(OpId op, const CutSearch& search);
   void claim_infeasible(CutSearch& search);
   void claim(Ticks extra);
@@ -56,6 +58,8 @@ class Prover {
   std::vector<Bytes> profile_;
   std::vector<Cut> cuts_;
   std::optional<GapCover> cover_;
+  std::optional<WindowBound> windows_;
+  std::size_t window_sizes_ = 0;  // so many of them have been tried
   std::int64_t multiplier_ = 0;  // of the best cut so far
 };
 
