@@ -3,7 +3,8 @@
 // Idea: relaxations, from the cheapest to the dearest. First the cut at the critical moments, each
 // pursued only while it may beat the best bound so far; then, with the order given, the cover of
 // gaps; then branching at the moments with the best cuts, in growing shares of the work, more
-// moments, and several moments at once. What a cut keeps, with the rest made again just in time, is offered as a plan.
+// moments, and several moments at once. What a cut keeps, with the rest made again just in time, is
+// offered as a plan.
 //
 // Source: cut_search.cpp, cut_branch.cpp and gap_cover.cpp have theirs.
 //

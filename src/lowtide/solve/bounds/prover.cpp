@@ -127,7 +127,8 @@ void Prover::branch_at(Cut& cut) {
   }
 }
 
-// Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to others.
+// Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to
+// others.
 bool Prover::windows() {
   if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
   const Graph& graph = problem_.graph;
@@ -139,7 +140,9 @@ bool Prover::windows() {
     std::vector<std::size_t> moments;
     for (const OpId op : critical_ops(problem_, profile_, count))
       moments.push_back(graph.position(op));
+    // One moment is a cut; fewer than asked for have been tried as they are.
     if (moments.size() < 2) return false;
+    if (moments.size() < count) window_sizes_ = kWindowMoments.size();
     std::sort(moments.begin(), moments.end());
     for (std::size_t i = 0; i < count; ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;

@@ -24,16 +24,14 @@ struct Window {
   };
 
   std::size_t from = 0, to = 0;
-  std::vector<Item> items;  // item i is node ops.size() + i of the flow
-  std::vector<OpId> ops;    // node i
-  Csr<std::int32_t> reads;  // of each op, the items that it needs
+  std::vector<Item> items;              // item i is node ops.size() + i of the flow
+  std::vector<OpId> ops;                // node i
+  Csr<std::int32_t> reads;              // of each op, the items that it needs
   std::vector<std::int32_t> unbounded;  // arcs
   MaxFlow flow;
 
   bool unit() const { return to == from + 1; }
-  std::int32_t node(std::size_t item) const {
-    return static_cast<std::int32_t>(ops.size() + item);
-  }
+  std::int32_t node(std::size_t item) const { return static_cast<std::int32_t>(ops.size() + item); }
 };
 
 // Between consecutive moments and from each moment to the end. Where a window ends, what windows

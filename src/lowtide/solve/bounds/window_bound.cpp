@@ -248,10 +248,9 @@ void WindowBound::share_holding(std::span<const double> duals) {
   std::vector<double> wanted(graph.tensor_count());
   for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
     for (std::size_t i = 0; i < left.size(); ++i)
-      left[i] = static_cast<std::int64_t>(
-          std::min(Wide{multiplier_[moment]} * graph.bytes(TensorId(i)).count() >>
-                       scale_.price_shift,
-                   Wide{scale_.most}));
+      left[i] = static_cast<std::int64_t>(std::min(
+          Wide{multiplier_[moment]} * graph.bytes(TensorId(i)).count() >> scale_.price_shift,
+          Wide{scale_.most}));
     std::fill(wanted.begin(), wanted.end(), 0.0);
     const auto each = [&](bool ends, auto visit) {
       for (std::size_t w = 0; w < windows_.size(); ++w)
@@ -265,9 +264,8 @@ void WindowBound::share_holding(std::span<const double> duals) {
     const auto dual = [&](std::size_t w, std::size_t i) {
       return std::max(0.0, duals[index(places_[w].keep_row[i])]);
     };
-    each(false, [&](std::size_t w, std::size_t i, std::size_t tensor) {
-      wanted[tensor] += dual(w, i);
-    });
+    each(false,
+         [&](std::size_t w, std::size_t i, std::size_t tensor) { wanted[tensor] += dual(w, i); });
     each(false, [&](std::size_t w, std::size_t i, std::size_t tensor) {
       // The last one takes what is left.
       const bool last = dual(w, i) >= wanted[tensor];
