@@ -33,8 +33,8 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t kGapsPerUnit = 64;  // of work
-constexpr int kPatience = 40;              // steps without gain before the stride shrinks
+constexpr std::int64_t kGapsPerUnit = 256;  // of work
+constexpr int kPatience = 40;               // steps without gain before the stride shrinks
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 

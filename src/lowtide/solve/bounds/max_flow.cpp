@@ -20,7 +20,7 @@ namespace lowtide {
 
 namespace {
 constexpr std::int32_t kNone = -1;
-constexpr std::int64_t kArcsPerUnit = 64;  // of work
+constexpr std::int64_t kArcsPerUnit = 256;  // of work
 }  // namespace
 
 std::int32_t MaxFlow::add_arc(std::int32_t from, std::int32_t to) {

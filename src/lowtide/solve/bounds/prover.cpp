@@ -21,9 +21,11 @@ constexpr std::int64_t kFirstSteps = 150;
 constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
 // What branching may keep open: networks of so many ops and links in all.
-constexpr std::size_t kMostOpen = 1'000'000;
-constexpr std::array<std::size_t, 5> kWindowMoments = {4, 8, 12, 16, 24};
+constexpr std::size_t kMostOpen = 400'000;
+constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
+// Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
+constexpr std::size_t kMostWindowed = 300'000;
 
 }  // namespace
 
@@ -136,7 +138,7 @@ bool Prover::windows() {
   if (!windows_) {
     if (window_sizes_ == kWindowMoments.size()) return false;
     const std::size_t count = kWindowMoments[window_sizes_++];
-    if (count * size > kMostOpen) return false;
+    if (count * size > kMostWindowed) return false;
     std::vector<std::size_t> moments;
     for (const OpId op : critical_ops(problem_, profile_, count))
       moments.push_back(graph.position(op));

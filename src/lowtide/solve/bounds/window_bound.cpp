@@ -29,9 +29,9 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t kTermsPerUnit = 64;  // of work
-constexpr std::int64_t kLongest = 4000;     // iterations of a round
-constexpr int kPatience = 10;               // rounds without gain
+constexpr std::int64_t kTermsPerUnit = 512;  // of work
+constexpr std::int64_t kLongest = 4000;      // iterations of a round
+constexpr int kPatience = 3;                 // rounds without gain
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 std::int32_t small(std::size_t i) { return static_cast<std::int32_t>(i); }
@@ -375,7 +375,7 @@ void WindowBound::run(std::int64_t rounds, Limits& limits) {
     const std::int64_t of_average = certify(average, limits);
     const std::int64_t of_last = limits.stopped() ? 0 : certify(dual_, limits);
     const std::int64_t value = std::max(of_average, of_last);
-    idle_ = value > best_ + best_ / 20000 ? 0 : idle_ + 1;
+    idle_ = value > best_ + best_ / 1000 ? 0 : idle_ + 1;
     best_ = std::max(best_, value);
     if (limits.stopped()) return;
     restart(of_average >= of_last);
