@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace lowtide {
 
@@ -63,13 +64,13 @@ Ticks CutScale::ticks(std::int64_t value) const {
                static_cast<std::int64_t>((value & ((std::int64_t{1} << time_shift) - 1)) != 0));
 }
 
-CutSearch::CutSearch(const Problem& problem, const CutNetwork& network, const CutScale& scale,
+CutSearch::CutSearch(const Problem& problem, CutNetwork network, const CutScale& scale,
                      Limits& limits)
     : problem_(problem),
-      network_(network),
+      network_(std::move(network)),
       scale_(scale),
       limits_(limits),
-      holds_(network.choices().size(), Hold::open) {
+      holds_(network_.choices().size(), Hold::open) {
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
     all_again_ += scale_.scaled(network_.again(i));
 }

@@ -46,8 +46,7 @@ struct CutFound {
 
 class CutSearch {
  public:
-  CutSearch(const Problem& problem, const CutNetwork& network, const CutScale& scale,
-            Limits& limits);
+  CutSearch(const Problem& problem, CutNetwork network, const CutScale& scale, Limits& limits);
 
   CutFound maximise(std::span<const std::pair<std::int32_t, Hold>> holds, const CutAim& aim);
 

@@ -83,8 +83,9 @@ void Prover::cut(OpId op) {
   const Graph& graph = problem_.graph;
   if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit))
     return;
-  const CutNetwork network(problem_, moment_of(problem_, op));
-  CutSearch search(problem_, network, scale_, context_.limits());
+  CutSearch search(problem_, CutNetwork(problem_, moment_of(problem_, op)), scale_,
+                   context_.limits());
+  if (context_.limits().spend(Limits::kPollWork)) return;
   const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
   if (found.stopped) return;
   if (found.infeasible) return claim_infeasible(search);
@@ -107,8 +108,8 @@ void Prover::branch_at(Cut& cut) {
   if (!cut.search) {
     const std::int64_t links = static_cast<std::int64_t>(problem_.graph.link_count());
     if (context_.limits().spend(links / kLinksPerUnit)) return;
-    const CutNetwork network(problem_, moment_of(problem_, cut.op));
-    cut.search = std::make_unique<CutSearch>(problem_, network, scale_, context_.limits());
+    cut.search = std::make_unique<CutSearch>(
+        problem_, CutNetwork(problem_, moment_of(problem_, cut.op)), scale_, context_.limits());
     // The first search may have given up early.
     cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
     if (cut.found.stopped) return;
@@ -161,8 +162,9 @@ void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
   if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
     return;
-  if (const auto sequence = sequence_without(problem_, op, search.best()->dropped))
-    context_.offer_sequence(*sequence);
+  const auto sequence = sequence_without(problem_, op, search.best()->dropped);
+  if (context_.limits().spend(Limits::kPollWork)) return;
+  if (sequence) context_.offer_sequence(*sequence);
 }
 
 void Prover::claim_infeasible(CutSearch& search) {
