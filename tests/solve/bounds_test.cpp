@@ -3,8 +3,12 @@
 // enough to prove the optimum, so that a bound that has become weak is noticed.
 #include "lowtide/solve/bounds/bounds.h"
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -102,6 +106,15 @@ TEST_CASE("bounds: no claim above the truth, in the given order") {
 TEST_CASE("bounds: no claim above the truth, in any order") {
   const auto tallies = sweep(Order::free, rich(), samples(400), 1'000'000);
   report(tallies);
+}
+
+TEST_CASE("bounds: no claim above the truth, for numbers that leave little of the integers") {
+  RandomGraphSettings settings = rich();
+  settings.bytes = std::int64_t{1} << 43;
+  settings.time = std::int64_t{1} << 56;
+  settings.workspace = settings.bytes;
+  sweep(Order::given, settings, samples(60), 4'000'000);
+  sweep(Order::free, settings, samples(60), 5'000'000);
 }
 
 TEST_CASE("bounds: strong enough to prove most small graphs") {

@@ -34,7 +34,8 @@ namespace {
 __extension__ using Wide = __int128;
 
 constexpr std::int64_t kGapsPerUnit = 256;  // of work
-constexpr int kPatience = 40;               // steps without gain before the stride shrinks
+constexpr std::int64_t kMostSteps = 20000;
+constexpr int kPatience = 40;  // steps without gain before the stride shrinks
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
@@ -158,6 +159,8 @@ void GapCover::run(Ticks target, std::int64_t steps, Limits& limits) {
       1 + static_cast<std::int64_t>(gaps_.size() + 2 * excess_.size()) / kGapsPerUnit;
   for (std::int64_t step = 0; step < steps && !finished_; ++step) {
     if (limits.spend(units)) return;
+    // A target far too low makes for steps that gain, but next to nothing.
+    finished_ = ++steps_ >= kMostSteps;
     const double value = value_at(prices_);
     if (value > best_ * (1 + 1e-7)) {
       best_ = value;

@@ -45,6 +45,7 @@ class GapCover {
   std::vector<Gap> gaps_;
   std::vector<double> prices_, best_prices_, direction_, sums_, dropped_;
   double best_ = 0, stride_ = 1;
+  std::int64_t steps_ = 0;
   int idle_ = 0, retreats_ = 0;
   bool finished_ = false;
 };

@@ -97,8 +97,10 @@ void Prover::cut(OpId op) {
 }
 
 void Prover::cover(std::int64_t steps) {
-  const Ticks aim =
-      context_.has_plan() ? enough() : Ticks(proven().count() + proven().count() / 4 + 1);
+  // Without a plan, a guess: somewhat more than is proven, and not next to nothing.
+  const std::int64_t guess =
+      std::max(proven().count() + proven().count() / 4, base().count() / 200) + 1;
+  const Ticks aim = context_.has_plan() ? enough() : Ticks(guess);
   cover_->run(aim, steps, context_.limits());
   context_.limits().spend(static_cast<std::int64_t>(profile_.size()) / kLinksPerUnit);
   claim(cover_->certified());
