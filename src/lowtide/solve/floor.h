@@ -7,7 +7,8 @@ namespace lowtide {
 
 // At least: the bytes that stand there at the start; those that must stand there at the end; and
 // for every op what lives while it runs. Without transfers, inputs that are not releasable count
-// always. Linear in the links.
+// always; with the order given too, so does what cannot be made again until its last use. Linear in
+// the links.
 Bytes peak_floor(const Problem& problem);
 
 }  // namespace lowtide

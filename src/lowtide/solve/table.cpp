@@ -1,4 +1,5 @@
 // The one table of solvers: adding one is a line here.
+#include "lowtide/solve/bounds/bounds.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
@@ -17,6 +18,7 @@ SolverTable make_solvers() {
   table.add(make_evict());
   table.add(make_sqrt());
   table.add(make_search());
+  table.add(make_bounds());
   return table;
 }
 

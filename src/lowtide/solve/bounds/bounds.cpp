@@ -1,0 +1,90 @@
+// Problem: how far can a plan be from the best one, and is there one at all?
+//
+// Idea: relaxations, from the cheapest to the dearest. First the cut at the critical moments, each
+// pursued only while it may beat the best bound so far; then, with the order given, the cover of
+// gaps; then branching at the moments with the best cuts, in growing shares of the work, more
+// moments, and several moments at once. What a cut keeps, with the rest made again just in time, is
+// offered as a plan.
+//
+// Source: cut_search.cpp, cut_branch.cpp and gap_cover.cpp have theirs.
+//
+// Invariant: every claim rests on integers alone and holds for every plan of the problem.
+//
+// Loses: where several moments far apart each force a recomputation that the others do not see, and
+// where the memory of the recomputation itself is what is scarce.
+#include "lowtide/solve/bounds/bounds.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "lowtide/solve/bounds/prover.h"
+
+namespace lowtide {
+
+namespace {
+
+const std::vector<OptionSpec>& option_table() {
+  static const std::vector<OptionSpec> table = {
+      {.name = "gaps",
+       .usage = "the cover of the gaps between uses; given order only",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "cuts",
+       .usage = "the minimum cut of what one moment keeps",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "branching",
+       .usage = "branch on what the best moments keep",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "windows",
+       .usage = "several moments at once; given order only",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "nodes",
+       .usage = "branching gives a moment up after so many nodes",
+       .default_number = 20000,
+       .low = 1,
+       .high = 1e6},
+  };
+  return table;
+}
+
+class Bounds final : public Solver {
+ public:
+  std::string_view name() const override { return "bounds"; }
+  std::string_view summary() const override {
+    return "proves how good a plan can be: minimum cuts, gap covers, branching";
+  }
+  std::span<const OptionSpec> options() const override { return option_table(); }
+  Support supports(const Problem& problem) const override {
+    if (problem.machine)
+      return Support::no("its bounds are for recomputation alone, not for transfers to the host");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    for (const Plan& start : context.starts()) context.offer(start);
+    context.offer_sequence(problem.graph.order());
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
+    const auto on = [&](std::string_view option) {
+      return context.options().choice(option) == "on";
+    };
+    const bool given = problem.order == Order::given;
+    const ProverSettings settings{
+        .gaps = given && on("gaps"),
+        .cuts = on("cuts"),
+        .branching = on("cuts") && on("branching"),
+        .windows = given && on("windows"),
+        .nodes = static_cast<std::int64_t>(context.options().number("nodes"))};
+    if (!context.done()) Prover(problem, context, settings).run();
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_bounds() { return std::make_unique<Bounds>(); }
+
+}  // namespace lowtide

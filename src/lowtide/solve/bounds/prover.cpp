@@ -1,0 +1,181 @@
+// The first round is a fixed and small amount of work for each op; later rounds double what they
+// grant, so that whatever pays off gets a share of the work, and a later call with more of it gets
+// to everything that this one did.
+#include "lowtide/solve/bounds/prover.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lowtide/solve/bounds/cut_plan.h"
+#include "lowtide/solve/bounds/moment.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::size_t kFirstMoments = 24;
+constexpr std::size_t kMostMoments = 512;
+constexpr std::size_t kFirstBranched = 6;  // moments at which branching is tried; later more
+constexpr std::int64_t kFirstSteps = 150;
+constexpr std::int64_t kFirstNodes = 50;
+constexpr std::int64_t kLinksPerUnit = 16;
+// What branching may keep open: networks of so many ops and links in all.
+constexpr std::size_t kMostOpen = 400'000;
+constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
+constexpr std::int64_t kWindowRounds = 4;
+// Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
+constexpr std::size_t kMostWindowed = 300'000;
+
+}  // namespace
+
+Prover::Prover(const Problem& problem, Context& context, const ProverSettings& settings)
+    : problem_(problem),
+      context_(context),
+      settings_(settings),
+      scale_(problem.graph),
+      profile_(own_profile(problem.graph)) {}
+
+void Prover::run() {
+  const std::vector<OpId> ops =
+      settings_.cuts ? critical_ops(problem_, profile_, kMostMoments) : std::vector<OpId>();
+  const std::size_t first = std::min(ops.size(), kFirstMoments);
+  for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
+  if (settings_.gaps && !context_.done()) {
+    cover_.emplace(problem_, profile_);
+    if (cover_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+    cover(kFirstSteps);
+  }
+  std::size_t next = first, branched = kFirstBranched;
+  std::int64_t steps = kFirstSteps;
+  const Graph& graph = problem_.graph;
+  const std::size_t most =
+      std::max<std::size_t>(1, kMostOpen / (graph.op_count() + graph.link_count() + 1));
+  for (bool progress = true; progress && !context_.done(); branched *= 2) {
+    progress = false;
+    std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
+      return std::pair(a.search != nullptr, a.found.extra) >
+             std::pair(b.search != nullptr, b.found.extra);
+    });
+    if (settings_.branching) {
+      std::size_t open = 0;
+      for (std::size_t i = 0; i < cuts_.size() && open < std::min(branched, most); ++i) {
+        if (context_.done()) break;
+        if (cuts_[i].exhausted) continue;
+        ++open;
+        branch_at(cuts_[i]);
+        progress = true;
+      }
+    }
+    for (std::size_t i = 0; i < kFirstMoments && next < ops.size() && !context_.done(); ++i) {
+      cut(ops[next++]);
+      progress = true;
+    }
+    if (cover_ && !cover_->finished() && !context_.done()) {
+      cover(steps *= 2);
+      progress = true;
+    }
+    if (settings_.windows && !context_.done()) progress |= windows();
+  }
+}
+
+void Prover::cut(OpId op) {
+  const Graph& graph = problem_.graph;
+  if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit))
+    return;
+  CutSearch search(problem_, CutNetwork(problem_, moment_of(problem_, op)), scale_,
+                   context_.limits());
+  if (context_.limits().spend(Limits::kPollWork)) return;
+  const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
+  if (found.stopped) return;
+  if (found.infeasible) return claim_infeasible(search);
+  const bool best = found.extra > proven() || cuts_.empty();
+  if (best) multiplier_ = found.multiplier;
+  claim(found.extra);
+  if (best) offer(op, search);
+  cuts_.push_back({.op = op, .found = found, .nodes = kFirstNodes, .search = {}, .branch = {}});
+}
+
+void Prover::cover(std::int64_t steps) {
+  // Without a plan, a guess: somewhat more than is proven, and not next to nothing.
+  const std::int64_t guess =
+      std::max(proven().count() + proven().count() / 4, base().count() / 200) + 1;
+  const Ticks aim = context_.has_plan() ? enough() : Ticks(guess);
+  cover_->run(aim, steps, context_.limits());
+  context_.limits().spend(static_cast<std::int64_t>(profile_.size()) / kLinksPerUnit);
+  claim(cover_->certified());
+}
+
+void Prover::branch_at(Cut& cut) {
+  if (!cut.search) {
+    const std::int64_t links = static_cast<std::int64_t>(problem_.graph.link_count());
+    if (context_.limits().spend(links / kLinksPerUnit)) return;
+    cut.search = std::make_unique<CutSearch>(
+        problem_, CutNetwork(problem_, moment_of(problem_, cut.op)), scale_, context_.limits());
+    // The first search may have given up early.
+    cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
+    if (cut.found.stopped) return;
+    cut.branch = std::make_unique<CutBranch>(*cut.search, cut.found);
+  }
+  const Ticks before = cut.search->best() ? cut.search->best()->extra : Ticks::max();
+  cut.branch->run(enough(), cut.nodes);
+  if (cut.branch->infeasible()) return claim_infeasible(*cut.search);
+  claim(cut.branch->bound());
+  if (cut.search->best() && cut.search->best()->extra < before) offer(cut.op, *cut.search);
+  cut.nodes *= 2;
+  // What the best cut that fits takes, its moment cannot exceed.
+  const bool hopeless = cut.search->best() && cut.search->best()->extra <= proven();
+  cut.exhausted = hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
+  if (cut.exhausted) {
+    cut.branch.reset();
+    cut.search.reset();
+  }
+}
+
+// Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to
+// others.
+bool Prover::windows() {
+  if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
+  const Graph& graph = problem_.graph;
+  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+  if (!windows_) {
+    if (window_sizes_ == kWindowMoments.size()) return false;
+    const std::size_t count = kWindowMoments[window_sizes_++];
+    if (count * size > kMostWindowed) return false;
+    std::vector<std::size_t> moments;
+    for (const OpId op : critical_ops(problem_, profile_, count))
+      moments.push_back(graph.position(op));
+    // One moment is a cut; fewer than asked for have been tried as they are.
+    if (moments.size() < 2) return false;
+    if (moments.size() < count) window_sizes_ = kWindowMoments.size();
+    std::sort(moments.begin(), moments.end());
+    for (std::size_t i = 0; i < count; ++i)
+      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    windows_.emplace(problem_, moments, scale_);
+  }
+  windows_->run(kWindowRounds, context_.limits());
+  claim(windows_->bound());
+  if (windows_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  if (windows_->finished()) windows_.reset();
+  return true;
+}
+
+void Prover::offer(OpId op, const CutSearch& search) {
+  const Graph& graph = problem_.graph;
+  if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
+    return;
+  const auto sequence = sequence_without(problem_, op, search.best()->dropped);
+  if (context_.limits().spend(Limits::kPollWork)) return;
+  if (sequence) context_.offer_sequence(*sequence);
+}
+
+void Prover::claim_infeasible(CutSearch& search) {
+  context_.raise_floor(problem_.budget + Bytes(1));
+  if (const auto least = search.least_bytes()) context_.raise_floor(*least);
+}
+
+void Prover::claim(Ticks extra) {
+  context_.raise_bound(base() + std::min(extra, Ticks::max() - base()));
+}
+
+}  // namespace lowtide

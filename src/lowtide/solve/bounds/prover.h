@@ -1,0 +1,66 @@
+// Which relaxation gets how much of the work. Private to the solver.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lowtide/solve/bounds/cut_branch.h"
+#include "lowtide/solve/bounds/cut_search.h"
+#include "lowtide/solve/bounds/gap_cover.h"
+#include "lowtide/solve/bounds/window_bound.h"
+#include "lowtide/solve/context.h"
+
+namespace lowtide {
+
+struct ProverSettings {
+  bool gaps, cuts, branching, windows;
+  std::int64_t nodes;  // of branching, at one moment
+};
+
+class Prover {
+ public:
+  Prover(const Problem& problem, Context& context, const ProverSettings& settings);
+  // Until it has proven what it can or the context is done.
+  void run();
+
+ private:
+  // A moment whose cut is known.
+  struct Cut {
+    OpId op;
+    CutFound found;
+    std::int64_t nodes = 0;  // to grant it next
+    bool exhausted = false;
+    std::unique_ptr<CutSearch> search;
+    std::unique_ptr<CutBranch> branch;
+  };
+
+  void cut(OpId op);
+  void cover(std::int64_t steps);
+  void branch_at(Cut& cut);
+  bool windows();
+  void offer(OpId op, const CutSearch& search);
+  void claim_infeasible(CutSearch& search);
+  void claim(Ticks extra);
+
+  Ticks base() const { return problem_.graph.total_time(); }
+  Ticks proven() const { return context_.bound().duration - base(); }
+  // More than this need not be proven: it is what the best plan takes.
+  Ticks enough() const {
+    return context_.has_plan() ? context_.best_cost().duration - base() : Ticks::max();
+  }
+
+  const Problem& problem_;
+  Context& context_;
+  ProverSettings settings_;
+  CutScale scale_;
+  std::vector<Bytes> profile_;
+  std::vector<Cut> cuts_;
+  std::optional<GapCover> cover_;
+  std::optional<WindowBound> windows_;
+  std::size_t window_sizes_ = 0;  // so many of them have been tried
+  std::int64_t multiplier_ = 0;   // of the best cut so far
+};
+
+}  // namespace lowtide

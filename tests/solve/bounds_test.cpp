@@ -1,0 +1,132 @@
+// The solver's claims against every schedule that nothing beats: never above the optimum,
+// infeasible only where it is so, each relaxation alone and all together. And how often they are
+// enough to prove the optimum, so that a bound that has become weak is noticed.
+#include "lowtide/solve/bounds/bounds.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/solve/floor.h"
+
+#include "oracles/brute_force.h"
+#include "solve/run_solver.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+constexpr std::array<std::string_view, 5> kParts = {
+    "gaps=on cuts=off windows=off", "gaps=off cuts=on branching=off windows=off",
+    "gaps=off cuts=on branching=on windows=off", "gaps=off cuts=off windows=on", ""};
+
+struct Tally {
+  std::int64_t budgets = 0, proven = 0;         // that some plan keeps, at an overhead
+  std::int64_t infeasible = 0, recognised = 0;  // budgets
+};
+
+void check(const Problem& problem, const std::vector<oracle::Schedule>& curve,
+           std::string_view options, Tally& tally) {
+  CAPTURE(problem.budget.count());
+  CAPTURE(options);
+  const Outcome outcome = run_solver(*make_bounds(), problem, options);
+  CHECK(outcome.stopped_by == StopReason::finished);
+  CHECK(outcome.bound.peak <= curve.back().peak);
+  const auto best = oracle::least_duration(curve, problem.budget);
+  if (!best) {
+    ++tally.infeasible;
+    tally.recognised += outcome.status == Status::infeasible;
+    return;
+  }
+  CHECK(outcome.bound.duration <= *best);
+  CHECK(outcome.status != Status::infeasible);
+  if (*best == problem.graph.total_time()) return;
+  ++tally.budgets;
+  tally.proven += outcome.bound.duration == *best;
+}
+
+std::array<Tally, kParts.size()> sweep(Order order, const RandomGraphSettings& base, int graphs,
+                                       std::uint64_t seeds) {
+  std::array<Tally, kParts.size()> tallies;
+  for (int i = 0; i < graphs; ++i) {
+    const std::uint64_t seed = seeds + static_cast<std::uint64_t>(i);
+    CAPTURE(seed);
+    Random random(seed);
+    RandomGraphSettings settings = base;
+    settings.ops = 4 + random.below(4);
+    if (random.chance(0.4)) settings.reads = 2;
+    const Graph graph = random_graph(random, settings);
+    const auto curve = oracle::all_tradeoffs(graph, order);
+    for (const oracle::Schedule& schedule : curve)
+      for (const Bytes budget : {schedule.peak - Bytes(1), schedule.peak}) {
+        if (budget < Bytes(0)) continue;
+        const Problem problem{.graph = graph, .budget = budget, .order = order};
+        for (std::size_t part = 0; part < kParts.size(); ++part)
+          check(problem, curve, kParts[part], tallies[part]);
+      }
+    const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
+    CHECK(peak_floor(problem) <= curve.back().peak);
+  }
+  return tallies;
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
+}
+
+// Graphs on which every feature is frequent, and so is recomputation.
+RandomGraphSettings rich() {
+  RandomGraphSettings settings;
+  settings.several_outputs = 0.35;
+  settings.mutates = 0.15;
+  return settings;
+}
+
+void report(const std::array<Tally, kParts.size()>& tallies) {
+  for (std::size_t part = 0; part < kParts.size(); ++part)
+    MESSAGE("'" << std::string(kParts[part]) << "': proven "
+                << share(tallies[part].proven, tallies[part].budgets) << " of "
+                << tallies[part].budgets << ", recognised "
+                << share(tallies[part].recognised, tallies[part].infeasible) << " of "
+                << tallies[part].infeasible);
+}
+
+TEST_CASE("bounds: no claim above the truth, in the given order") {
+  const auto tallies = sweep(Order::given, rich(), samples(600), 0);
+  report(tallies);
+}
+
+TEST_CASE("bounds: no claim above the truth, in any order") {
+  const auto tallies = sweep(Order::free, rich(), samples(400), 1'000'000);
+  report(tallies);
+}
+
+TEST_CASE("bounds: no claim above the truth, for numbers that leave little of the integers") {
+  RandomGraphSettings settings = rich();
+  settings.bytes = std::int64_t{1} << 43;
+  settings.time = std::int64_t{1} << 56;
+  settings.workspace = settings.bytes;
+  sweep(Order::given, settings, samples(60), 4'000'000);
+  sweep(Order::free, settings, samples(60), 5'000'000);
+}
+
+TEST_CASE("bounds: strong enough to prove most small graphs") {
+  const auto given = sweep(Order::given, RandomGraphSettings::plain(0), samples(200), 2'000'000);
+  report(given);
+  CHECK(share(given.back().proven, given.back().budgets) > 0.6);
+  CHECK(share(given.back().recognised, given.back().infeasible) > 0.8);
+  const auto free = sweep(Order::free, RandomGraphSettings::plain(0), samples(200), 3'000'000);
+  report(free);
+  CHECK(share(free.back().proven, free.back().budgets) > 0.55);
+  CHECK(share(free.back().recognised, free.back().infeasible) > 0.75);
+}
+
+}  // namespace
+}  // namespace lowtide
