@@ -46,6 +46,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
                            .threads = request.threads,
                            .options = Options(solver.options()),
                            .starts = request.starts,
+                           .known = request.known,
                            .solvers = &solvers,
                            .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
@@ -61,6 +62,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   }
   Context context(problem, solver.name(), std::move(settings));
   answer.outcome = solver.solve(problem, context);
+  answer.work = context.limits().work();
   examine(problem, solver, answer.outcome);
   return answer;
 }
