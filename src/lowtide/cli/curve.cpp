@@ -1,4 +1,6 @@
 // `lowtide curve`: a whole range of budgets in one run.
+#include "lowtide/driver/curve.h"
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -16,7 +18,6 @@
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/driver/curve.h"
 #include "lowtide/io/curve_data.h"
 #include "lowtide/io/curve_html.h"
 #include "lowtide/io/curve_text.h"

@@ -1,4 +1,6 @@
 // `lowtide fit`: the smallest budget for some overhead.
+#include "lowtide/driver/fit.h"
+
 #include <chrono>
 #include <memory>
 
@@ -14,7 +16,6 @@
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/driver/fit.h"
 #include "lowtide/io/curve_data.h"
 #include "lowtide/io/curve_text.h"
 #include "lowtide/io/units_text.h"

@@ -90,8 +90,9 @@ int run(const Arguments& given) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  const PlanSummary summary{problem,    answer,          given.solver,
-                            given.search.seed, seconds.count(), not_written.empty() ? given.output : ""};
+  const PlanSummary summary{problem,         answer,
+                            given.solver,    given.search.seed,
+                            seconds.count(), not_written.empty() ? given.output : ""};
   fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary));
   if (!not_written.empty()) throw InputError("", not_written);
   return answer.outcome.plan ? kPlanFound : kNoPlan;

@@ -24,8 +24,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_option("--time", flags.time, "Stop after so many seconds (10, or none with --work)")
       ->check(CLI::NonNegativeNumber);
   command
-      .add_option("--work", flags.work,
-                  "Stop after so much work: the same result on every machine")
+      .add_option("--work", flags.work, "Stop after so much work: the same result on every machine")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--order", flags.order, "Keep the graph's order or choose one")
       ->check(CLI::IsMember({"free", "given"}))

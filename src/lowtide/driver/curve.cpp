@@ -4,9 +4,9 @@
 // one and a start for the next smaller; a bound of one budget holds for every smaller one. So solve
 // the two ends, then the middle, then the quarters and so on, each from the plans on both sides of
 // it, with a part of the limits; then give what is left, in a few passes, to the points that are
-// farthest from their bound. Points that reach it, or that are proven impossible, cost nothing more.
-// Between the two, look for the smallest budget of all below the smallest peak seen: four budgets
-// at a time, up to the largest at which nothing is found.
+// farthest from their bound. Points that reach it, or that are proven impossible, cost nothing
+// more. Between the two, look for the smallest budget of all below the smallest peak seen: four
+// budgets at a time, up to the largest at which nothing is found.
 //
 // Invariant: a point's plan is the best of all plans that any solve has found within its budget,
 // its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
@@ -30,7 +30,8 @@ namespace {
 
 constexpr double kPasses = 3;  // after the first, of equal length
 constexpr int kSmallestRounds = 4;
-constexpr double kSmallestShare = 0.15;  // of what the first pass leaves, in each of them at most a fourth
+constexpr double kSmallestShare =
+    0.15;  // of what the first pass leaves, in each of them at most a fourth
 constexpr std::int64_t kProbes = 4;
 
 std::vector<Bytes> budgets_of(const CurveRequest& request) {
@@ -166,8 +167,8 @@ void CurveRun::find_smallest() {
     if (high.count() - low.count() <= fine) return;
     std::vector<SweepTask> tasks;
     for (std::int64_t part = kProbes; part > 0; --part) {
-      const Bytes budget = low + Bytes(checked_mul_div((high - low).count(), part, kProbes + 1,
-                                                       Rounding::floor));
+      const Bytes budget =
+          low + Bytes(checked_mul_div((high - low).count(), part, kProbes + 1, Rounding::floor));
       tasks.push_back({.budget = budget, .enough = Ticks::max()});
     }
     if (!round(tasks, kSmallestShare / kSmallestRounds)) return;

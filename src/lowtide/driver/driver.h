@@ -20,8 +20,8 @@ struct Request {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  std::vector<Plan> starts;  // best first; may be over budget
-  Bound known;               // proven of the problem before; zero if nothing is
+  std::vector<Plan> starts;                                  // best first; may be over budget
+  Bound known;  // proven of the problem before; zero if nothing is
   Watcher watcher;
 };
 

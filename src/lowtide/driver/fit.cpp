@@ -73,7 +73,8 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
   std::vector<SweepTask> tasks;
   for (Bytes budget : budgets)
     if (budget >= floor())
-      tasks.push_back({.budget = budget, .enough = budget < upper() ? request_.time_limit : Ticks()});
+      tasks.push_back(
+          {.budget = budget, .enough = budget < upper() ? request_.time_limit : Ticks()});
   const Bytes upper_before = upper();
   const bool ran = sweep_.round(tasks, share, [&](const Cost& cost) {
     return cost.duration <= request_.time_limit && cost.peak < upper_before;

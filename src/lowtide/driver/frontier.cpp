@@ -60,7 +60,8 @@ Ticks Frontier::bound(Bytes budget) const {
 Bytes Frontier::floor(Ticks limit) const {
   Bytes floor = floor_;
   for (const Claim& claim : claims_)
-    if (claim.duration > limit) floor = std::max(floor, checked_add(claim.budget, Bytes(1)));
+    if (claim.duration > limit)
+      floor = std::max(floor, Bytes(std::min(claim.budget.count(), INT64_MAX - 1) + 1));
   return floor;
 }
 

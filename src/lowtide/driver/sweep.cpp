@@ -72,8 +72,9 @@ double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) co
   const auto size = [&](std::size_t count) {
     return clock ? ceil_div(count, settings_.threads) : static_cast<double>(count);
   };
-  const double all = std::accumulate(later.begin(), later.end(), size(tasks),
-                                     [&](double sum, std::size_t count) { return sum + size(count); });
+  const double all =
+      std::accumulate(later.begin(), later.end(), size(tasks),
+                      [&](double sum, std::size_t count) { return sum + size(count); });
   return all > 0 ? size(tasks) / all : 1;
 }
 
@@ -135,10 +136,11 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
     job.answer = solve(solvers_, asked, job.request);
     Outcome& outcome = job.answer.outcome;
     if (outcome.plan)
-      job.found.push_back({outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)),
-                           outcome.found_by});
+      job.found.push_back(
+          {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
     for (const Frontier::Entry& entry : found.entries())
-      if (const Verdict verdict = verify(asked, *entry.plan); verdict.ok && verdict.cost == entry.cost)
+      if (const Verdict verdict = verify(asked, *entry.plan);
+          verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
   } catch (...) {
     job.error = std::current_exception();

@@ -29,7 +29,7 @@ struct SweepSettings {
 
 struct SweepTask {
   Bytes budget;
-  double weight = 1;  // of the round's limits, against the other tasks'; > 0
+  double weight = 1;        // of the round's limits, against the other tasks'; > 0
   Ticks enough = Ticks(0);  // a plan no longer than this ends the task
 };
 

@@ -73,17 +73,17 @@ std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts
   Json points = Json::array();
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
     points.push_back(point_json(graph, curve.own_peak, point));
-  return line({{"graph", graph.name()},
-               {"order", to_string(curve.order)},
-               {"seed", facts.seed},
-               {"base_duration", graph.total_time().count()},
-               {"own_peak", curve.own_peak.count()},
-               {"points", points},
-               {"smallest", curve.smallest ? point_json(graph, curve.own_peak, *curve.smallest)
-                                           : Json()},
-               {"floor", curve.floor.count()},
-               {"stopped_by", to_string(curve.stopped_by)},
-               {"time_s", facts.seconds}});
+  return line(
+      {{"graph", graph.name()},
+       {"order", to_string(curve.order)},
+       {"seed", facts.seed},
+       {"base_duration", graph.total_time().count()},
+       {"own_peak", curve.own_peak.count()},
+       {"points", points},
+       {"smallest", curve.smallest ? point_json(graph, curve.own_peak, *curve.smallest) : Json()},
+       {"floor", curve.floor.count()},
+       {"stopped_by", to_string(curve.stopped_by)},
+       {"time_s", facts.seconds}});
 }
 
 std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,

@@ -1,4 +1,5 @@
-// A trade-off curve and a fit for programs: JSON and CSV. The keys are in docs/reference/command.md.
+// A trade-off curve and a fit for programs: JSON and CSV. The keys are in
+// docs/reference/command.md.
 #pragma once
 
 #include <cstdint>

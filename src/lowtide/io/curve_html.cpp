@@ -25,8 +25,8 @@ Json point_json(const TradeoffPoint& point) {
           {"status", to_string(outcome.status)},
           {"peak", planned ? Json(outcome.cost.peak.count()) : Json()},
           {"duration", planned ? Json(outcome.cost.duration.count()) : Json()},
-          {"bound", outcome.status == Status::infeasible ? Json()
-                                                          : Json(outcome.bound.duration.count())},
+          {"bound",
+           outcome.status == Status::infeasible ? Json() : Json(outcome.bound.duration.count())},
           {"note", clean_text(outcome.note)}};
 }
 
@@ -50,13 +50,12 @@ std::string data_of(const Graph& graph, const Tradeoff& curve) {
 
 std::string html_curve(const Graph& graph, const Tradeoff& curve) {
   const std::string name = graph.name().empty() ? "Graph" : shorten(graph.name(), kLongestName);
-  return put_in(
-      kCurveHtml,
-      {{"title", html_text(name + ": overhead against memory")},
-       {"style", std::string(kPageStyle) + std::string(kCurveStyle)},
-       {"text", html_text(curve_text(graph, curve, TerminalStyle{.width = 100}))},
-       {"data", inside_script(data_of(graph, curve))},
-       {"script", std::string(kPageTools) + std::string(kCurveScript)}});
+  return put_in(kCurveHtml,
+                {{"title", html_text(name + ": overhead against memory")},
+                 {"style", std::string(kPageStyle) + std::string(kCurveStyle)},
+                 {"text", html_text(curve_text(graph, curve, TerminalStyle{.width = 100}))},
+                 {"data", inside_script(data_of(graph, curve))},
+                 {"script", std::string(kPageTools) + std::string(kCurveScript)}});
 }
 
 }  // namespace lowtide

@@ -12,15 +12,21 @@ for (const point of points) {
   point.boundOverhead = point.bound === null ? null : overheadOf(point.bound);
 }
 const planned = points.filter((point) => point.overhead !== null);
-let geometry, cursor = -1;
+let geometry, cursor = -1, everything = false;
+
+// Where few points are far above all others, as budgets near the smallest are, they are left out at
+// first so that the others can be seen.
+const sorted = planned.map((point) => point.overhead).sort((a, b) => a - b);
+const most = sorted[sorted.length - 1] ?? 0, high = sorted[Math.floor((sorted.length * 3) / 4)] ?? 0;
+const beyond = high > 0 && most > 3 * high ? 2 * high : null;
 
 function scales(width, height) {
-  const low = points[0].budget, high = points[points.length - 1].budget;
-  const margin = (high - low) * 0.02 || Math.max(1, high * 0.02);
-  const range = [low - margin, high + margin];
-  const top = 1.08 * Math.max(0.5, ...planned.map((point) => point.overhead));
+  const first = points[0].budget, last = points[points.length - 1].budget;
+  const margin = (last - first) * 0.02 || Math.max(1, last * 0.02);
+  const range = [first - margin, last + margin];
+  const top = 1.08 * Math.max(0.5, everything ? most : beyond ?? most);
   const x = (budget) => LEFT + ((budget - range[0]) / (range[1] - range[0])) * (width - LEFT - RIGHT);
-  const y = (percent) => height - BOTTOM - (percent / top) * (height - TOP - BOTTOM);
+  const y = (percent) => height - BOTTOM - (Math.min(percent, top) / top) * (height - TOP - BOTTOM);
   return { width, height, right: width - RIGHT, range, top, x, y };
 }
 
@@ -60,11 +66,11 @@ function drawStairs(node, { right, x, y }) {
 
 function drawFloor(node, { range, x, y, right }) {
   if (D.floor <= range[0]) return;
-  const at = Math.min(x(D.floor), right), roomy = at - LEFT > 110;
+  const at = Math.min(x(D.floor), right);
   node.append(
     svg("rect", { class: "impossible", x: LEFT, y: TOP, width: Math.max(0, at - LEFT), height: y(0) - TOP }),
-    svg("line", { class: "impossible-line", x1: at, x2: at, y1: TOP, y2: y(0) }),
-    svg("text", { class: "impossible-text halo", x: roomy ? at - 6 : at + 6, y: TOP + 14, "text-anchor": roomy ? "end" : "start" }, "no plan fits"));
+    svg("line", { class: "impossible-line", x1: at, x2: at, y1: TOP, y2: y(0) }));
+  if (at - LEFT > 110) node.append(svg("text", { class: "impossible-text", x: at - 6, y: TOP + 14, "text-anchor": "end" }, "no plan fits"));
 }
 
 function drawChart() {
@@ -75,13 +81,18 @@ function drawChart() {
   drawAxes(node, geometry);
   drawFloor(node, geometry);
   drawStairs(node, geometry);
-  for (const point of planned)
-    node.append(svg("circle", { class: point.status === "optimal" ? "dot optimal" : "dot", cx: x(point.budget), cy: y(point.overhead), r: 4 }));
+  for (const point of planned) {
+    const at = x(point.budget), kind = point.status === "optimal" ? "dot optimal" : "dot";
+    node.append(point.overhead > geometry.top
+      ? svg("path", { class: kind, d: `M${px(at)},${TOP - 5}l5,8h-10z` })
+      : svg("circle", { class: kind, cx: at, cy: y(point.overhead), r: 4 }));
+  }
   if (D.smallest && D.smallest.duration !== null) {
     const at = x(D.smallest.budget), right = at < width - 190;
     node.append(svg("text", { class: "strong halo", x: at + (right ? 9 : -9), y: y(overheadOf(D.smallest.duration)) - 8, "text-anchor": right ? "start" : "end" }, `smallest ${bytesText(D.smallest.budget)}`));
   }
   node.append(svg("g", { id: "over" }));
+  drawLegend();
   drawCursor();
 }
 
@@ -168,8 +179,9 @@ function drawLegend() {
   const entries = [];
   if (planned.some((point) => point.status !== "optimal")) entries.push(["plan", "overhead of the plan"]);
   if (planned.some((point) => point.status === "optimal")) entries.push(["plan optimal", "proven the least"]);
+  if (planned.some((point) => point.overhead > geometry.top)) entries.push(["far", "far above"]);
   if (points.some((point) => point.boundOverhead > 0)) entries.push(["proven", "no plan has so little, proven"]);
-  if (geometry && D.floor > geometry.range[0]) entries.push(["impossible", "no plan fits, proven"]);
+  if (D.floor > geometry.range[0]) entries.push(["impossible", "no plan fits, proven"]);
   $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));
 }
 
@@ -179,8 +191,13 @@ function main() {
   $("about").textContent = [plural(D.opCount, "op"), plural(D.tensorCount, "tensor"), `${D.order} order`, `${ticksText(D.base)} without recomputation`].join(", ");
   drawFigures();
   drawTable();
+  $("everything").hidden = beyond === null;
+  $("everything").onclick = () => {
+    everything = !everything;
+    $("everything").setAttribute("aria-pressed", everything);
+    drawChart();
+  };
   drawChart();
-  drawLegend();
   $("chart").setAttribute("aria-valuemin", 0);
   $("chart").setAttribute("aria-valuemax", points.length - 1);
   listen();

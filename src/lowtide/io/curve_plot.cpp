@@ -23,12 +23,31 @@ constexpr std::int64_t kLevels = 8;
 
 struct Glyphs {
   std::array<std::string_view, kLevels + 1> area;
-  std::string_view impossible, plan, point, proven, side, tick_left, corner, bottom, tick_below;
+  std::string_view impossible, plan, point, proven, beyond, side, tick_left, corner, bottom,
+      tick_below;
 };
 constexpr Glyphs kUnicode{{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-                          "░", "─", "○", "●", "│", "┤", "└", "─", "┬"};
+                          "░",
+                          "─",
+                          "○",
+                          "●",
+                          "△",
+                          "│",
+                          "┤",
+                          "└",
+                          "─",
+                          "┬"};
 constexpr Glyphs kAscii{{" ", "_", "_", ".", ".", ":", ":", "#", "#"},
-                        "/", "-", "o", "@", "|", "+", "+", "-", "+"};
+                        "/",
+                        "-",
+                        "o",
+                        "@",
+                        "^",
+                        "|",
+                        "+",
+                        "+",
+                        "-",
+                        "+"};
 
 double round_up(double value) {
   const double power = std::pow(10, std::floor(std::log10(value)));
@@ -49,10 +68,12 @@ class Plotter {
   std::string draw();
 
  private:
+  double highest() const;
   std::size_t column_of(Bytes budget) const;
   double budget_at(std::size_t column) const;
   std::size_t row_of(double overhead) const {
-    return static_cast<std::size_t>(std::lround(overhead / top_ * static_cast<double>(rows_ - 1)));
+    const double part = std::min(overhead / top_, 1.0);
+    return static_cast<std::size_t>(std::lround(part * static_cast<double>(rows_ - 1)));
   }
   void paint_impossible();
   void paint_plans();
@@ -87,15 +108,25 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
   for (const TradeoffPoint& point : curve.points) add(point);
   if (curve.smallest) add(*curve.smallest);
   std::ranges::stable_sort(marks_, {}, &Mark::budget);
-  double most = 0;
-  for (const Mark& mark : marks_)
-    if (mark.planned) most = std::max(most, mark.overhead);
+  const double most = highest();
   step_ = round_up(std::max(most, 0.5) / static_cast<double>(rows_) * 2.5);
   top_ = std::max(most, step_);
   for (double value = 0; value <= top_; value += step_)
     gutter_ = std::max(gutter_, fmt::format("{:g} %", value).size() + 1);
   columns_ = width_ - gutter_ - 1;
   grid_.assign(rows_, Line(columns_));
+}
+
+// Where few points are far above all others, as budgets near the smallest are, they are left out so
+// that the others can be seen.
+double Plotter::highest() const {
+  std::vector<double> overheads;
+  for (const Mark& mark : marks_)
+    if (mark.planned) overheads.push_back(mark.overhead);
+  if (overheads.empty()) return 0;
+  std::ranges::sort(overheads);
+  const double high = overheads[overheads.size() * 3 / 4];
+  return high > 0 && overheads.back() > 3 * high ? 2 * high : overheads.back();
 }
 
 std::string Plotter::draw() {
@@ -131,8 +162,9 @@ void Plotter::paint_impossible() {
     });
     if (next == marks_.end()) continue;
     // Rounded down: no more than is proven. A plan that is proven is not painted over.
-    auto level = static_cast<std::int64_t>(next->bound / top_ * static_cast<double>(rows_ - 1) *
-                                           static_cast<double>(kLevels));
+    auto level =
+        static_cast<std::int64_t>(std::min(next->bound / top_, 1.0) *
+                                  static_cast<double>(rows_ - 1) * static_cast<double>(kLevels));
     for (std::size_t row = 0; level > 0 && row < rows_; ++row, level -= kLevels)
       grid_[row].put(column, glyphs_.area[static_cast<std::size_t>(std::min(level, kLevels))],
                      Ink::before);
@@ -141,16 +173,19 @@ void Plotter::paint_impossible() {
 
 void Plotter::paint_plans() {
   for (std::size_t i = 0; i < marks_.size(); ++i) {
-    if (!marks_[i].planned) continue;
+    if (!marks_[i].planned || marks_[i].overhead > top_) continue;
     const std::size_t from = column_of(marks_[i].budget);
     const std::size_t to = i + 1 < marks_.size() ? column_of(marks_[i + 1].budget) : from;
     for (std::size_t column = from + 1; column < to; ++column)
       grid_[row_of(marks_[i].overhead)].put(column, glyphs_.plan, Ink::run);
   }
-  for (const Mark& mark : marks_)
-    if (mark.planned)
-      grid_[row_of(mark.overhead)].put(column_of(mark.budget),
-                                       mark.proven ? glyphs_.proven : glyphs_.point, Ink::run);
+  for (const Mark& mark : marks_) {
+    if (!mark.planned) continue;
+    const std::string_view glyph = mark.overhead > top_ ? glyphs_.beyond
+                                   : mark.proven        ? glyphs_.proven
+                                                        : glyphs_.point;
+    grid_[row_of(mark.overhead)].put(column_of(mark.budget), glyph, Ink::run);
+  }
 }
 
 std::string Plotter::rows() const {
@@ -196,11 +231,13 @@ std::string Plotter::legend() const {
     bool there;
   };
   const auto any = [&](auto is) { return std::ranges::any_of(marks_, is); };
-  const std::array<Entry, 4> entries{{
+  const std::array<Entry, 5> entries{{
       {glyphs_.point, "overhead of the plan", Ink::run,
        any([](const Mark& mark) { return mark.planned && !mark.proven; })},
       {glyphs_.proven, "proven the least", Ink::run,
        any([](const Mark& mark) { return mark.planned && mark.proven; })},
+      {glyphs_.beyond, "far above", Ink::run,
+       any([&](const Mark& mark) { return mark.planned && mark.overhead > top_; })},
       {glyphs_.area[kLevels], "no plan can", Ink::before,
        any([](const Mark& mark) { return mark.planned && mark.bound > 0; })},
       {glyphs_.impossible, "no plan fits", Ink::before, floor_ > marks_.front().budget},

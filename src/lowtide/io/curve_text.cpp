@@ -26,11 +26,12 @@ std::string exact(Bytes bytes) {
 
 std::string head(const Graph& graph, const TerminalStyle& style) {
   const std::string name = graph.name().empty() ? "without a name" : graph.name();
-  return fmt::format("{:<10} {}\n", "graph",
-                     shorten(fmt::format("{} ({} ops, {} tensors)", name,
-                                         count_text(static_cast<std::int64_t>(graph.op_count())),
-                                         count_text(static_cast<std::int64_t>(graph.tensor_count()))),
-                             style.width - 11, style.unicode));
+  return fmt::format(
+      "{:<10} {}\n", "graph",
+      shorten(fmt::format("{} ({} ops, {} tensors)", name,
+                          count_text(static_cast<std::int64_t>(graph.op_count())),
+                          count_text(static_cast<std::int64_t>(graph.tensor_count()))),
+              style.width - 11, style.unicode));
 }
 
 std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
@@ -62,8 +63,9 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
   out += "\n";
   for (const TradeoffPoint& point : std::views::reverse(curve.points))
     if (!point.outcome.note.empty() && point.outcome.status == Status::unknown)
-      out += wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
-                  style.width, style.unicode);
+      out +=
+          wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
+               style.width, style.unicode);
   if (curve.smallest) {
     const Outcome& smallest = curve.smallest->outcome;
     out += fmt::format("{:<10} {}, {}, overhead {}\n", "smallest", exact(curve.smallest->budget),
@@ -85,9 +87,9 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
     const Outcome& outcome = fit.point->outcome;
     row("budget", fmt::format("{}, {} of it", exact(fit.point->budget),
                               share_text(fit.point->budget, fit.own_peak)));
-    row("overhead", fmt::format("{} of {} allowed",
-                                percent_text(overhead_percent(outcome.cost.duration, base)),
-                                percent_text(overhead_percent(fit.time_limit, base))));
+    row("overhead",
+        fmt::format("{} of {} allowed", percent_text(overhead_percent(outcome.cost.duration, base)),
+                    percent_text(overhead_percent(fit.time_limit, base))));
     row("bound", fmt::format("{}: no plan for this budget has less",
                              percent_text(overhead_percent(outcome.bound.duration, base))));
   } else {

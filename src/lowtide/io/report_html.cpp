@@ -306,7 +306,7 @@ std::string html_report(const Graph& graph, const Report& report, std::size_t fu
                             {"text", html_text(text_report(report, TerminalStyle{.width = 100}))},
                             {"data", inside_script(PageData(graph, report, full_steps).write())},
                             {"script", std::string(kPageTools) + std::string(kPageScript) +
-                                          std::string(kPageChart)}});
+                                           std::string(kPageChart)}});
 }
 
 }  // namespace lowtide

@@ -16,8 +16,8 @@ struct TradeoffPoint {
   Outcome outcome;
 };
 
-// By ascending budgets durations never rise, and neither do bounds: a plan for one budget is one for
-// every larger, and what is proven of one holds for every smaller.
+// By ascending budgets durations never rise, and neither do bounds: a plan for one budget is one
+// for every larger, and what is proven of one holds for every smaller.
 struct Tradeoff {
   Order order = Order::free;
   Bytes own_peak;                     // of the graph in its own order
