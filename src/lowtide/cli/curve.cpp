@@ -71,6 +71,8 @@ void prepare(const Arguments& given) {
   if (given.json && (given.csv == "-" || given.html == "-"))
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
+  require_writable(given.csv);
+  require_writable(given.html);
   if (given.folder.empty()) return;
   std::error_code failed;
   std::filesystem::create_directories(given.folder, failed);
