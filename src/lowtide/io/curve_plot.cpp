@@ -238,7 +238,7 @@ std::string Plotter::legend() const {
        any([](const Mark& mark) { return mark.planned && mark.proven; })},
       {glyphs_.beyond, "far above", Ink::run,
        any([&](const Mark& mark) { return mark.planned && mark.overhead > top_; })},
-      {glyphs_.area[kLevels], "no plan can", Ink::before,
+      {glyphs_.area[kLevels], "no plan has so little", Ink::before,
        any([](const Mark& mark) { return mark.planned && mark.bound > 0; })},
       {glyphs_.impossible, "no plan fits", Ink::before, floor_ > marks_.front().budget},
   }};

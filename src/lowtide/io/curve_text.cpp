@@ -1,6 +1,8 @@
 #include "lowtide/io/curve_text.h"
 
+#include <algorithm>
 #include <ranges>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,10 +14,11 @@ namespace lowtide {
 
 namespace {
 
-std::string share_text(Bytes part, Bytes whole) {
-  if (whole.count() == 0) return "100.0 %";
-  return fmt::format("{:.1f} %",
-                     100 * static_cast<double>(part.count()) / static_cast<double>(whole.count()));
+std::string share_text(Bytes part, Bytes whole, std::string_view space = " ") {
+  if (whole.count() == 0) return fmt::format("100.0{}%", space);
+  return fmt::format("{:.1f}{}%",
+                     100 * static_cast<double>(part.count()) / static_cast<double>(whole.count()),
+                     space);
 }
 
 std::string exact(Bytes bytes) {
@@ -73,6 +76,13 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
                        percent_text(overhead_percent(smallest.cost.duration, graph.total_time())));
   }
   out += fmt::format("{:<10} no plan can need less than {}\n", "floor", exact(curve.floor));
+  const auto impossible = std::ranges::count_if(curve.points, [](const TradeoffPoint& point) {
+    return point.outcome.status == Status::infeasible;
+  });
+  if (impossible > 1 && curve.smallest)
+    out += fmt::format("{:<10} {} of {} points are below it; --from {} leaves them out\n", "note",
+                       impossible, curve.points.size(),
+                       share_text(curve.smallest->budget, curve.own_peak, ""));
   return out;
 }
 
