@@ -61,6 +61,11 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
     return answer;
   }
   Context context(problem, solver.name(), std::move(settings));
+  // A solver may make nothing of its starts; then they still are answers.
+  Problem unlimited = problem;
+  unlimited.budget = Bytes::max();
+  for (const Plan& start : request.starts)
+    if (verify(unlimited, start).ok) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   examine(problem, solver, answer.outcome);
