@@ -28,10 +28,9 @@ namespace lowtide {
 
 namespace {
 
-constexpr double kPasses = 3;  // after the first, of equal length
+constexpr double kPasses = 2;  // after the first, of equal length
 constexpr int kSmallestRounds = 4;
-constexpr double kSmallestShare =
-    0.15;  // of what the first pass leaves, in each of them at most a fourth
+constexpr double kSmallestShare = 0.15;  // of what the first pass leaves, a fourth in each round
 constexpr std::int64_t kProbes = 4;
 
 std::vector<Bytes> budgets_of(const CurveRequest& request) {
@@ -183,11 +182,16 @@ bool CurveRun::refine(double share) {
   double sum = 0;
   for (Bytes budget : budgets) sum += gap(budget);
   const double mean = std::max(sum / static_cast<double>(budgets.size()), 1e-9);
+  // Where there is no plan yet, there is more to win than a gap says; most at the largest of those
+  // budgets, which is the easiest and would be a start for the others.
+  Bytes next(-1);
+  for (Bytes budget : budgets)
+    if (budget < smallest() && !sweep_.known().settled(budget)) next = std::max(next, budget);
   std::vector<SweepTask> tasks;
   for (Bytes budget : budgets) {
-    // Where there is no plan yet, there is more to win than a gap says.
-    const bool planned = sweep_.known().best(budget) != nullptr;
-    tasks.push_back({.budget = budget, .weight = planned ? mean / 4 + gap(budget) : 2 * mean});
+    double weight = mean / 4 + gap(budget);
+    if (sweep_.known().best(budget) == nullptr) weight = budget == next ? 8 * mean : mean;
+    tasks.push_back({.budget = budget, .weight = weight});
   }
   return round(tasks, share);
 }
