@@ -148,7 +148,7 @@ SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-e
 def test_completion(shell, tmp_path):
     done = lowtide("completion", shell)
     assert done.code == 0
-    for word in ("plan", "verify", "budget", "evict", "transformer"):
+    for word in ("plan", "verify", "budget", "evict", "transformer", "curve", "overhead"):
         assert word in done.out
     if shutil.which(shell):
         script = tmp_path / "completion"
@@ -173,7 +173,7 @@ def test_bash_completion_completes(tmp_path):
 def test_help_and_version():
     done = lowtide("--help")
     assert done.code == 0
-    for command in ("plan", "verify", "show", "solvers", "generate", "convert", "completion"):
+    for command in ("plan", "curve", "fit", "verify", "show", "solvers", "generate", "convert", "completion"):
         assert command in done.out
         assert lowtide(command, "--help").code == 0
     assert re.fullmatch(r"lowtide \d+\.\d+\.\d+\n", lowtide("--version").out)
@@ -181,11 +181,12 @@ def test_help_and_version():
 
 def test_documentation_names_every_command_and_flag():
     page = (SOURCE / "docs/reference/command.md").read_text()
-    commands = ("plan", "verify", "show", "solvers", "generate", "convert", "completion")
+    commands = ("plan", "curve", "fit", "verify", "show", "solvers", "generate", "convert", "completion")
     for command in commands:
         assert f"`{command}" in page
-    for flag in re.findall(r"--[a-z]+", lowtide("plan", "--help").out):
-        assert flag in page or flag == "--help"
+    for command in ("plan", "curve", "fit"):
+        for flag in re.findall(r"--[a-z]+", lowtide(command, "--help").out):
+            assert flag in page or flag == "--help"
 
 
 def test_usage_errors():

@@ -9,6 +9,8 @@ class App;
 namespace lowtide::cli {
 
 void add_plan(CLI::App& app, int& status);
+void add_curve(CLI::App& app, int& status);
+void add_fit(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_solvers(CLI::App& app, int& status);

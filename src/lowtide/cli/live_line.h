@@ -6,33 +6,23 @@
 #include <string>
 #include <thread>
 
-#include "lowtide/plan/problem.h"
-#include "lowtide/solve/context.h"
-
 namespace lowtide::cli {
 
 class LiveLine {
  public:
-  // `show` is false on a pipe: then nothing is ever printed.
-  LiveLine(const Problem& problem, bool show);
+  // Says `text` after the seconds passed. `show` is false on a pipe: then nothing is ever printed.
+  LiveLine(std::string text, bool show);
   ~LiveLine();
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
   // From the solver's thread.
-  void update(const Progress& progress);
+  void update(std::string text);
 
  private:
-  struct State {
-    bool has_plan = false;
-    Cost cost;
-    Bound bound;
-  };
   void run();
-  std::string line(const State& state, double seconds) const;
 
-  const Problem& problem_;
-  State state_;
+  std::string text_;
   bool stop_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -24,6 +24,8 @@ int run(int argc, char** argv) {
       "'lowtide COMMAND --help' says more.");
   int status = kPlanFound;
   add_plan(app, status);
+  add_curve(app, status);
+  add_fit(app, status);
   add_verify(app, status);
   add_show(app, status);
   add_solvers(app, status);

@@ -1,8 +1,6 @@
 // `lowtide plan`: fit a graph into a budget.
 #include <chrono>
 #include <memory>
-#include <optional>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -15,8 +13,10 @@
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/plan_keeper.h"
 #include "lowtide/cli/plan_output.h"
+#include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
 
 namespace lowtide::cli {
@@ -24,28 +24,18 @@ namespace lowtide::cli {
 namespace {
 
 struct Arguments {
-  std::string graph, budget, order = "free", solver = "auto", output;
-  std::optional<double> time;
-  std::optional<std::int64_t> work;
-  std::uint64_t seed = 0;
-  int threads = 0;
+  std::string graph, budget, solver = "auto", output;
+  SearchFlags search;
   std::vector<std::string> options;
   bool json = false;
 };
 
 Request make_request(const Arguments& given, const CancelToken& cancel) {
-  constexpr double kDefaultSeconds = 10;
   Request request;
   request.solver = given.solver;
-  request.limits.cancel = &cancel;
-  request.limits.work = given.work;
-  request.limits.seconds = given.time;
-  // A work limit alone means no clock, so that the run repeats exactly.
-  if (!given.time && !given.work) request.limits.seconds = kDefaultSeconds;
-  request.seed = given.seed;
-  request.threads = given.threads > 0
-                        ? given.threads
-                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  request.limits = given.search.limits(cancel);
+  request.seed = given.search.seed;
+  request.threads = given.search.thread_count();
   for (const std::string& option : given.options) {
     const auto sign = option.find('=');
     if (sign == std::string::npos)
@@ -56,13 +46,22 @@ Request make_request(const Arguments& given, const CancelToken& cancel) {
   return request;
 }
 
+std::string progress_text(const Problem& problem, bool has_plan, const Cost& cost, Ticks bound) {
+  const Ticks base = problem.graph.total_time();
+  const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
+  if (!has_plan) return "no plan within the budget yet   " + bound_text;
+  return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
+                     overhead_percent(cost.duration, base), bound_text,
+                     gap_percent(cost.duration, bound), bytes_text(cost.peak));
+}
+
 int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
-  problem.order = given.order == "given" ? Order::given : Order::free;
+  problem.order = given.search.problem_order();
   const PlanOutput output(problem, given.output);
   const SolverTable solvers = all_solvers();
 
@@ -71,11 +70,14 @@ int run(const Arguments& given) {
   std::string not_written;
   {
     Request request = make_request(given, interrupt.token());
-    LiveLine line(problem, !given.json && is_terminal(2));
+    const bool live = !given.json && is_terminal(2);
+    LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
       PlanKeeper keeper(output, request);
       request.watcher = [&](const Progress& progress) {
-        line.update(progress);
+        if (live)
+          line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
+                                    progress.bound.duration));
         keeper.update(progress);
       };
       answer = solve(solvers, problem, request);
@@ -88,8 +90,9 @@ int run(const Arguments& given) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  const PlanSummary summary{problem,    answer,          given.solver,
-                            given.seed, seconds.count(), not_written.empty() ? given.output : ""};
+  const PlanSummary summary{problem,         answer,
+                            given.solver,    given.search.seed,
+                            seconds.count(), not_written.empty() ? given.output : ""};
   fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary));
   if (!not_written.empty()) throw InputError("", not_written);
   return answer.outcome.plan ? kPlanFound : kNoPlan;
@@ -109,15 +112,6 @@ void add_plan(CLI::App& app, int& status) {
                    "Bytes (8GiB, 512MB), share of the graph's own peak (80%), or of what is "
                    "plannable (act:50%)")
       ->required();
-  command->add_option("--time", given->time, "Stop after so many seconds (10, or none with --work)")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--work", given->work,
-                   "Stop after so much work: the same result on every machine")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--order", given->order, "Keep the graph's order or choose one")
-      ->check(CLI::IsMember({"free", "given"}))
-      ->capture_default_str();
   std::vector<std::string> names;
   const SolverTable solvers = all_solvers();
   for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
@@ -125,9 +119,7 @@ void add_plan(CLI::App& app, int& status) {
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   command->add_option("--option", given->options, "NAME=VALUE of the solver; may be repeated");
-  command->add_option("--seed", given->seed, "Seed of all that is random")->capture_default_str();
-  command->add_option("--threads", given->threads, "Threads to use (all cores)")
-      ->check(CLI::Range(1, 4096));
+  add_search_flags(*command, given->search);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Ctrl-C returns the best plan so far; a second one ends at once.");

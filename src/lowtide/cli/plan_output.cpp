@@ -17,14 +17,17 @@
 
 namespace lowtide::cli {
 
+void require_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    throw InputError("", "cannot be written: no such folder, or no leave to write there", path);
+}
+
 PlanOutput::PlanOutput(const Problem& problem, std::string path)
     : problem_(problem), path_(std::move(path)) {
-  if (path_.empty()) return;
-  hash_ = graph_hash(problem.graph);
-  // Said before the search, not after it.
-  const auto folder = std::filesystem::path(path_).parent_path();
-  if (path_ != "-" && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    throw InputError("", "cannot be written: no such folder, or no leave to write there", path_);
+  require_writable(path_);
+  if (!path_.empty()) hash_ = graph_hash(problem.graph);
 }
 
 void PlanOutput::write(const Outcome& outcome, const Request& request) const {

@@ -7,6 +7,10 @@
 
 namespace lowtide::cli {
 
+// InputError if no file can be written there: said before a search, not after it. "-" and an empty
+// path pass.
+void require_writable(const std::string& path);
+
 class PlanOutput {
  public:
   // An empty path: nothing is written.

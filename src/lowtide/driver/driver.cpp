@@ -46,6 +46,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
                            .threads = request.threads,
                            .options = Options(solver.options()),
                            .starts = request.starts,
+                           .known = request.known,
                            .solvers = &solvers,
                            .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
@@ -60,7 +61,13 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
     return answer;
   }
   Context context(problem, solver.name(), std::move(settings));
+  // A solver may make nothing of its starts; then they still are answers.
+  Problem unlimited = problem;
+  unlimited.budget = Bytes::max();
+  for (const Plan& start : request.starts)
+    if (verify(unlimited, start).ok) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
+  answer.work = context.limits().work();
   examine(problem, solver, answer.outcome);
   return answer;
 }

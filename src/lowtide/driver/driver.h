@@ -20,13 +20,15 @@ struct Request {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  std::vector<Plan> starts;
+  std::vector<Plan> starts;                                  // best first; may be over budget
+  Bound known;  // proven of the problem before; zero if nothing is
   Watcher watcher;
 };
 
 struct Answer {
   Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
+  std::int64_t work = 0;  // done, of what the limits count
 };
 
 // All solvers, the driver's own `auto` last.

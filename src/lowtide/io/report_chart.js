@@ -42,7 +42,6 @@ function pieces(run, [low, high], x) {
   return out;
 }
 
-const px = (value) => value.toFixed(1);
 // The outline of a stack's layer between two lists of heights, one for each piece.
 function layer(parts, upper, lower) {
   if (!parts.length) return "";
@@ -69,13 +68,6 @@ function drawRuns(node, range, x, y) {
   }
   for (const [other, pieces] of others) node.append(svg("path", { class: "own-line", d: edge(other, pieces, y) }));
   return parts;
-}
-
-function frame(host, height) {
-  const width = Math.max(host.clientWidth, 280);
-  const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
-  host.replaceChildren(node);
-  return [node, width];
 }
 
 function drawChart() {

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/io/json.h"
+#include "lowtide/io/page.h"
 #include "lowtide/io/plot.h"
 #include "lowtide/io/plot_text.h"
 #include "lowtide/io/report_page.h"
@@ -296,48 +297,6 @@ void PageData::write_ops() {
   json_.key("origins").array(origins, [&](std::string_view origin) { json_.text(origin); });
 }
 
-// Nothing in JSON but strings may hold a '<', and no string must end the script element.
-std::string inside_script(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (char c : json) {
-    if (c == '<')
-      safe += "\\u003c";
-    else
-      safe += c;
-  }
-  return safe;
-}
-
-std::string html_text(std::string_view text) {
-  std::string safe;
-  for (char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      case '\'': safe += "&#39;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
-
-// `page` with each {{name}} replaced in one pass, so that nothing put in is looked at again.
-std::string put_in(std::string_view page,
-                   const std::unordered_map<std::string_view, std::string>& parts) {
-  std::string out;
-  while (true) {
-    const std::size_t open = page.find("{{");
-    out += page.substr(0, open);
-    if (open == std::string_view::npos) return out;
-    const std::size_t close = page.find("}}", open);
-    out += parts.at(page.substr(open + 2, close - open - 2));
-    page.remove_prefix(close + 2);
-  }
-}
-
 }  // namespace
 
 std::string html_report(const Graph& graph, const Report& report, std::size_t full_steps) {
@@ -346,7 +305,8 @@ std::string html_report(const Graph& graph, const Report& report, std::size_t fu
                             {"style", std::string(kPageStyle)},
                             {"text", html_text(text_report(report, TerminalStyle{.width = 100}))},
                             {"data", inside_script(PageData(graph, report, full_steps).write())},
-                            {"script", std::string(kPageScript) + std::string(kPageChart)}});
+                            {"script", std::string(kPageTools) + std::string(kPageScript) +
+                                           std::string(kPageChart)}});
 }
 
 }  // namespace lowtide

@@ -1,0 +1,117 @@
+// `lowtide fit`: the smallest budget for some overhead.
+#include "lowtide/driver/fit.h"
+
+#include <chrono>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/cli/commands.h"
+#include "lowtide/cli/exit_code.h"
+#include "lowtide/cli/input.h"
+#include "lowtide/cli/interrupt.h"
+#include "lowtide/cli/live_line.h"
+#include "lowtide/cli/plan_output.h"
+#include "lowtide/cli/search_flags.h"
+#include "lowtide/cli/terminal.h"
+#include "lowtide/io/curve_data.h"
+#include "lowtide/io/curve_text.h"
+#include "lowtide/io/units_text.h"
+#include "lowtide/plan/budget.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+struct Arguments {
+  std::string graph, overhead, output;
+  SearchFlags search;
+  bool json = false;
+};
+
+// "5%" and "5" of the time that the graph takes once, exactly; rounded down.
+Ticks time_limit(const std::string& overhead, const Graph& graph) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError("--overhead \"" + overhead + "\"",
+                     what + "; write a percentage of 0 or more (5%, 0.5%)");
+  };
+  BudgetSpec share;
+  try {
+    share = parse_budget(overhead.ends_with('%') ? overhead : overhead + "%");
+  } catch (const InputError&) {
+    refuse(overhead.starts_with('-') ? "is negative" : "is not a percentage");
+  }
+  if (share.kind != BudgetSpec::Kind::share_of_peak) refuse("is not a percentage");
+  try {
+    const Ticks base = graph.total_time();
+    return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,
+                                                   Rounding::floor)));
+  } catch (const OverflowError&) {
+    return Ticks::max();
+  }
+}
+
+std::string progress_text(const FitProgress& progress) {
+  return fmt::format("budget {}   below {} proven too small", bytes_text(progress.budget),
+                     bytes_text(progress.floor));
+}
+
+int run(const Arguments& given) {
+  if (given.json && given.output == "-")
+    throw InputError("-o -", "with --json, standard output is taken; name a file");
+  const Interrupt interrupt;
+  const Graph graph = load_graph(given.graph);
+  FitRequest request;
+  request.order = given.search.problem_order();
+  request.time_limit = time_limit(given.overhead, graph);
+  request.settings = {.limits = given.search.limits(interrupt.token()),
+                      .seed = given.search.seed,
+                      .threads = given.search.thread_count()};
+  Problem problem{.graph = graph, .budget = Bytes(0), .order = request.order};
+  const PlanOutput output(problem, given.output);
+  const SolverTable solvers = all_solvers();
+
+  const auto start = std::chrono::steady_clock::now();
+  Fit result;
+  {
+    LiveLine line("no budget yet", !given.json && is_terminal(2));
+    request.watcher = [&](const FitProgress& progress) { line.update(progress_text(progress)); };
+    result = fit(solvers, graph, request);
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+
+  if (given.json)
+    fmt::print("{}", fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
+  else if (given.output != "-")
+    fmt::print("{}{:<10} {:.3f} s, stopped by: {}\n", fit_text(graph, result, output_style()),
+               "time", seconds.count(), to_string(result.stopped_by));
+  if (!result.point) return kNoPlan;
+  problem.budget = result.point->budget;
+  Request found;
+  found.limits = request.settings.limits;
+  found.seed = given.search.seed;
+  output.write(result.point->outcome, found);
+  if (!given.json && !given.output.empty() && given.output != "-")
+    fmt::print("{:<10} {}\n", "written", given.output);
+  return kPlanFound;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("fit", "Find the smallest budget that keeps the overhead low");
+  const auto given = std::make_shared<Arguments>();
+  command->add_option("graph", given->graph, "Graph file")->required();
+  command->add_option("--overhead", given->overhead, "The most that the plan may take longer (5%)")
+      ->required();
+  add_search_flags(*command, given->search);
+  command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
+  command->add_flag("--json", given->json, "Print one JSON object and nothing else");
+  command->footer("Ctrl-C returns the best so far; a second one ends at once.");
+  command->callback([given, &status] { status = run(*given); });
+}
+
+}  // namespace lowtide::cli

@@ -1,0 +1,33 @@
+// The flags that every command which searches has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/plan/problem.h"
+
+namespace CLI {
+class App;
+}
+
+namespace lowtide::cli {
+
+struct SearchFlags {
+  std::string order = "free";
+  std::optional<double> time;
+  std::optional<std::int64_t> work;
+  std::uint64_t seed = 0;
+  int threads = 0;
+
+  // `cancel` must outlive the limits.
+  LimitSettings limits(const CancelToken& cancel) const;
+  int thread_count() const;  // all cores unless told
+  Order problem_order() const { return order == "given" ? Order::given : Order::free; }
+};
+
+// `flags` must outlive the parsing.
+void add_search_flags(CLI::App& command, SearchFlags& flags);
+
+}  // namespace lowtide::cli

@@ -1,0 +1,216 @@
+// Problem: the least time for each of many budgets, in the time that one of them would take.
+//
+// Idea: neighbours are nearly the same problem. A plan for one budget is a plan for every larger
+// one and a start for the next smaller; a bound of one budget holds for every smaller one. So solve
+// the two ends, then the middle, then the quarters and so on, each from the plans on both sides of
+// it, with a part of the limits; then give what is left, in a few passes, to the points that are
+// farthest from their bound. Points that reach it, or that are proven impossible, cost nothing
+// more. Between the two, look for the smallest budget of all below the smallest peak seen: four
+// budgets at a time, up to the largest at which nothing is found.
+//
+// Invariant: a point's plan is the best of all plans that any solve has found within its budget,
+// its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
+// solver does, and more time never makes a point worse.
+//
+// Loses: against as many runs of their own where the points have little in common, and on graphs so
+// large that one short solve does not come to a first plan of its own.
+#include "lowtide/driver/curve.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr double kPasses = 2;  // after the first, of equal length
+constexpr int kSmallestRounds = 4;
+constexpr double kSmallestShare = 0.15;  // of what the first pass leaves, a fourth in each round
+constexpr std::int64_t kProbes = 4;
+
+std::vector<Bytes> budgets_of(const CurveRequest& request) {
+  if (request.from.count() < 0)
+    throw InputError("from", "is negative; a budget is 0 bytes or more");
+  if (request.from > request.to)
+    throw InputError("from", "is beyond the other end: " + std::to_string(request.from.count()) +
+                                 " bytes to " + std::to_string(request.to.count()));
+  if (request.points < 2) throw InputError("points", "a curve has two or more");
+  const Bytes width = request.to - request.from;
+  const auto steps = static_cast<std::int64_t>(request.points - 1);
+  std::vector<Bytes> budgets;
+  for (std::int64_t i = 0; i <= steps; ++i)
+    budgets.push_back(request.from +
+                      Bytes(checked_mul_div(width.count(), i, steps, Rounding::floor)));
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  return budgets;
+}
+
+// Both ends, then what halves each stretch.
+std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
+  std::vector<std::vector<std::size_t>> waves{{count - 1}};
+  if (count > 1) waves.front().push_back(0);
+  std::vector<std::pair<std::size_t, std::size_t>> stretches{{0, count - 1}};
+  while (!stretches.empty()) {
+    std::vector<std::pair<std::size_t, std::size_t>> halves;
+    std::vector<std::size_t> wave;
+    for (const auto& [low, high] : stretches) {
+      if (high - low < 2) continue;
+      const std::size_t middle = low + (high - low) / 2;
+      wave.push_back(middle);
+      halves.emplace_back(low, middle);
+      halves.emplace_back(middle, high);
+    }
+    std::ranges::reverse(wave);  // large budgets first: the easier, and the others' starts
+    if (!wave.empty()) waves.push_back(std::move(wave));
+    stretches = std::move(halves);
+  }
+  return waves;
+}
+
+class CurveRun {
+ public:
+  CurveRun(const SolverTable& solvers, const Graph& graph, const CurveRequest& request)
+      : graph_(graph),
+        request_(request),
+        budgets_(budgets_of(request)),
+        sweep_(solvers, graph, request.order, request.settings) {}
+
+  Tradeoff run() {
+    first_pass();
+    find_smallest();
+    for (double pass = kPasses; pass > 0; --pass)
+      if (!refine(1 / pass)) break;
+    return result();
+  }
+
+ private:
+  void first_pass();
+  void find_smallest();
+  bool refine(double share);
+  bool round(const std::vector<SweepTask>& tasks, double share);
+  double gap(Bytes budget) const;  // as a part of the graph's own time
+  Bytes smallest() const { return sweep_.known().leanest()->cost.peak; }
+  Tradeoff result() const;
+
+  const Graph& graph_;
+  const CurveRequest& request_;
+  std::vector<Bytes> budgets_;
+  Sweep sweep_;
+};
+
+bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
+  const Frontier& known = sweep_.known();
+  // On the way to the best plan of one budget a solver may pass through the best of a smaller one.
+  const auto wanted = [&](const Cost& cost) {
+    if (cost.peak < known.leanest()->cost.peak) return true;
+    const auto next = std::ranges::lower_bound(budgets_, cost.peak);
+    if (next == budgets_.end()) return false;
+    const Frontier::Entry* best = known.best(*next);
+    return best == nullptr || cost.duration < best->cost.duration;
+  };
+  const bool ran = sweep_.round(tasks, share, wanted);
+  sweep_.known().thin([&](const Frontier::Entry& entry) {
+    if (&entry == known.leanest()) return true;
+    const auto next = std::ranges::lower_bound(budgets_, entry.cost.peak);
+    return next != budgets_.end() && known.best(*next) == &entry;
+  });
+  if (ran && request_.watcher) {
+    CurveProgress progress{.points = budgets_.size(), .smallest = smallest()};
+    for (Bytes budget : budgets_) {
+      progress.planned += known.best(budget) != nullptr ? 1 : 0;
+      progress.settled += known.settled(budget) ? 1 : 0;
+      progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
+    }
+    request_.watcher(progress);
+  }
+  return ran;
+}
+
+double CurveRun::gap(Bytes budget) const {
+  const Frontier::Entry* best = sweep_.known().best(budget);
+  const auto base = static_cast<double>(std::max<std::int64_t>(1, graph_.total_time().count()));
+  if (best == nullptr) return 0;
+  return static_cast<double>((best->cost.duration - sweep_.known().bound(budget)).count()) / base;
+}
+
+void CurveRun::first_pass() {
+  const auto waves = waves_of(budgets_.size());
+  for (std::size_t i = 0; i < waves.size(); ++i) {
+    std::vector<SweepTask> tasks;
+    std::vector<std::size_t> later;
+    const auto open = [&](std::size_t at) { return !sweep_.known().settled(budgets_[at]); };
+    for (std::size_t at : waves[i])
+      if (open(at)) tasks.push_back({.budget = budgets_[at]});
+    for (std::size_t next = i + 1; next < waves.size(); ++next)
+      later.push_back(static_cast<std::size_t>(std::ranges::count_if(waves[next], open)));
+    // What comes after the waves is worth as much again, and a half.
+    later.push_back(static_cast<std::size_t>(1.5 * static_cast<double>(budgets_.size())));
+    round(tasks, sweep_.share(tasks.size(), later));
+  }
+}
+
+void CurveRun::find_smallest() {
+  // Below it nothing was found; it is no proof.
+  Bytes low = sweep_.known().floor();
+  for (Bytes budget : budgets_)
+    if (budget < smallest()) low = std::max(low, budget);
+  const std::int64_t fine = own_peak(graph_).count() / 1000;
+  for (int i = 0; i < kSmallestRounds; ++i) {
+    const Bytes high = smallest();
+    low = std::max(low, sweep_.known().floor());
+    if (high.count() - low.count() <= fine) return;
+    std::vector<SweepTask> tasks;
+    for (std::int64_t part = kProbes; part > 0; --part) {
+      const Bytes budget =
+          low + Bytes(checked_mul_div((high - low).count(), part, kProbes + 1, Rounding::floor));
+      tasks.push_back({.budget = budget, .enough = Ticks::max()});
+    }
+    if (!round(tasks, kSmallestShare / kSmallestRounds)) return;
+    for (const SweepTask& task : tasks)
+      if (task.budget < smallest()) low = std::max(low, task.budget);
+  }
+}
+
+bool CurveRun::refine(double share) {
+  std::vector<Bytes> budgets = budgets_;
+  budgets.push_back(smallest());
+  double sum = 0;
+  for (Bytes budget : budgets) sum += gap(budget);
+  const double mean = std::max(sum / static_cast<double>(budgets.size()), 1e-9);
+  // Where there is no plan yet, there is more to win than a gap says; most at the largest of those
+  // budgets, which is the easiest and would be a start for the others.
+  Bytes next(-1);
+  for (Bytes budget : budgets)
+    if (budget < smallest() && !sweep_.known().settled(budget)) next = std::max(next, budget);
+  std::vector<SweepTask> tasks;
+  for (Bytes budget : budgets) {
+    double weight = mean / 4 + gap(budget);
+    if (sweep_.known().best(budget) == nullptr) weight = budget == next ? 8 * mean : mean;
+    tasks.push_back({.budget = budget, .weight = weight});
+  }
+  return round(tasks, share);
+}
+
+Tradeoff CurveRun::result() const {
+  Tradeoff tradeoff;
+  tradeoff.order = request_.order;
+  tradeoff.own_peak = own_peak(graph_);
+  for (Bytes budget : budgets_) tradeoff.points.push_back(sweep_.point(budget));
+  tradeoff.smallest = sweep_.point(smallest());
+  tradeoff.floor = sweep_.known().floor();
+  tradeoff.stopped_by = sweep_.reason();
+  return tradeoff;
+}
+
+}  // namespace
+
+Tradeoff curve(const SolverTable& solvers, const Graph& graph, const CurveRequest& request) {
+  return CurveRun(solvers, graph, request).run();
+}
+
+}  // namespace lowtide

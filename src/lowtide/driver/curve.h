@@ -1,0 +1,33 @@
+// The trade-off curve: a range of budgets in one run. See curve.cpp.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/driver/sweep.h"
+#include "lowtide/plan/tradeoff.h"
+
+namespace lowtide {
+
+// How far a curve is. Gaps are in points of overhead.
+struct CurveProgress {
+  std::size_t points = 0, planned = 0, settled = 0;
+  double widest_gap = 0;
+  Bytes smallest;  // budget for which a plan is known
+};
+
+struct CurveRequest {
+  Order order = Order::free;
+  Bytes from, to;
+  std::size_t points = 16;  // evenly spaced, both ends included; fewer if there are fewer budgets
+  SweepSettings settings;   // limits of the whole curve
+  std::function<void(const CurveProgress&)> watcher;  // after every round, on the caller's thread
+};
+
+// Every plan is verified for its point. Without a clock, the same for every number of threads. A
+// solver that fails at one budget (InternalError) leaves a note in that point. InputError if `from`
+// is beyond `to` or negative, for less than two points, and as solve() for the solver.
+Tradeoff curve(const SolverTable& solvers, const Graph& graph, const CurveRequest& request);
+
+}  // namespace lowtide

@@ -1,0 +1,130 @@
+// Problem: the smallest budget for which some plan takes no longer than a given time.
+//
+// Idea: solvers answer the other question, the least time within a budget, and its answers fall as
+// budgets rise; so search the budgets. Ask at several evenly spaced ones at a time; each solve ends
+// as soon as its plan is short enough. Go on between the largest budget at which none was and the
+// smallest peak of one that is. A plan's own peak is often well below the budget it was made for,
+// and then is where the next round begins. When the stretch is narrow, spend what is left just
+// below its upper end, where a little more search may find a little less memory, and further down,
+// where bounds may prove that nothing can be found.
+//
+// Invariant: the answer is the leanest plan that any solve has found within the time limit, and
+// below the floor it is proven that there is none.
+//
+// Loses: where plans of middling budgets come late. A budget that was given up too early is tried
+// again only when the search ends near it.
+#include "lowtide/driver/fit.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
+constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
+constexpr double kNarrow = 0.001;           // of the own peak
+
+class FitRun {
+ public:
+  FitRun(const SolverTable& solvers, const Graph& graph, const FitRequest& request)
+      : request_(request),
+        own_peak_(own_peak(graph)),
+        sweep_(solvers, graph, request.order, request.settings) {}
+
+  Fit run() {
+    if (leanest() != nullptr) {
+      narrow();
+      push();
+    }
+    Fit fit;
+    fit.order = request_.order;
+    fit.own_peak = own_peak_;
+    fit.time_limit = request_.time_limit;
+    fit.floor = floor();
+    fit.stopped_by = sweep_.reason();
+    if (const Frontier::Entry* found = leanest()) fit.point = sweep_.point(found->cost.peak);
+    return fit;
+  }
+
+ private:
+  const Frontier::Entry* leanest() const { return sweep_.known().leanest(request_.time_limit); }
+  Bytes upper() const { return leanest()->cost.peak; }
+  Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
+  // A budget between, in so many parts of the stretch.
+  static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {
+    return low + Bytes(checked_mul_div((high - low).count(), part, parts, Rounding::floor));
+  }
+  bool round(std::vector<Bytes> budgets, double share);
+  void narrow();
+  void push();
+
+  const FitRequest& request_;
+  Bytes own_peak_;
+  Sweep sweep_;
+};
+
+bool FitRun::round(std::vector<Bytes> budgets, double share) {
+  std::ranges::sort(budgets, std::greater());
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  std::vector<SweepTask> tasks;
+  for (Bytes budget : budgets)
+    if (budget >= floor())
+      tasks.push_back(
+          {.budget = budget, .enough = budget < upper() ? request_.time_limit : Ticks()});
+  const Bytes upper_before = upper();
+  const bool ran = sweep_.round(tasks, share, [&](const Cost& cost) {
+    return cost.duration <= request_.time_limit && cost.peak < upper_before;
+  });
+  // Plans that are too long still are starts; one for each stretch of budgets is enough.
+  const std::int64_t stretch = std::max<std::int64_t>(1, own_peak_.count() / 64);
+  std::int64_t last = -1;
+  const Frontier::Entry* answer = leanest();
+  sweep_.known().thin([&](const Frontier::Entry& entry) {
+    const std::int64_t at = entry.cost.peak.count() / stretch;
+    return &entry == answer || std::exchange(last, at) != at;
+  });
+  if (ran && request_.watcher) request_.watcher({floor(), upper()});
+  return ran;
+}
+
+void FitRun::narrow() {
+  Bytes low = floor();  // or the largest budget at which nothing was found
+  const auto narrow = static_cast<std::int64_t>(kNarrow * static_cast<double>(own_peak_.count()));
+  for (int i = 0; i < kFirstSteps; ++i) {
+    low = std::max(low, floor());
+    const Bytes high = upper();
+    if (high.count() - low.count() <= narrow) return;
+    const std::int64_t parts = (i == 0 ? kFirstProbes : kProbes) + 1;
+    std::vector<Bytes> budgets;
+    for (std::int64_t part = 1; part < parts; ++part)
+      budgets.push_back(between(low, high, part, parts));
+    if (!round(budgets, 1.0 / (kFirstSteps + kSteps - i))) return;
+    for (Bytes budget : budgets)
+      if (budget < upper()) low = std::max(low, budget);
+  }
+}
+
+void FitRun::push() {
+  const std::int64_t little = std::max<std::int64_t>(1, own_peak_.count() / 400);
+  for (int left = kSteps; left > 0; --left) {
+    const Bytes high = upper();
+    if (floor() >= high) return;
+    std::vector<Bytes> budgets{high, high - Bytes(1)};
+    for (std::int64_t less : {little, 3 * little})
+      if (high.count() > less) budgets.push_back(high - Bytes(less));
+    for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
+    if (!round(budgets, 1.0 / left)) return;
+  }
+}
+
+}  // namespace
+
+Fit fit(const SolverTable& solvers, const Graph& graph, const FitRequest& request) {
+  return FitRun(solvers, graph, request).run();
+}
+
+}  // namespace lowtide

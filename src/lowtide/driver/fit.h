@@ -1,0 +1,29 @@
+// The smallest budget for some overhead. See fit.cpp.
+#pragma once
+
+#include <functional>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/driver/sweep.h"
+#include "lowtide/plan/tradeoff.h"
+
+namespace lowtide {
+
+// Between the two, nothing is known.
+struct FitProgress {
+  Bytes floor;   // within fewer bytes there is no such plan
+  Bytes budget;  // within these there is one
+};
+
+struct FitRequest {
+  Order order = Order::free;
+  Ticks time_limit;  // of the plan
+  SweepSettings settings;
+  std::function<void(const FitProgress&)> watcher;  // after every round, on the caller's thread
+};
+
+// There is always a plan unless the time limit is below the graph's total time. Otherwise as
+// curve().
+Fit fit(const SolverTable& solvers, const Graph& graph, const FitRequest& request);
+
+}  // namespace lowtide

@@ -1,0 +1,253 @@
+// Rounds of solves on threads; what they find is merged between the rounds.
+#include "lowtide/driver/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+#include "lowtide/solve/floor.h"
+
+namespace lowtide {
+
+namespace {
+
+double ceil_div(std::size_t tasks, int threads) {
+  const auto width = static_cast<std::size_t>(threads);
+  return static_cast<double>((tasks + width - 1) / width);
+}
+
+}  // namespace
+
+struct Sweep::Job {
+  SweepTask task;
+  Request request;
+  Allowance allowance;
+  CancelToken* token = nullptr;
+  Answer answer;
+  std::vector<std::shared_ptr<const Plan>> starts;
+  std::vector<Frontier::Entry> found;  // verified
+  std::exception_ptr error;
+};
+
+Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
+    : solvers_(solvers),
+      graph_(graph),
+      order_(order),
+      settings_(std::move(settings)),
+      limits_(settings_.limits) {
+  settings_.threads = std::max(1, settings_.threads);
+  Plan own = own_plan(graph);
+  const Verdict verdict = verify(problem(Bytes::max()), own);
+  check(verdict.ok, "the graph's own plan holds");
+  known_.raise_bound(Bytes::max(), graph.total_time());
+  known_.raise_floor(peak_floor(problem(Bytes::max())));
+  known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+}
+
+Problem Sweep::problem(Bytes budget) const {
+  return {.graph = graph_, .budget = budget, .order = order_};
+}
+
+// Limits poll by work done under them; here it is done elsewhere and charged afterwards.
+StopReason Sweep::reason() const {
+  if (settings_.limits.cancel && settings_.limits.cancel->cancelled()) return StopReason::cancelled;
+  if (settings_.limits.work && limits_.work_left() <= 0) return StopReason::work_limit;
+  if (settings_.limits.seconds && seconds() >= *settings_.limits.seconds)
+    return StopReason::deadline;
+  return StopReason::finished;
+}
+
+double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) const {
+  const bool clock = settings_.limits.seconds.has_value();
+  const auto size = [&](std::size_t count) {
+    return clock ? ceil_div(count, settings_.threads) : static_cast<double>(count);
+  };
+  const double all =
+      std::accumulate(later.begin(), later.end(), size(tasks),
+                      [&](double sum, std::size_t count) { return sum + size(count); });
+  return all > 0 ? size(tasks) / all : 1;
+}
+
+std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, double share) {
+  std::vector<Job> jobs;
+  double weights = 0;
+  for (const SweepTask& task : tasks) {
+    const Frontier::Entry* best = known_.best(task.budget);
+    if (known_.settled(task.budget) || (best && best->cost.duration <= task.enough)) continue;
+    Job job;
+    job.task = task;
+    std::vector<std::pair<Bytes, Ticks>> starts;
+    const auto start_from = [&](const Frontier::Entry* entry) {
+      if (entry == nullptr) return;
+      starts.emplace_back(entry->cost.peak, entry->cost.duration);
+      job.starts.push_back(entry->plan);
+    };
+    start_from(best);
+    start_from(known_.above(task.budget));
+    Tried& tried = tried_[task.budget];
+    if (tried.to_the_end && tried.starts == starts) continue;
+    tried.starts = std::move(starts);
+    job.request.solver = settings_.solver;
+    job.request.seed = settings_.seed + 0x9e3779b97f4a7c15u * solves_++;
+    job.request.known = {known_.bound(task.budget), known_.floor()};
+    weights += task.weight;
+    jobs.push_back(std::move(job));
+  }
+  const LimitSettings left = limits_.remaining(share);
+  const auto count = static_cast<double>(jobs.size());
+  const double turns = ceil_div(jobs.size(), settings_.threads);
+  for (Job& job : jobs) {
+    const double part = job.task.weight / weights;
+    if (left.seconds)
+      job.allowance.seconds = std::min(*left.seconds, *left.seconds * part * count / turns);
+    if (left.work)
+      job.allowance.work = static_cast<std::int64_t>(static_cast<double>(*left.work) * part);
+  }
+  return jobs;
+}
+
+void Sweep::run(Job& job, const Wanted& wanted) const {
+  const Problem asked = problem(job.task.budget);
+  Frontier found;  // on the way
+  for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
+  job.request.limits.cancel = job.token;
+  if (settings_.limits.seconds)
+    job.request.limits.seconds =
+        std::min(job.allowance.seconds, std::max(0.0, *settings_.limits.seconds - seconds()));
+  if (settings_.limits.work) job.request.limits.work = job.allowance.work;
+  job.request.watcher = [&](const Progress& progress) {
+    if (progress.plan == nullptr) return;
+    const Cost& cost = progress.cost;
+    if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost))
+      found.add({cost, std::make_shared<const Plan>(*progress.plan), std::string(progress.solver)});
+    if (cost.duration <= job.task.enough) job.token->cancel();
+  };
+  try {
+    job.answer = solve(solvers_, asked, job.request);
+    Outcome& outcome = job.answer.outcome;
+    if (outcome.plan)
+      job.found.push_back(
+          {outcome.cost, std::make_shared<const Plan>(std::move(*outcome.plan)), outcome.found_by});
+    for (const Frontier::Entry& entry : found.entries())
+      if (const Verdict verdict = verify(asked, *entry.plan);
+          verdict.ok && verdict.cost == entry.cost)
+        job.found.push_back(entry);
+  } catch (...) {
+    job.error = std::current_exception();
+  }
+  job.request.starts = {};
+  job.request.watcher = {};
+}
+
+void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
+  // A task ends early when it has enough, or when somebody cancels all.
+  std::vector<CancelToken> tokens(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].token = &tokens[i];
+  // The longest first, so that no thread is left alone with one at the end.
+  std::vector<std::size_t> turns(jobs.size());
+  std::iota(turns.begin(), turns.end(), std::size_t{0});
+  std::ranges::stable_sort(turns, std::greater(),
+                           [&](std::size_t i) { return jobs[i].task.weight; });
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::atomic<std::size_t> next{0};
+  const std::size_t width = std::min(jobs.size(), static_cast<std::size_t>(settings_.threads));
+  std::size_t working = width;
+  const auto work = [&] {
+    for (std::size_t turn = next++; turn < turns.size(); turn = next++)
+      run(jobs[turns[turn]], wanted);
+    const std::lock_guard lock(mutex);
+    --working;
+    wake.notify_one();
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < width; ++i) threads.emplace_back(work);
+  {
+    using namespace std::chrono_literals;
+    const CancelToken* all = settings_.limits.cancel;
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, 5ms, [&] { return working == 0; })) {
+      if (all == nullptr || !all->cancelled()) continue;
+      for (CancelToken& token : tokens) token.cancel();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Sweep::take(Job& job) {
+  Tried& tried = tried_[job.task.budget];
+  tried.note.clear();
+  if (job.error) {
+    try {
+      std::rethrow_exception(job.error);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      tried.note = "there was not enough memory for this budget";
+    } catch (const std::exception& error) {
+      tried.note = error.what();
+    }
+    tried.to_the_end = true;
+    return;
+  }
+  const Outcome& outcome = job.answer.outcome;
+  for (Frontier::Entry& entry : job.found) known_.add(std::move(entry));
+  tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
+  tried.to_the_end = outcome.stopped_by == StopReason::finished;
+  limits_.spend(job.answer.work);
+  // A claim against a plan that holds is a solver's mistake, and must not spread.
+  const Frontier::Entry* best = known_.best(job.task.budget);
+  const Frontier::Entry* leanest = known_.leanest();
+  if ((best && outcome.bound.duration > best->cost.duration) ||
+      (leanest && outcome.bound.peak > leanest->cost.peak)) {
+    tried.note = "solver " + settings_.solver + " claimed a bound above a plan that holds";
+    return;
+  }
+  known_.raise_floor(outcome.bound.peak);
+  if (outcome.status != Status::infeasible)
+    known_.raise_bound(job.task.budget, outcome.bound.duration);
+}
+
+bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted) {
+  if (reason() != StopReason::finished) return false;
+  std::vector<Job> jobs = jobs_for(tasks, share);
+  if (jobs.empty()) return false;
+  run_all(jobs, wanted);
+  for (Job& job : jobs) take(job);
+  return true;
+}
+
+TradeoffPoint Sweep::point(Bytes budget) const {
+  TradeoffPoint point{.budget = budget, .outcome = {}};
+  Outcome& outcome = point.outcome;
+  outcome.bound = {known_.bound(budget), known_.floor()};
+  if (const Frontier::Entry* leanest = known_.leanest()) {
+    outcome.smallest_peak = leanest->cost.peak;
+    outcome.cost = leanest->cost;
+  }
+  if (const Frontier::Entry* best = known_.best(budget)) {
+    outcome.plan = *best->plan;
+    outcome.cost = best->cost;
+    outcome.found_by = best->found_by;
+    outcome.status =
+        best->cost.duration <= outcome.bound.duration ? Status::optimal : Status::feasible;
+  } else {
+    outcome.status = budget < known_.floor() ? Status::infeasible : Status::unknown;
+  }
+  outcome.stopped_by = known_.settled(budget) ? StopReason::finished : reason();
+  if (const auto tried = tried_.find(budget); tried != tried_.end() && !outcome.plan)
+    outcome.note = tried->second.note;
+  return point;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,87 @@
+// Solves for many budgets of one graph, several at a time, that learn from one another. Private to
+// the room: curve and fit decide which budgets; this hands out starts, bounds and limits.
+//
+// Work comes in rounds. All tasks of a round start from what was known before it, and what they
+// find is taken up after it, in their order: so without a clock the number of threads changes
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/driver/frontier.h"
+#include "lowtide/plan/tradeoff.h"
+
+namespace lowtide {
+
+struct SweepSettings {
+  std::string solver = "auto";
+  LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
+  std::uint64_t seed = 0;
+  int threads = 1;  // solves at a time; each has one thread
+};
+
+struct SweepTask {
+  Bytes budget;
+  double weight = 1;        // of the round's limits, against the other tasks'; > 0
+  Ticks enough = Ticks(0);  // a plan no longer than this ends the task
+};
+
+class Sweep {
+ public:
+  // Says of a plan on the way to a better one whether it should be kept too.
+  using Wanted = std::function<bool(const Cost&)>;
+
+  // Knows the graph's own plan from the start. InputError as solve() for the solver.
+  Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings);
+
+  const Frontier& known() const { return known_; }
+  Frontier& known() { return known_; }
+  StopReason reason() const;  // that it must stop now; `finished` if it need not
+  double seconds() const { return limits_.seconds(); }
+  int threads() const { return settings_.threads; }
+
+  // The part of what is left that `tasks` tasks should get if others of so many follow one another
+  // after them: under a clock threads count, without one they do not.
+  double share(std::size_t tasks, const std::vector<std::size_t>& later) const;
+  // Runs the tasks within that share of what is left. A budget at which there is nothing to do
+  // (settled, or searched to the end from the same plans) takes nothing. Says whether anything ran.
+  bool round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted = {});
+
+  // The answer for one budget, from everything known.
+  TradeoffPoint point(Bytes budget) const;
+
+ private:
+  struct Tried {
+    std::vector<std::pair<Bytes, Ticks>> starts;
+    std::string note;
+    bool to_the_end = false;
+  };
+  struct Job;
+  struct Allowance {
+    double seconds = std::numeric_limits<double>::infinity();
+    std::int64_t work = std::numeric_limits<std::int64_t>::max();
+  };
+  Problem problem(Bytes budget) const;
+  std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
+  void run(Job& job, const Wanted& wanted) const;
+  void run_all(std::vector<Job>& jobs, const Wanted& wanted);
+  void take(Job& job);
+
+  const SolverTable& solvers_;
+  const Graph& graph_;
+  Order order_;
+  SweepSettings settings_;
+  Limits limits_;
+  Frontier known_;
+  std::map<Bytes, Tried> tried_;
+  std::uint64_t solves_ = 0;
+};
+
+}  // namespace lowtide

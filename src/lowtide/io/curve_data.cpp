@@ -1,0 +1,122 @@
+#include "lowtide/io/curve_data.h"
+
+#include <cmath>
+#include <optional>
+#include <ranges>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace lowtide {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A point's figures; absent: not known, or there is none.
+struct Figures {
+  double share = 0;  // of the own peak, per cent
+  std::optional<std::int64_t> peak, duration, bound;
+  std::optional<double> overhead, bound_overhead, gap;
+};
+
+Figures figures_of(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
+  const Outcome& outcome = point.outcome;
+  const Ticks base = graph.total_time();
+  Figures figures;
+  figures.share = own_peak.count() == 0 ? 100
+                                        : 100 * static_cast<double>(point.budget.count()) /
+                                              static_cast<double>(own_peak.count());
+  if (outcome.status != Status::infeasible) {
+    figures.bound = outcome.bound.duration.count();
+    figures.bound_overhead = overhead_percent(outcome.bound.duration, base);
+  }
+  if (outcome.plan) {
+    figures.peak = outcome.cost.peak.count();
+    figures.duration = outcome.cost.duration.count();
+    figures.overhead = overhead_percent(outcome.cost.duration, base);
+    const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
+    if (std::isfinite(gap)) figures.gap = gap;
+  }
+  return figures;
+}
+
+template <class Value>
+Json if_any(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json text_if_any(std::string_view text) { return text.empty() ? Json() : Json(text); }
+
+Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
+  const Figures figures = figures_of(graph, own_peak, point);
+  return {{"budget", point.budget.count()},
+          {"share_percent", figures.share},
+          {"status", to_string(point.outcome.status)},
+          {"peak", if_any(figures.peak)},
+          {"duration", if_any(figures.duration)},
+          {"overhead_percent", if_any(figures.overhead)},
+          {"bound", if_any(figures.bound)},
+          {"bound_percent", if_any(figures.bound_overhead)},
+          {"gap_percent", if_any(figures.gap)},
+          {"found_by", text_if_any(point.outcome.found_by)},
+          {"reason", text_if_any(point.outcome.note)}};
+}
+
+std::string line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts& facts) {
+  Json points = Json::array();
+  for (const TradeoffPoint& point : std::views::reverse(curve.points))
+    points.push_back(point_json(graph, curve.own_peak, point));
+  return line(
+      {{"graph", graph.name()},
+       {"order", to_string(curve.order)},
+       {"seed", facts.seed},
+       {"base_duration", graph.total_time().count()},
+       {"own_peak", curve.own_peak.count()},
+       {"points", points},
+       {"smallest", curve.smallest ? point_json(graph, curve.own_peak, *curve.smallest) : Json()},
+       {"floor", curve.floor.count()},
+       {"stopped_by", to_string(curve.stopped_by)},
+       {"time_s", facts.seconds}});
+}
+
+std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
+                     std::string_view plan_file) {
+  Json json = {{"graph", graph.name()},
+               {"order", to_string(fit.order)},
+               {"seed", facts.seed},
+               {"base_duration", graph.total_time().count()},
+               {"own_peak", fit.own_peak.count()},
+               {"time_limit", fit.time_limit.count()},
+               {"found", fit.point.has_value()}};
+  if (fit.point) json.update(point_json(graph, fit.own_peak, *fit.point));
+  json["floor"] = fit.floor.count();
+  json["smallest_proven"] = fit.point && fit.point->budget == fit.floor;
+  json["stopped_by"] = to_string(fit.stopped_by);
+  json["time_s"] = facts.seconds;
+  json["plan_file"] = text_if_any(plan_file);
+  return line(json);
+}
+
+std::string curve_csv(const Graph& graph, const Tradeoff& curve) {
+  std::string out =
+      "budget,share_percent,status,peak,duration,overhead_percent,bound,bound_percent\n";
+  const auto text = [](const auto& value) { return value ? fmt::format("{}", *value) : ""; };
+  const auto row = [&](const TradeoffPoint& point) {
+    const Figures figures = figures_of(graph, curve.own_peak, point);
+    out += fmt::format("{},{},{},{},{},{},{},{}\n", point.budget.count(), figures.share,
+                       to_string(point.outcome.status), text(figures.peak), text(figures.duration),
+                       text(figures.overhead), text(figures.bound), text(figures.bound_overhead));
+  };
+  for (const TradeoffPoint& point : std::views::reverse(curve.points)) row(point);
+  if (curve.smallest) row(*curve.smallest);
+  return out;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,29 @@
+// A trade-off curve and a fit for programs: JSON and CSV. The keys are in
+// docs/reference/command.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/tradeoff.h"
+
+namespace lowtide {
+
+// What is said of a run beside its result.
+struct RunFacts {
+  std::uint64_t seed = 0;
+  double seconds = 0;
+};
+
+// One line, ending in a newline. Points from the largest budget to the smallest.
+std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts& facts);
+std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
+                     std::string_view plan_file);
+
+// A line of names, a line for each point from the largest budget to the smallest, and one for the
+// smallest reachable budget; what is not known is left empty.
+std::string curve_csv(const Graph& graph, const Tradeoff& curve);
+
+}  // namespace lowtide

@@ -1,0 +1,226 @@
+// The trade-off curve: against brute force, whatever the number of threads, with solvers that fail.
+#include "lowtide/driver/curve.h"
+
+#include <chrono>
+#include <thread>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+
+#include "oracles/brute_force.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+CurveRequest request_for(const Graph& graph, std::int64_t work = 4'000'000, int threads = 2) {
+  CurveRequest request;
+  const Bytes peak = own_peak(graph);
+  request.from = Bytes(peak.count() / 5);
+  request.to = peak;
+  request.settings.limits.work = work;
+  request.settings.threads = threads;
+  return request;
+}
+
+void check_point(const Graph& graph, Order order, const TradeoffPoint& point) {
+  const Outcome& outcome = point.outcome;
+  CAPTURE(point.budget.count());
+  const bool planned = outcome.status == Status::optimal || outcome.status == Status::feasible;
+  REQUIRE(outcome.plan.has_value() == planned);
+  if (!planned) return;
+  const Verdict verdict =
+      verify({.graph = graph, .budget = point.budget, .order = order}, *outcome.plan);
+  CHECK(verdict.ok);
+  CHECK(verdict.cost == outcome.cost);
+  CHECK(outcome.bound.duration <= outcome.cost.duration);
+  CHECK((outcome.status == Status::optimal) == (outcome.bound.duration == outcome.cost.duration));
+}
+
+void check_curve(const Graph& graph, const Tradeoff& curve) {
+  const TradeoffPoint* smaller = nullptr;
+  for (const TradeoffPoint& point : curve.points) {
+    check_point(graph, curve.order, point);
+    if (smaller != nullptr) {
+      CHECK(smaller->budget < point.budget);
+      CHECK(smaller->outcome.bound.duration >= point.outcome.bound.duration);
+      if (smaller->outcome.plan) {
+        REQUIRE(point.outcome.plan.has_value());
+        CHECK(smaller->outcome.cost.duration >= point.outcome.cost.duration);
+      }
+    }
+    CHECK((point.outcome.status == Status::infeasible) == (point.budget < curve.floor));
+    smaller = &point;
+  }
+  REQUIRE(curve.smallest.has_value());
+  check_point(graph, curve.order, *curve.smallest);
+  CHECK(curve.smallest->budget >= curve.floor);
+  CHECK(curve.smallest->budget == curve.smallest->outcome.cost.peak);
+}
+
+bool same(const TradeoffPoint& a, const TradeoffPoint& b) {
+  const auto steps = [](const Outcome& outcome) {
+    return outcome.plan ? outcome.plan->steps : std::vector<Step>();
+  };
+  return a.budget == b.budget && a.outcome.status == b.outcome.status &&
+         a.outcome.cost == b.outcome.cost && a.outcome.bound.duration == b.outcome.bound.duration &&
+         steps(a.outcome) == steps(b.outcome);
+}
+
+TEST_CASE("curve: small graphs against brute force") {
+  const SolverTable table = all_solvers();
+  for (int i = 0; i < samples(30); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
+    CurveRequest request = request_for(graph);
+    request.order = random.chance(0.5) ? Order::given : Order::free;
+    request.from = Bytes(0);
+    request.points = 6;
+    const Tradeoff found = curve(table, graph, request);
+    check_curve(graph, found);
+    const auto best = oracle::all_tradeoffs(graph, request.order);
+    CHECK(found.floor <= best.back().peak);
+    CHECK(found.smallest->budget >= best.back().peak);
+    for (const TradeoffPoint& point : found.points) {
+      const auto least = oracle::least_duration(best, point.budget);
+      if (point.outcome.plan) CHECK(point.outcome.cost.duration >= *least);
+      if (point.outcome.status == Status::infeasible) CHECK_FALSE(least.has_value());
+      if (least) CHECK(point.outcome.bound.duration <= *least);
+    }
+  }
+}
+
+TEST_CASE("curve: without a clock, threads change nothing") {
+  const SolverTable table = all_solvers();
+  for (std::string_view kind : {"transformer", "unet"}) {
+    const Graph graph = generate(kind, 120, 1);
+    const Tradeoff alone = curve(table, graph, request_for(graph, 6'000'000, 1));
+    const Tradeoff three = curve(table, graph, request_for(graph, 6'000'000, 3));
+    check_curve(graph, alone);
+    REQUIRE(alone.points.size() == three.points.size());
+    for (std::size_t i = 0; i < alone.points.size(); ++i)
+      CHECK(same(alone.points[i], three.points[i]));
+    CHECK(same(*alone.smallest, *three.smallest));
+    CHECK(alone.floor == three.floor);
+  }
+}
+
+TEST_CASE("curve: no worse than a run of its own with the same work for each point") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("resnet", 150, 2);
+  CurveRequest request = request_for(graph, 16'000'000);
+  request.points = 5;
+  for (const TradeoffPoint& point : curve(table, graph, request).points) {
+    Request own;
+    own.limits.work = 1'600'000;
+    const Problem problem{.graph = graph, .budget = point.budget};
+    const Outcome outcome = solve(table, problem, own).outcome;
+    if (!outcome.plan) continue;
+    REQUIRE(point.outcome.plan.has_value());
+    CHECK(point.outcome.cost.duration <= outcome.cost.duration);
+  }
+}
+
+TEST_CASE("curve: cancelled before and while it runs") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("resnet", 3000, 1);
+  for (const int wait_ms : {0, 30}) {
+    CancelToken token;
+    CurveRequest request = request_for(graph);
+    request.settings.limits = {.seconds = 60, .cancel = &token};
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+      token.cancel();
+    });
+    if (wait_ms == 0) other.join();
+    const Tradeoff found = curve(table, graph, request);
+    if (other.joinable()) other.join();
+    check_curve(graph, found);
+    CHECK(found.stopped_by == StopReason::cancelled);
+    CHECK(found.points.back().outcome.plan.has_value());
+  }
+}
+
+TEST_CASE("curve: no time at all still gives the graph's own plan") {
+  const Graph graph = generate("chain", 50, 1);
+  CurveRequest request = request_for(graph);
+  request.settings.limits = {.seconds = 0};
+  const Tradeoff found = curve(all_solvers(), graph, request);
+  check_curve(graph, found);
+  CHECK(found.points.back().outcome.status == Status::optimal);
+  CHECK(found.points.back().outcome.found_by == "given");
+}
+
+TEST_CASE("curve: ranges of few budgets") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("chain", 20, 1);
+  CurveRequest request = request_for(graph);
+  request.from = request.to;
+  CHECK(curve(table, graph, request).points.size() == 1);
+  request.from = request.to - Bytes(1);
+  CHECK(curve(table, graph, request).points.size() == 2);
+  request.from = request.to = Bytes(1);
+  const Tradeoff none = curve(table, graph, request);
+  CHECK(none.points.at(0).outcome.status == Status::infeasible);
+  check_curve(graph, none);
+}
+
+TEST_CASE("curve: what it refuses") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("chain", 20, 1);
+  CurveRequest request = request_for(graph);
+  request.points = 1;
+  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  request = request_for(graph);
+  request.from = request.to + Bytes(1);
+  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  request.from = Bytes(-1);
+  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  request = request_for(graph);
+  request.settings.solver = "magic";
+  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+}
+
+// Fails below half of the own peak; claims too much below three quarters.
+class Faulty final : public Solver {
+ public:
+  explicit Faulty(Bytes peak) : peak_(peak) {}
+  std::string_view name() const override { return "faulty"; }
+  std::string_view summary() const override { return "fails"; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, Context& context) const override {
+    if (problem.budget.count() < peak_.count() / 2) throw InternalError("it broke");
+    for (const Plan& start : context.starts()) context.offer(start);
+    if (problem.budget.count() < peak_.count() / 4 * 3) context.raise_floor(Bytes::max());
+    return context.finish();
+  }
+
+ private:
+  Bytes peak_;
+};
+
+TEST_CASE("curve: a solver that fails or lies at one budget spoils no other") {
+  const Graph graph = generate("resnet", 60, 1);
+  SolverTable table = all_solvers();
+  table.add(std::make_unique<Faulty>(own_peak(graph)));
+  CurveRequest request = request_for(graph);
+  request.settings.solver = "faulty";
+  const Tradeoff found = curve(table, graph, request);
+  check_curve(graph, found);
+  int broken = 0;
+  for (const TradeoffPoint& point : found.points)
+    broken += point.outcome.note.find("broke") != std::string::npos ? 1 : 0;
+  CHECK(broken > 0);
+  CHECK(found.points.back().outcome.status == Status::optimal);
+  CHECK(found.smallest->budget == own_peak(graph));
+}
+
+}  // namespace
+}  // namespace lowtide

@@ -1,0 +1,99 @@
+// The smallest budget within a time limit: against brute force, whatever the number of threads.
+#include "lowtide/driver/fit.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/graph/generate.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+
+#include "oracles/brute_force.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+FitRequest request_for(const Graph& graph, std::int64_t percent, int threads = 2) {
+  FitRequest request;
+  const std::int64_t base = graph.total_time().count();
+  request.time_limit = Ticks(base + base * percent / 100);
+  request.settings.limits.work = 4'000'000;
+  request.settings.threads = threads;
+  return request;
+}
+
+void check_fit(const Graph& graph, const FitRequest& request, const Fit& found) {
+  REQUIRE(found.point.has_value());
+  const Outcome& outcome = found.point->outcome;
+  const Problem problem{.graph = graph, .budget = found.point->budget, .order = request.order};
+  const Verdict verdict = verify(problem, outcome.plan.value());
+  CHECK(verdict.ok);
+  CHECK(verdict.cost == outcome.cost);
+  CHECK(outcome.cost.peak == found.point->budget);
+  CHECK(outcome.cost.duration <= request.time_limit);
+  CHECK(outcome.bound.duration <= outcome.cost.duration);
+  CHECK(found.floor <= found.point->budget);
+  CHECK(found.point->budget <= found.own_peak);
+}
+
+TEST_CASE("fit: small graphs against brute force") {
+  const SolverTable table = all_solvers();
+  for (int i = 0; i < samples(30); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
+    FitRequest request = request_for(graph, static_cast<std::int64_t>(random.below(60)));
+    request.order = random.chance(0.5) ? Order::given : Order::free;
+    const Fit found = fit(table, graph, request);
+    check_fit(graph, request, found);
+    const auto least =
+        oracle::least_peak(oracle::all_tradeoffs(graph, request.order), request.time_limit);
+    REQUIRE(least.has_value());
+    CHECK(found.point->budget >= *least);
+    CHECK(found.floor <= *least);
+  }
+}
+
+TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs no more memory") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("transformer", 120, 1);
+  Bytes before = Bytes::max();
+  for (const std::int64_t percent : {0, 5, 15}) {
+    const Fit alone = fit(table, graph, request_for(graph, percent, 1));
+    const Fit three = fit(table, graph, request_for(graph, percent, 3));
+    check_fit(graph, request_for(graph, percent), alone);
+    CHECK(alone.point->budget == three.point->budget);
+    CHECK(alone.point->outcome.plan->steps == three.point->outcome.plan->steps);
+    CHECK(alone.floor == three.floor);
+    CHECK(alone.point->budget <= before);
+    before = alone.point->budget;
+  }
+  CHECK(before < own_peak(graph));
+}
+
+TEST_CASE("fit: a time limit below the graph's own time") {
+  const Graph graph = generate("chain", 20, 1);
+  FitRequest request = request_for(graph, 0);
+  request.time_limit = graph.total_time() - Ticks(1);
+  const Fit found = fit(all_solvers(), graph, request);
+  CHECK_FALSE(found.point.has_value());
+}
+
+TEST_CASE("fit: cancelled, and without time") {
+  const SolverTable table = all_solvers();
+  const Graph graph = generate("resnet", 1000, 1);
+  CancelToken token;
+  token.cancel();
+  FitRequest request = request_for(graph, 5);
+  request.settings.limits = {.seconds = 60, .cancel = &token};
+  const Fit cancelled = fit(table, graph, request);
+  check_fit(graph, request, cancelled);
+  CHECK(cancelled.stopped_by == StopReason::cancelled);
+  request.settings.limits = {.seconds = 0};
+  check_fit(graph, request, fit(table, graph, request));
+}
+
+}  // namespace
+}  // namespace lowtide
