@@ -22,6 +22,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ struct Task {
   const Solver* part;
   std::int64_t work;
   std::uint64_t seed;
-  bool restarts;  // goes on for ever: is not asked whether it finished
+  bool endless = false;  // is not asked whether it finished
+  std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
   std::optional<Plan> smallest = std::nullopt;
@@ -65,19 +67,21 @@ class Portfolio {
     std::int64_t slice = 20'000 + 10 * ops;
     for (const Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
-      std::vector<Task> tasks = {{part, slice, context_.seed(), false}};
+      std::vector<Task> tasks = {{part, slice, context_.seed()}};
       epoch(tasks, 1);
     }
     slice = 20'000 + 4 * ops;
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
       std::vector<Task> tasks;
-      if (proving_ != nullptr) tasks.push_back({proving_, slice / 3, context_.seed(), false});
+      if (proving_ != nullptr) tasks.push_back({proving_, slice / 3, context_.seed()});
       for (const Solver* part : unfinished_)
-        tasks.push_back({part, slice / 4, context_.seed(), false});
+        tasks.push_back({part, slice / 4, context_.seed()});
       const int lanes = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
-      for (int lane = 0; lane < lanes; ++lane)
-        tasks.push_back({search_, slice, mix(number * 1024 + static_cast<std::uint64_t>(lane)),
-                         true});
+      for (int lane = 0; lane < lanes; ++lane) {
+        Task task{search_, slice, mix(number * 1024 + static_cast<std::uint64_t>(lane)), true};
+        task.options = {{"rounds", "2"}, {"scratch", number == 0 ? "0.5" : "0"}};
+        tasks.push_back(std::move(task));
+      }
       if (tasks.empty()) return;
       epoch(tasks, threads_);
     }
@@ -142,7 +146,7 @@ class Portfolio {
                              .known = known,
                              .solvers = context_.solvers(),
                              .watcher = {}};
-    if (task.restarts) settings.options.set("rounds", "2");
+    for (const auto& [name, value] : task.options) settings.options.set(name, value);
     if (clocked_)
       settings.watcher = [&](const Progress& progress) {
         const std::scoped_lock lock(mutex_);
@@ -168,7 +172,7 @@ class Portfolio {
                           *outcome.smallest_peak < *context_.smallest_peak()))
       context_.offer(*task.smallest, task.part->name());
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
-    if (task.restarts || outcome.stopped_by != StopReason::finished) return;
+    if (task.endless || outcome.stopped_by != StopReason::finished) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
   }

@@ -50,6 +50,7 @@ class Context {
 
   const Problem& problem() const { return problem_; }
   Limits& limits() { return limits_; }
+  const Limits& limits() const { return limits_; }
   Random& random() { return random_; }
   std::uint64_t seed() const { return settings_.seed; }
   int threads() const { return settings_.threads; }

@@ -15,26 +15,58 @@ namespace {
 constexpr int kPoll = 16;
 constexpr int kSteer = 16;  // looks
 
-// A price at which the bytes that a typical gap frees are worth a few typical op times.
+// The price at which enough gaps are worth dropping, were each to cost its own computation only: they
+// are taken by their cost for each byte of relief until the graph's own order keeps the budget.
 double first_price(const Network& network, double typical_time) {
-  double bytes = 0, gap = 0;
-  std::size_t gaps = 0;
+  const auto order = network.graph.order();
+  std::vector<double> live(order.size() + 1, 0);
   const auto position = [&](Node node) {
-    return node < network.ops ? static_cast<double>(network.graph.position(OpId(
-                                    static_cast<std::size_t>(node))))
-                              : static_cast<double>(network.ops);
+    if (node == network.source()) return std::size_t{0};
+    return node == network.sink() ? order.size() - 1
+                                  : network.graph.position(OpId(static_cast<std::size_t>(node)));
+  };
+  std::vector<std::size_t> uses;
+  const auto uses_of = [&](Value value) {
+    uses.assign(1, position(network.maker(value)));
+    for (Node user : network.users(value)) uses.push_back(position(user));
+    std::sort(uses.begin(), uses.end());
   };
   for (Value value = 0; value < network.values; ++value) {
-    bytes += network.bytes_of(value);
-    double from = network.maker(value) < network.ops ? position(network.maker(value)) : 0, to = from;
-    for (Node user : network.users(value)) to = std::max(to, position(user));
-    if (to - from < 2) continue;
-    gap += (to - from) / static_cast<double>(network.users(value).size());
-    ++gaps;
+    uses_of(value);
+    live[uses.front()] += network.bytes_of(value);
+    live[uses.back() + 1] -= network.bytes_of(value);
   }
-  const double mean_bytes = std::max(1.0, bytes / std::max(1, network.values));
-  const double mean_gap = std::max(1.0, gap / static_cast<double>(std::max<std::size_t>(1, gaps)));
-  return 5 * typical_time / (mean_bytes * mean_gap);
+  // From now on: how many steps before this one are over the budget.
+  double bytes = 0, over = 0, steps = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    bytes += live[i];
+    const double here =
+        bytes + network.workspace[order[i].index()] - network.budget;
+    live[i] = steps;
+    over += std::max(0.0, here);
+    steps += here > 0;
+  }
+  live[order.size()] = steps;
+
+  std::vector<std::pair<double, double>> gaps;  // ticks for each byte of relief, relief
+  for (Value value = 0; value < network.values; ++value) {
+    if (!network.may_repeat(network.maker(value)) || network.bytes_of(value) == 0) continue;
+    uses_of(value);
+    for (std::size_t i = 1; i < uses.size(); ++i) {
+      if (uses[i] - uses[i - 1] < 2) continue;
+      const double relief =
+          network.bytes_of(value) * (live[uses[i]] - live[uses[i - 1] + 1]);
+      if (relief > 0) gaps.emplace_back(network.time_of(network.maker(value)) / relief, relief);
+    }
+  }
+  std::sort(gaps.begin(), gaps.end());
+  double price = typical_time / std::max(1.0, network.budget);
+  for (const auto& [cost, relief] : gaps) {
+    price = std::max(price, cost);
+    over -= relief;
+    if (over <= 0) break;
+  }
+  return price;
 }
 
 }  // namespace
@@ -46,8 +78,9 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
       state_(network),
       moves_(network, state_, context.random()),
       best_duration_(std::numeric_limits<double>::infinity()) {
+  unlimited_work_ = 1000 + 100 * static_cast<double>(network.graph.link_count());
   moves_.price = first_price(network, moves_.typical_time);
-  least_price_ = 1e-2 * moves_.price;
+  least_price_ = 1e-3 * moves_.price;
   most_price_ = 1e4 * moves_.price;
 }
 
@@ -56,6 +89,12 @@ void Anneal::load(std::span<const OpId> sequence) {
   if (!state_.within() || state_.duration() >= best_duration_) return;
   best_duration_ = state_.duration();
   best_.assign(sequence.begin(), sequence.end());
+}
+
+double Anneal::used() const {
+  const Limits& limits = context_.limits();
+  if (limits.settings().work || limits.settings().seconds) return limits.used();
+  return std::min(1.0, static_cast<double>(limits.work()) / unlimited_work_);
 }
 
 bool Anneal::poll() {
@@ -138,20 +177,21 @@ void Anneal::settle(double before) {
 }
 
 void Anneal::steer() {
-  if (outside_ >= 14)
-    moves_.price *= 1.05;
-  else if (within_ >= 6)
-    moves_.price *= 0.97;
+  // The longer it goes one way, the faster.
+  const int way = outside_ >= 14 ? 1 : within_ >= 6 ? -1 : 0;
+  streak_ = way != 0 && way * streak_ >= 0 ? streak_ + way : way;
+  if (way > 0) moves_.price *= std::min(1.6, 1 + 0.05 * streak_);
+  if (way < 0) moves_.price *= std::max(0.7, 1 + 0.03 * streak_);
   moves_.price = std::clamp(moves_.price, least_price_, most_price_);
   within_ = outside_ = 0;
 }
 
 void Anneal::round(double until, double hot, double cold) {
   Limits& limits = context_.limits();
-  const double from = limits.used();
+  const double from = this->used();
   const double span = std::max(1e-12, until - from);
   int looks = 0;
-  for (double used = from; used < until && !poll(); used = limits.used()) {
+  for (double used = from; used < until && !poll(); used = this->used()) {
     moves_.temperature =
         moves_.typical_time * hot * std::pow(cold / hot, std::min(1.0, (used - from) / span));
     ++(state_.profile().over() > 0 ? outside_ : within_);
@@ -167,7 +207,7 @@ void Anneal::round(double until, double hot, double cold) {
 void Anneal::repair(double until) {
   const double price = moves_.price;
   moves_.temperature = 1e-3 * moves_.typical_time;
-  for (int looks = 1; !state_.within() && context_.limits().used() < until && !poll(); ++looks) {
+  for (int looks = 1; !state_.within() && used() < until && !poll(); ++looks) {
     for (int i = 0; i < kPoll && state_.profile().over() > 0; ++i) step();
     if (looks % 12 == 0) moves_.price *= 1.1;
   }

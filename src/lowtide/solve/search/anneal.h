@@ -21,6 +21,8 @@ class Anneal {
   // Raises the price until the state keeps the budget, or until so much is used.
   void repair(double until);
 
+  // Of the limits, or of the work that is done at most without any.
+  double used() const;
   bool has_best() const { return !best_.empty(); }
   const std::vector<OpId>& best() const { return best_; }
   double best_duration() const { return best_duration_; }
@@ -40,12 +42,13 @@ class Anneal {
   bool shift_first_;
   State state_;
   Moves moves_;
+  double unlimited_work_;
   double least_price_, most_price_;
   std::vector<OpId> best_;
   double best_duration_;
   bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
   std::int64_t work_seen_ = 0, offered_at_ = 0;
-  int within_ = 0, outside_ = 0;
+  int within_ = 0, outside_ = 0, streak_ = 0;
 };
 
 }  // namespace lowtide::search

@@ -13,14 +13,13 @@
 
 namespace lowtide::search {
 
-Moves::Gap Moves::gap_at(Item item, Value k, Slot slot) const {
+Moves::Gap Moves::gap_at(Item item, Value value, Slot slot) const {
   Gap gap;
-  const Item end = state.end(item, k);
-  if (state.slot(item) >= slot || state.slot(end) <= slot) return gap;
-  gap.value = network.first_output(state.node(item)) + k;
-  gap.next = state.first_use(gap.value, slot, state.slot(end) + 1);
-  const Item use = state.last_use(gap.value, state.slot(item), slot + 1);
-  gap.last = use == kNone ? item : use;
+  const Item end = state.end(item, state.output_index(value));
+  const auto [last, next] = state.uses_around(value, slot, state.slot(item), state.slot(end));
+  gap.value = value;
+  gap.last = last == kNone ? item : last;
+  gap.next = next == kNone ? end : next;
   if (state.slot(gap.next) - state.slot(gap.last) >= 2) gap.item = item;
   return gap;
 }
@@ -59,22 +58,19 @@ double Moves::inputs_estimate(Node node, Slot here, double limit) const {
 Moves::Gap Moves::draw_gap(Slot slot) {
   static constexpr std::array<int, 8> kCandidates = {1, 2, 4, 8, 8, 12, 16, 24};
   const int wanted = kCandidates[random.below(kCandidates.size())];
-  int tries = 30 * wanted + 40;
+  const auto waiting = state.spanning(slot);
+  if (waiting.empty()) return {};
   Gap best;
   double best_ratio = -1;
-  for (int found = 0; found < wanted && tries > 0; --tries) {
-    const Item item =
-        state.item_at(static_cast<Slot>(random.below(static_cast<std::size_t>(slot) + 1)));
-    if (item < 0) continue;
-    const Node node = state.node(item);
-    const Value outputs = network.output_count(node);
-    if (outputs == 0 || !network.may_repeat(node)) continue;
-    const auto k =
-        outputs == 1 ? 0 : static_cast<Value>(random.below(static_cast<std::size_t>(outputs)));
-    if (state.end_slot(item, k) <= slot || network.bytes_of(network.first_output(node) + k) == 0)
-      continue;
+  int found = 0;
+  for (int tries = 4 * wanted; found < wanted && tries > 0; --tries) {
+    const Value value = waiting[random.below(waiting.size())];
+    const Node node = network.maker(value);
+    if (state.slot(node) >= slot) continue;
+    const Item item = state.latest(node, slot);
+    if (state.end_slot(item, state.output_index(value)) <= slot) continue;
     ++found;
-    const Gap gap = gap_at(item, k, slot);
+    const Gap gap = gap_at(item, value, slot);
     if (gap.item == kNone) continue;
     if (wanted == 1) return gap;
     const Slot until = state.slot(gap.next);

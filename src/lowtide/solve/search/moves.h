@@ -60,7 +60,7 @@ class Moves {
     Item next = kNone;  // the first use after
   };
   Gap draw_gap(Slot slot);
-  Gap gap_at(Item item, Value k, Slot slot) const;
+  Gap gap_at(Item item, Value value, Slot slot) const;
   double gap_relief(const Gap& gap, Slot until) const;
   double inputs_estimate(Node node, Slot here, double limit) const;
   Item place_in_gap(const Gap& gap, Slot slot);

@@ -29,13 +29,28 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 1>& specs() {
-  static const std::array<OptionSpec, 1> table = {{
+const std::array<OptionSpec, 4>& specs() {
+  static const std::array<OptionSpec, 4> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
        .low = 1,
        .high = 20},
+      {.name = "hot",
+       .usage = "temperature at which a round begins, in mean op times",
+       .default_number = 0.25,
+       .low = 0,
+       .high = 100},
+      {.name = "cold",
+       .usage = "temperature at which it ends",
+       .default_number = 0.004,
+       .low = 0,
+       .high = 100},
+      {.name = "scratch",
+       .usage = "share of the limits for a first round from the graph's own order",
+       .default_number = 0.1,
+       .low = 0,
+       .high = 1},
   }};
   return table;
 }
@@ -63,13 +78,22 @@ class Search final : public Solver {
   }
 
  private:
-  static constexpr double kHot = 0.25, kCold = 0.004, kGrowth = 1.7;
+  static constexpr double kGrowth = 1.7;
 
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
+    const double hot = context.options().number("hot"), cold = context.options().number("cold");
+    const double scratch = context.options().number("scratch");
+    if (scratch > 0) {
+      const double used = anneal.used();
+      anneal.load(context.problem().graph.order());
+      anneal.round(used + 0.5 * scratch, hot, cold);
+      anneal.repair(used + scratch);
+    }
+    for (const auto& sequence : starts) anneal.load(sequence);
     const double rounds = context.options().number("rounds");
-    double length = (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
-    for (int i = 0; !context.done(); ++i) {
-      const double used = context.limits().used();
+    double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
+    for (int i = 0; !context.done() && anneal.used() < 1; ++i) {
+      const double used = anneal.used();
       double until = used + length;
       if (until + 0.3 * length > 1) until = 1;
       if (anneal.has_best())
@@ -77,9 +101,8 @@ class Search final : public Solver {
       else
         anneal.load(starts[static_cast<std::size_t>(i) % starts.size()]);
       if (!anneal.has_best() && i == 0) anneal.repair(std::min(1.0, used + 2 * length));
-      anneal.round(until, kHot, kCold);
+      anneal.round(until, hot, cold);
       if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
-      if (used >= 1) break;
       length *= kGrowth;
     }
   }

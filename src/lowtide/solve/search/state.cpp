@@ -73,6 +73,28 @@ void State::load(std::span<const OpId> sequence) {
   for (std::size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
   occupant_.clear();
   place(items, live);
+  index_spans();
+}
+
+void State::index_spans() {
+  constexpr std::size_t kItems = 24, kMostParts = 64;
+  const std::size_t parts = std::clamp<std::size_t>(count_ / kItems, 1, kMostParts);
+  std::vector<std::vector<Value>> spans(parts);
+  const auto part = [&](Slot slot) { return at(slot) * parts / occupant_.size(); };
+  for (Value value = 0; value < network_.values; ++value) {
+    const Node maker = network_.maker(value);
+    if (!network_.may_repeat(maker) || network_.bytes_of(value) == 0) continue;
+    const Slot begin = slot(maker), end = end_slot(last_of(maker), output_index(value));
+    // Neighbours of three slots and less never wait for long.
+    if (end - begin < 4) continue;
+    for (std::size_t i = part(begin); i <= part(end); ++i) spans[i].push_back(value);
+  }
+  spans_ = {};
+  for (const auto& values : spans) {
+    for (Value value : values) spans_.push(value);
+    spans_.end_row();
+  }
+  work_ += static_cast<std::int64_t>(spans_.size() / 16);
 }
 
 std::vector<OpId> State::sequence() const {
@@ -94,12 +116,6 @@ Item State::item_after(Slot slot) const {
   for (++slot; slot < count; ++slot)
     if (item_at(slot) >= 0) return item_at(slot);
   return kNone;
-}
-
-Item State::latest(Node node, Slot slot) const {
-  Item item = last_of(node);
-  while (slot_[at(item)] >= slot) item = previous_[at(item)];
-  return item;
 }
 
 Item State::last_use(Value value, Slot after, Slot before) const {
@@ -130,6 +146,29 @@ Item State::first_use(Value value, Slot after, Slot before) const {
     }
   }
   return best;
+}
+
+std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slot end) const {
+  Item last = kNone, next = kNone;
+  Slot last_slot = begin, next_slot = end;
+  const auto users = network_.users(value);
+  work_ += static_cast<std::int64_t>(users.size() / 8);
+  for (Node user : users)
+    for (Item item = last_of(user); item != kNone; item = previous(item)) {
+      const Slot here = this->slot(item);
+      if (here > slot) {
+        if (here >= next_slot) continue;
+        next = item;
+        next_slot = here;
+        continue;
+      }
+      if (here > last_slot) {
+        last = item;
+        last_slot = here;
+      }
+      break;
+    }
+  return {last, next};
 }
 
 Item State::new_item(Node node) {

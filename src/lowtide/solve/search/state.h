@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lowtide/solve/search/network.h"
@@ -64,7 +65,11 @@ class State {
   Item item_from(Slot slot) const { return item_at(slot) >= 0 ? item_at(slot) : item_after(slot); }
 
   // The item whose output a reader at `slot` would get.
-  Item latest(Node node, Slot slot) const;
+  Item latest(Node node, Slot slot) const {
+    Item item = last_of(node);
+    while (slot_[at(item)] >= slot) item = previous_[at(item)];
+    return item;
+  }
   Item server(Value value, Slot slot) const { return latest(network_.maker(value), slot); }
   Value output_index(Value value) const {
     return value - network_.first_output(network_.maker(value));
@@ -72,6 +77,13 @@ class State {
   // The last (first) reader strictly between two slots; kNone.
   Item last_use(Value value, Slot after, Slot before) const;
   Item first_use(Value value, Slot after, Slot before) const;
+  // The last reader in (begin, slot] and the first in (slot, end).
+  std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
+  // The tensors that may be made again and that, when the sequence was loaded, were needed on both
+  // sides of the slot, or nearly so: few of them are not held across it now.
+  std::span<const Value> spanning(Slot slot) const {
+    return spans_[at(slot) * spans_.rows() / occupant_.size()];
+  }
 
   // Changes. `before` is the item that the computation is put in front of.
   Item insert(Node node, Item before);
@@ -104,6 +116,7 @@ class State {
   Slot make_room(Item before);  // a hole right in front of it
   void shift(Slot hole, Slot to);
   void respace();
+  void index_spans();
   // Spreads the items over the slots; `live` is the bytes during each.
   void place(std::span<const Item> items, std::span<const double> live);
   Item& end_ref(Item item, Value k) { return ends_[at(ends_at_[at(item)] + k)]; }
@@ -125,6 +138,7 @@ class State {
   std::vector<Item> repeats_;             // those that are no first computations
   std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their number of outputs
   std::size_t count_ = 0;
+  Csr<Value> spans_;  // by part of the slots
   std::vector<Entry> log_;
 };
 
