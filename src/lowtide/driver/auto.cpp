@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -44,7 +45,7 @@ struct Task {
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
-  std::optional<Plan> smallest = std::nullopt;
+  std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
 };
 
 class Portfolio {
@@ -67,23 +68,28 @@ class Portfolio {
     std::int64_t slice = 20'000 + 10 * ops;
     for (const Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
-      std::vector<Task> tasks = {{part, slice, context_.seed()}};
+      std::vector<Task> tasks;
+      tasks.push_back({part, slice, context_.seed()});
       epoch(tasks, 1);
     }
     slice = 20'000 + 4 * ops;
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
-      std::vector<Task> tasks;
-      if (proving_ != nullptr) tasks.push_back({proving_, slice / 3, context_.seed()});
-      for (const Solver* part : unfinished_)
-        tasks.push_back({part, slice / 4, context_.seed()});
-      const int lanes = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
-      for (int lane = 0; lane < lanes; ++lane) {
-        Task task{search_, slice, mix(number * 1024 + static_cast<std::uint64_t>(lane)), true};
-        task.options = {{"rounds", "2"}, {"scratch", number == 0 ? "0.5" : "0"}};
-        tasks.push_back(std::move(task));
+      // The first look at a budget is the search's: proofs take longer.
+      std::vector<Task> others, lanes;
+      if (number > 0 && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
+      if (number > 0)
+        for (const Solver* part : unfinished_)
+          others.push_back({part, slice / 4, context_.seed()});
+      const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
+      for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
+      if (others.empty() && lanes.empty() && (number > 0 || unfinished_.empty())) return;
+      if (clocked_ && threads_ > 1) {
+        std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
+        lanes.clear();
       }
-      if (tasks.empty()) return;
-      epoch(tasks, threads_);
+      epoch(others, threads_);
+      // What a proof keeps is a start for the search, if it is not a plan already.
+      epoch(lanes, threads_);
     }
   }
 
@@ -91,6 +97,19 @@ class Portfolio {
   const Solver* find(std::string_view name) const {
     const Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
     return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+  }
+
+  // Lanes and epochs differ in their random numbers and in how hot they begin.
+  Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
+    const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
+    constexpr std::array<std::array<std::string_view, 2>, 4> kHeat = {
+        {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+    const auto& heat = kHeat[(number + static_cast<std::uint64_t>(lane)) % kHeat.size()];
+    return {.part = search_,
+            .work = slice,
+            .seed = mix(index),
+            .endless = true,
+            .options = {{"rounds", "2"}, {"hot", std::string(heat[0])}, {"cold", std::string(heat[1])}}};
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -118,10 +137,12 @@ class Portfolio {
     }
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
+    std::vector<Plan> starts = starts_;
+    if (context_.lead()) starts.push_back(*context_.lead());
     const Bound known = context_.bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
-      for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(tasks[i], limits, known);
+      for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(tasks[i], limits, known, starts);
     };
     std::vector<std::thread> helpers;
     const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
@@ -131,7 +152,8 @@ class Portfolio {
     for (Task& task : tasks) merge(task);
   }
 
-  void run_task(Task& task, LimitSettings limits, const Bound& known) {
+  void run_task(Task& task, LimitSettings limits, const Bound& known,
+                const std::vector<Plan>& starts) {
     if (limits.seconds) {
       const double left = context_seconds_left();
       if (left <= 0 && context_has_smallest()) return;
@@ -142,7 +164,7 @@ class Portfolio {
                              .seed = task.seed,
                              .threads = 1,
                              .options = Options(task.part->options()),
-                             .starts = starts_,
+                             .starts = starts,
                              .known = known,
                              .solvers = context_.solvers(),
                              .watcher = {}};
@@ -158,6 +180,7 @@ class Portfolio {
     task.outcome = task.part->solve(problem_, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
+    if (!task.endless) task.lead = inner.lead();
   }
 
   void merge(Task& task) {
@@ -172,6 +195,7 @@ class Portfolio {
                           *outcome.smallest_peak < *context_.smallest_peak()))
       context_.offer(*task.smallest, task.part->name());
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
+    if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.endless || outcome.stopped_by != StopReason::finished) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
