@@ -35,6 +35,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
                                                            "greedy"};
 constexpr int kLanes = 4;
+constexpr std::uint64_t kFirstProof = 3;  // epoch
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -74,15 +75,17 @@ class Portfolio {
     }
     slice = 20'000 + 4 * ops;
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
-      // The first look at a budget is the search's: proofs take longer.
+      // The first looks at a budget are the search's: proofs take longer.
       std::vector<Task> others, lanes;
-      if (number > 0 && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
+      leads_ = number >= kFirstProof;
+      const bool proves = number >= kFirstProof || !context_.has_plan();
+      if (proves && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
       if (number > 0)
         for (const Solver* part : unfinished_)
           others.push_back({part, slice / 4, context_.seed()});
       const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
-      if (others.empty() && lanes.empty() && (number > 0 || unfinished_.empty())) return;
+      if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
       if (clocked_ && threads_ > 1) {
         std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
         lanes.clear();
@@ -118,7 +121,9 @@ class Portfolio {
 
   // Even a hopeless budget gets an answer with the smallest peak seen.
   bool stop() {
-    context_.limits().spend(0);
+    // A task that begins after the deadline does no work, and the clock is read as work is done.
+    const bool late = context_.limits().settings().seconds && context_seconds_left() <= 0;
+    context_.limits().spend(late ? Limits::kPollWork : 0);
     return context_.done() && context_.smallest().has_value();
   }
 
@@ -138,7 +143,7 @@ class Portfolio {
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
     std::vector<Plan> starts = starts_;
-    if (context_.lead()) starts.push_back(*context_.lead());
+    if (leads_ && context_.lead()) starts.push_back(*context_.lead());
     const Bound known = context_.bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
@@ -216,6 +221,7 @@ class Portfolio {
   const Problem& problem_;
   Context& context_;
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
+  bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
   std::vector<const Solver*> unfinished_;

@@ -187,7 +187,6 @@ void Anneal::steer() {
 }
 
 void Anneal::round(double until, double hot, double cold) {
-  Limits& limits = context_.limits();
   const double from = this->used();
   const double span = std::max(1e-12, until - from);
   int looks = 0;
