@@ -24,7 +24,7 @@ PICTURES = [
                   ("examples/gpt2-train", "act:80%"), ("examples/vit-train", "act:50%")]),
 ]
 PLAN, BOUND, OTHER = "#1f5fa8", "#7a8793", "#c2571a"
-MARKERS = "sD^vPX"
+MARKERS = {"Moccasin": "D", "Checkmate MILP": "s"}
 
 
 def runs_of(points, graph, budget):
@@ -49,8 +49,8 @@ def draw(axes, graph, budget, runs, published):
                   linestyle="--", linewidth=1, alpha=alpha, label="bound" if i == 0 else None)
     known = [row for row in published.get((graph, budget, "given"), [])
              if row["seconds"] and not row["bound"] and row["note"] != "over budget"]
-    for row, marker in zip(known, MARKERS):
-        axes.plot(float(row["seconds"]), float(row["overhead"]), marker, color=OTHER, markersize=5,
+    for row in known:
+        axes.plot(float(row["seconds"]), float(row["overhead"]), MARKERS.get(row["method"], "^"), color=OTHER, markersize=5,
                   label=f"{row['method']} (published)")
     last = [overhead for run in runs for _, overhead, _ in run[-1:] if overhead is not None]
     shown = last + [run[-1][2] for run in runs] + [float(row["overhead"]) for row in known]
@@ -85,6 +85,7 @@ def main():
     parser.add_argument("folder", nargs="?", default="build/bench", type=Path)
     parser.add_argument("--published", default=Path(__file__).parent / "published", type=Path)
     arguments = parser.parse_args()
+    plt.rcParams["svg.fonttype"] = "none"
     plt.rcParams["svg.hashsalt"] = "lowtide"  # the same data, the same file
     points = read_csv(arguments.folder / "history.csv")
     published = read_published(arguments.published)

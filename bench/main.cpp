@@ -177,19 +177,31 @@ int main(int argc, char** argv) {
   app.add_option(
       "graphs", settings.graphs,
       "Graph files, folders (FOLDER/) or generated graphs (resnet-1000) instead of the suite");
-  app.add_option("--budget", settings.budgets, "Of named graphs")->capture_default_str();
-  app.add_option("--order", settings.orders, "Of named graphs: given, free")
+  app.add_option("--budget", settings.budgets, "Of named graphs, as in 80%,50%")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  app.add_option("--order", settings.orders, "Of named graphs: given, free or both")
       ->check(CLI::IsMember({"given", "free"}))
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--solver", settings.solvers, "For named graphs; all: each of them")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   app.add_flag("--ablation", settings.ablation,
                "Named graphs again without each part and with each switch the other way round");
   app.add_option("--suite", settings.suite, "What is measured")->capture_default_str();
-  app.add_option("--set", settings.sets, "Only these sets of the suite");
+  app.add_option("--set", settings.sets, "Only these sets of the suite")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--data", settings.data, "What DATA/ stands for in the suite");
-  app.add_option("--option", settings.variant.options, "solver.name=value, of any part");
-  app.add_option("--without", settings.variant.without, "Parts that auto does not have");
+  app.add_option("--option", settings.variant.options, "solver.name=value, of any part")
+      ->allow_extra_args(false);
+  app.add_option("--without", settings.variant.without, "Parts that auto does not have")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--time", settings.seconds, "Seconds a run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -7,6 +7,7 @@ reads FOLDER/rows.csv (build/bench), prints the tables and writes FOLDER/tables.
 import argparse
 import math
 import shutil
+import textwrap
 from pathlib import Path
 
 from read import read_published, read_rows
@@ -36,7 +37,7 @@ def seconds(value):
 
 
 def budget(text):
-    return f"{int(text):.4g}" if text.isdigit() and len(text) > 7 else text
+    return f"{int(text) / 2**30:.2f} GiB" if text.isdigit() and len(text) > 7 else text
 
 
 def verdict(row):
@@ -47,7 +48,7 @@ def verdict(row):
     if row.statuses == {"optimal"}:
         return "optimal"
     within = row.middle("within")
-    return "-" if within is None else "above 0" if math.isinf(within) else f"{within:.1f} %"
+    return "-" if within is None else "above 0" if math.isinf(within) else f"{within:.{1 if within < 100 else 0}f} %"
 
 
 def published_cell(rows, method):
@@ -64,12 +65,10 @@ def published_cell(rows, method):
 def reached(rows):
     """One line: how many rows come how near to their bound."""
     planned = [row for row in rows if row.middle("overhead") is not None]
-    parts = [f"{len(planned)} of {len(rows)} with a plan"]
-    for share in (1, 3, 5):
-        count = sum(row.middle("within") <= share for row in planned)
-        parts.append(f"{count} within {share} % of the bound's overhead")
-    parts.append(f"{sum(row.statuses == {'infeasible'} for row in rows)} proven infeasible")
-    return "; ".join(parts) + "."
+    near = ", ".join(str(sum(row.middle("within") <= share for row in planned)) for share in (1, 3, 5))
+    proven = sum(row.statuses == {"infeasible"} for row in rows)
+    return (f"{len(rows)} rows: a plan for {len(planned)}, within 1, 3, 5 % of the bound's overhead {near}; "
+            f"{proven} proven infeasible.")
 
 
 def result_table(title, rows, published):
@@ -79,27 +78,31 @@ def result_table(title, rows, published):
     limit = float(rows[0]["limit_s"])
     several = len({(row["solver"], row["variant"]) for row in rows}) > 1
     table = Table(title, [
-        ("graph", 0), ("ops", 5), ("budget", 0), ("order", 0), ("solver", 0), ("0.1 s", 0), ("1 s", 0),
-        ("10 s", 0), (f"{limit:g} s", 0), ("spread", 2), ("bound", 0), ("within", 0), ("first", 6),
-        ("end", 7), ("MiB", 8)] + [(method, 4 if method != "Moccasin" else 1) for method in methods])
+        ("graph", 0), ("ops", 4), ("budget", 0), ("order", 0), ("solver", 0), ("0.1 s", 0), ("1 s", 0),
+        ("10 s", 0), (f"{limit:g} s", 0), ("spread", 2), ("bound", 0), ("within", 0), ("gap", 5), ("first", 6),
+        ("end", 7), ("MiB", 8)] + [(method, 3 if method != "Moccasin" else 1) for method in methods])
     for row in rows:
         final = percent(row.middle("overhead"))
-        marks = [percent(row.middle(f"overhead_{mark}s")) if limit >= mark or row.middle(f"overhead_{mark}s")
-                 is not None else "" for mark in (0.1, 1, 10)]
+        marks = [percent(row.middle(f"overhead_{mark}s")) if mark <= limit else "" for mark in (0.1, 1, 10)]
         solver = row["solver"] + ("" if row["variant"] == "base" else " " + row["variant"])
         resident = row.middle("resident")
         known = published.get((row["graph"], row["budget"], row["order"]), [])
         table.add(
             row["graph"], row["ops"], budget(row["budget"]), row["order"], solver if several else "", *marks,
             final if limit not in (0.1, 1, 10) else "",
-            percent(row.spread()) if len(row.runs) > 1 else "", percent(row.middle("bound")), verdict(row),
-            seconds(row.middle("first_plan_s")), seconds(row.middle("time_s")),
+            percent(row.spread()) if len(row.runs) > 1 else "",
+            "-" if verdict(row) == "infeasible" else percent(row.middle("bound")), verdict(row),
+            percent(row.middle("gap")), seconds(row.middle("first_plan_s")), seconds(row.middle("time_s")),
             "" if resident is None else f"{resident / 2**20:.0f}",
             *(published_cell(known, method) for method in methods))
     table.notes.append(reached(rows))
-    sources = {entry["method"]: entry["source"] for entry in beside}
+    sources = {}
+    for entry in beside:
+        methods = sources.setdefault(entry["source"], [])
+        if entry["method"] not in methods:
+            methods.append(entry["method"])
     if sources:
-        table.notes.append("; ".join(f"{method}: {source}" for method, source in sources.items()) + ".")
+        table.notes.append("; ".join(f"{', '.join(methods)}: {source}" for source, methods in sources.items()) + ".")
     return table
 
 
@@ -118,14 +121,15 @@ def ablation_tables(rows):
 
 
 def ablation_table(solver, part, variants, rows, column):
-    what = "without one part" if part == "parts" else f"one switch of `{part}` the other way round"
+    what = "without one part" if part == "parts" else f"one switch of `{part}` off"
     table = Table(f"Ablation: {column} of `{solver}`, {what}",
                   [("graph", 0), ("budget", 0), ("order", 0), ("base", 0)] +
-                  [(short(variant), 0) for variant in variants])
+                  [(short(variant), 0) for variant in variants], fixed=4)
     asked = {}
     for row in rows:
         asked.setdefault((row["graph"], row["budget"], row["order"]), {})[row["variant"]] = row
     changes = {variant: [] for variant in variants}
+    lost = dict.fromkeys(variants, 0)
     for (graph, amount, order), by_variant in asked.items():
         base = by_variant["base"].middle(column)
         cells = []
@@ -134,15 +138,21 @@ def ablation_table(solver, part, variants, rows, column):
             cells.append(percent(value) if variant in by_variant else "")
             if value is not None and base is not None:
                 changes[variant].append(value - base)
+            elif variant in by_variant:
+                lost[variant] += (value is None) - (base is None)
         table.add(graph, amount, order, percent(base), *cells)
     table.add("mean change", "", "", "", *(
         f"{sum(change) / len(change):+.3f}" if change else "" for change in changes.values()))
+    if column == "overhead":
+        table.add("plans lost", "", "", "", *lost.values())
     return table
 
 
 def short(variant):
     """The column's head: the table's title says the rest."""
-    return variant.split(" ", 1)[1] if variant.startswith("without ") else variant.split(".", 1)[1]
+    if variant.startswith("without "):
+        return variant.split(" ", 1)[1]
+    return variant.split(".", 1)[1].replace("=off", "")
 
 
 def main():
@@ -164,9 +174,10 @@ def main():
     head = "Nothing was measured.\n" if first is None else (
         f"Overhead in per cent after 0.1, 1 and 10 s of one run of {float(first['limit_s']):g} s, "
         f"{first['threads']} thread(s), median of {len(first.runs)} seed(s). Bound: proven, in per cent of "
-        "overhead. Within: how much more the plan's overhead is than the bound's. `-`: no plan found.\n")
+        "overhead. Within: how much more the plan's overhead is than the bound's, in per cent of the bound's; gap: "
+        "how much longer the plan is than the bound, in per cent. First: until the first plan. `-`: none.\n")
     width = shutil.get_terminal_size((100, 24)).columns
-    print("\n" + head)
+    print("\n" + textwrap.fill(head, width) + "\n")
     for table in tables:
         print(table.text(width))
     path = arguments.folder / "tables.md"
