@@ -37,21 +37,25 @@ struct Settings {
 };
 
 std::vector<Row> rows_of(const Settings& settings) {
-  std::vector<Row> rows;
+  std::vector<std::string> absent;
   if (settings.graphs.empty()) {
-    rows = read_suite(settings.suite);
+    std::vector<Row> rows = read_suite(settings.suite);
     if (!settings.sets.empty())
       std::erase_if(rows, [&](const Row& row) {
         return std::find(settings.sets.begin(), settings.sets.end(), row.set) ==
                settings.sets.end();
       });
+    rows = find_graphs(rows, settings.data, absent);
+    for (const std::string& graph : absent) fmt::print("skipped, not there: {}\n", graph);
+    return rows;
   }
+  std::vector<Row> rows;
   for (const std::string& graph : settings.graphs)
     rows.push_back(
         {"named", graph, settings.budgets, settings.orders, settings.solvers, settings.ablation});
-  std::vector<std::string> absent;
   rows = find_graphs(rows, settings.data, absent);
-  for (const std::string& graph : absent) fmt::print("skipped, not there: {}\n", graph);
+  if (!absent.empty())
+    throw InputError("", "is no graph file, folder or generated graph", absent[0]);
   return rows;
 }
 

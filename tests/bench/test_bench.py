@@ -12,7 +12,7 @@ SOURCE = Path(os.environ.get("LOWTIDE_SOURCE_DIR", ".")).resolve()
 
 
 def bench(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=SOURCE)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=SOURCE)
 
 
 def rows(folder, name="rows.csv"):
@@ -123,6 +123,7 @@ def test_all_solvers_can_be_compared(tmp_path):
     (["chain-60", "--option", "search"], "solver.name=value"),
     (["chain-60", "--without", "nobody"], "nobody"),
     (["chain-60", "--solver", "nobody"], "nobody"),
+    (["no-such-graph.json"], "no-such-graph.json"),
     (["--suite", "no-such-file.csv"], "no-such-file.csv"),
 ])
 def test_what_cannot_be_is_said(tmp_path, arguments, message):
