@@ -5,6 +5,9 @@
 .PHONY: help deps build demo test test-long bench format lint fuzz install clean
 
 DATA ?=
+BENCH_TIME ?= 10
+BENCH_SEEDS ?= 1
+BENCH_THREADS ?= 1
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 
@@ -12,7 +15,8 @@ help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 	@echo
 	@echo "Variables: LOWTIDE_JOBS (parallel jobs, all cores), LOWTIDE_TEST_SCALE (how many times the"
-	@echo "samples of the large sweeps, 1; test-long: 100), LOWTIDE_NO_INSTALL=1, CI=true (warnings are errors)"
+	@echo "samples of the large sweeps, 1; test-long: 100), LOWTIDE_NO_INSTALL=1, CI=true (warnings are errors),"
+	@echo "BENCH_TIME (seconds a run, 10), BENCH_SEEDS (1), BENCH_THREADS (1)"
 
 deps: ## Install what building and testing lack, torch excepted
 	@tools/deps build test
@@ -33,8 +37,9 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 	@tools/test long
 	@tools/fuzz 600
 
-bench: build ## Table over examples, generated graphs and DATA=DIR
-	@bench/run $(DATA)
+bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
+	@tools/deps build bench
+	@bench/run "$(DATA)" --time $(BENCH_TIME) --seeds $(BENCH_SEEDS) --threads $(BENCH_THREADS)
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint

@@ -1,0 +1,115 @@
+// Problem: to measure `auto` with an option of a part set, or without a part.
+//
+// Idea: whoever calls a part asks it for its table of options and takes the defaults from there. So
+// a part behind another table of defaults is the variant, and no solver has to know.
+//
+// Loses: an option that the caller of a part sets by itself is not changed.
+#include "bench/variant.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide::bench {
+
+namespace {
+
+class Preset final : public Solver {
+ public:
+  explicit Preset(const Solver& solver)
+      : solver_(solver), specs_(solver.options().begin(), solver.options().end()) {}
+
+  void set(const std::string& option, const std::string& value) {
+    Options(solver_.options()).set(option, value);  // throws if there is no such thing
+    for (OptionSpec& spec : specs_) {
+      if (spec.name != option) continue;
+      if (spec.choices.empty())
+        spec.default_number = std::strtod(value.c_str(), nullptr);
+      else
+        spec.default_choice = *std::find(spec.choices.begin(), spec.choices.end(), value);
+    }
+  }
+
+  std::string_view name() const override { return solver_.name(); }
+  std::string_view summary() const override { return solver_.summary(); }
+  std::span<const OptionSpec> options() const override { return specs_; }
+  std::string missing() const override { return solver_.missing(); }
+  Support supports(const Problem& problem) const override { return solver_.supports(problem); }
+  Outcome solve(const Problem& problem, Context& context) const override {
+    return solver_.solve(problem, context);
+  }
+
+ private:
+  const Solver& solver_;
+  std::vector<OptionSpec> specs_;
+};
+
+std::vector<Variant> switches(const Solver& solver) {
+  std::vector<Variant> variants;
+  for (const OptionSpec& spec : solver.options()) {
+    const auto has = [&](std::string_view word) {
+      return std::find(spec.choices.begin(), spec.choices.end(), word) != spec.choices.end();
+    };
+    if (!has("on") || !has("off")) continue;
+    const std::string_view other = spec.default_choice == "on" ? "off" : "on";
+    variants.push_back(
+        {{std::string(solver.name()) + "." + std::string(spec.name) + "=" + std::string(other)},
+         {}});
+  }
+  return variants;
+}
+
+void demand_solver(const SolverTable& solvers, const std::string& name) {
+  if (solvers.find(name) == nullptr)
+    throw InputError("solver \"" + name + "\"", "there is none of that name");
+}
+
+}  // namespace
+
+std::string Variant::label() const {
+  std::string text;
+  for (const std::string& option : options) text += (text.empty() ? "" : " ") + option;
+  for (const std::string& solver : without)
+    text += (text.empty() ? "without " : " without ") + solver;
+  return text.empty() ? "base" : text;
+}
+
+SolverTable vary(const SolverTable& solvers, const Variant& variant) {
+  for (const std::string& name : variant.without) demand_solver(solvers, name);
+  SolverTable varied;
+  std::vector<Preset*> presets;
+  for (const auto& solver : solvers.all()) {
+    const bool left_out = std::find(variant.without.begin(), variant.without.end(),
+                                    solver->name()) != variant.without.end();
+    if (left_out) continue;
+    auto preset = std::make_unique<Preset>(*solver);
+    presets.push_back(preset.get());
+    varied.add(std::move(preset));
+  }
+  for (const std::string& option : variant.options) {
+    const std::size_t dot = option.find('.'), equals = option.find('=');
+    if (dot == std::string::npos || equals == std::string::npos || equals < dot)
+      throw InputError("option \"" + option + "\"", "wants solver.name=value");
+    const std::string name = option.substr(0, dot);
+    demand_solver(varied, name);
+    for (Preset* preset : presets)
+      if (preset->name() == name)
+        preset->set(option.substr(dot + 1, equals - dot - 1), option.substr(equals + 1));
+  }
+  return varied;
+}
+
+std::vector<Variant> ablations(const SolverTable& solvers, const std::string& solver) {
+  demand_solver(solvers, solver);
+  if (solver != "auto") return switches(*solvers.find(solver));
+  std::vector<Variant> variants;
+  for (const auto& part : solvers.all()) {
+    if (part->name() == solver) continue;
+    variants.push_back({{}, {std::string(part->name())}});
+    for (Variant& variant : switches(*part)) variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+}  // namespace lowtide::bench
