@@ -112,7 +112,8 @@ class Portfolio {
             .work = slice,
             .seed = mix(index),
             .endless = true,
-            .options = {{"rounds", "2"}, {"hot", std::string(heat[0])}, {"cold", std::string(heat[1])}}};
+            .options = {{"rounds", "2"}, {"hot", std::string(heat[0])}, {"cold", std::string(heat[1])},
+                        {"reorder", (number + static_cast<std::uint64_t>(lane)) % 2 == 1 ? "0.3" : "0"}}};
   }
 
   std::uint64_t mix(std::uint64_t number) const {

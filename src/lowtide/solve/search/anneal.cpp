@@ -114,20 +114,22 @@ void Anneal::save() {
   offered_at_ = work;
 }
 
+void Anneal::propose_first() {
+  Random& random = moves_.random;
+  const auto slots = static_cast<std::size_t>(state_.slot_count());
+  Item item = state_.item_from(static_cast<Slot>(random.below(slots - 1)));
+  if (state_.profile().over() > 0 && random.chance(0.5)) {
+    const Slot near = moves_.any_overload() + static_cast<Slot>(random.below(40)) - 20;
+    const Item there = state_.item_at(std::clamp<Slot>(near, 0, state_.slot_count() - 1));
+    if (there >= 0) item = there;
+  }
+  if (item >= 0) moves_.shift(item);
+}
+
 void Anneal::propose() {
   Random& random = moves_.random;
   const auto draw = random.below(100);
-  if (shift_first_ && random.below(100) < 55) {
-    const auto slots = static_cast<std::size_t>(state_.slot_count());
-    Item item = state_.item_from(static_cast<Slot>(random.below(slots - 1)));
-    if (state_.profile().over() > 0 && random.chance(0.5)) {
-      const Slot near = moves_.any_overload() + static_cast<Slot>(random.below(40)) - 20;
-      const Item there = state_.item_at(std::clamp<Slot>(near, 0, state_.slot_count() - 1));
-      if (there >= 0) item = there;
-    }
-    if (item >= 0) moves_.shift(item);
-    return;
-  }
+  if (order_only_ || (shift_first_ && random.below(100) < 55)) return propose_first();
   const auto shift_repeat = [&] {
     if (const Item item = moves_.any_repeat(); item != kNone) moves_.shift(item);
   };
@@ -201,6 +203,28 @@ void Anneal::round(double until, double hot, double cold) {
 #if LOWTIDE_DEBUG_CHECKS
   state_.check_invariants();
 #endif
+}
+
+void Anneal::reorder(double until) {
+  // The energy is nearly the bytes over the budget: no repeated computation is there, and the
+  // duration does not change.
+  std::vector<OpId> first;
+  std::vector<std::uint8_t> seen(static_cast<std::size_t>(network_.ops), 0);
+  for (OpId op : state_.sequence())
+    if (std::exchange(seen[op.index()], 1) == 0) first.push_back(op);
+  load(first);
+  double bytes = 0;
+  for (double size : network_.bytes) bytes += size;
+  const double price = std::exchange(moves_.price, 1);
+  const double from = used(), span = std::max(1e-12, until - from);
+  order_only_ = true;
+  for (double now = from; now < until && !state_.within() && !poll(); now = used()) {
+    moves_.temperature = 0.02 * bytes * std::pow(1e-5, std::min(1.0, (now - from) / span));
+    for (int i = 0; i < kPoll; ++i) step();
+  }
+  order_only_ = false;
+  moves_.price = price;
+  if (unsaved_) save();
 }
 
 void Anneal::repair(double until) {

@@ -23,6 +23,10 @@ class Anneal {
 
   // Of the limits, or of the work that is done at most without any.
   double used() const;
+  // Without repeated computations: shifts first computations alone until the order keeps the budget,
+  // or until so much is used. Only for a free order.
+  void reorder(double until);
+
   bool has_best() const { return !best_.empty(); }
   const std::vector<OpId>& best() const { return best_; }
   double best_duration() const { return best_duration_; }
@@ -31,6 +35,7 @@ class Anneal {
  private:
   void step();
   void propose();
+  void propose_first();
   void settle(double before);
   void save();
   bool poll();  // counts work; says whether to stop
@@ -39,7 +44,7 @@ class Anneal {
 
   const Network& network_;
   Context& context_;
-  bool shift_first_;
+  bool shift_first_, order_only_ = false;
   State state_;
   Moves moves_;
   double unlimited_work_;

@@ -29,8 +29,8 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 3>& specs() {
-  static const std::array<OptionSpec, 3> table = {{
+const std::array<OptionSpec, 4>& specs() {
+  static const std::array<OptionSpec, 4> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -46,6 +46,11 @@ const std::array<OptionSpec, 3>& specs() {
        .default_number = 0.0005,
        .low = 0,
        .high = 100},
+      {.name = "reorder",
+       .usage = "with a free order: share of the limits in which the order alone is searched",
+       .default_number = 0.2,
+       .low = 0,
+       .high = 1},
   }};
   return table;
 }
@@ -78,7 +83,14 @@ class Search final : public Solver {
   // Every start is annealed for a while; then come rounds from the best.
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
-    const double each = kStarts / static_cast<double>(starts.size());
+    const double reorder = context.options().number("reorder");
+    if (context.problem().order == Order::free && reorder > 0) {
+      anneal.load(starts.front());
+      anneal.reorder(reorder);
+      anneal.round(1.3 * reorder, hot, cold);
+      anneal.repair(1.5 * reorder);
+    }
+    const double each = (1 - anneal.used()) * kStarts / static_cast<double>(starts.size());
     for (const auto& sequence : starts) {
       if (context.done()) return;
       const double used = anneal.used();
