@@ -187,7 +187,9 @@ void Anneal::steer() {
 }
 
 void Anneal::round(double until, double hot, double cold) {
-  Limits& limits = context_.limits();
+  // Zero is allowed, and has no ratio.
+  hot = std::max(hot, 1e-9);
+  cold = std::max(cold, 1e-9);
   const double from = this->used();
   const double span = std::max(1e-12, until - from);
   int looks = 0;

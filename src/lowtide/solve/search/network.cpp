@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lowtide/solve/search/profile.h"
+
 namespace lowtide::search {
 
 namespace {
@@ -19,13 +21,27 @@ Csr<T> rows_of(const std::vector<std::vector<T>>& lists) {
 
 }  // namespace
 
+std::string too_large(const Graph& graph) {
+  Bytes sum;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.freeable(TensorId(i))) sum += graph.bytes(TensorId(i));
+  for (std::size_t i = 0; i < graph.op_count(); ++i) sum += graph.workspace(OpId(i));
+  if (static_cast<double>(sum.count()) > Profile::kMostBytes)
+    return "it counts bytes in doubles, which are exact only while tensors and workspaces add up "
+           "to at most 2^50";
+  if (static_cast<double>(graph.total_time().count()) > kMostTicks)
+    return "it counts time in doubles, which are exact only while the ops' times add up to at most "
+           "2^50";
+  return {};
+}
+
 Network::Network(const Problem& problem) : graph(problem.graph) {
   ops = static_cast<Node>(graph.op_count());
   const std::size_t nodes = graph.op_count() + 2;
   total_time = static_cast<double>(graph.total_time().count());
 
   std::vector<Value> number(graph.tensor_count(), -1);
-  double fixed = static_cast<double>(graph.resident().count());
+  Bytes fixed = graph.resident();
   const auto add_value = [&](TensorId id, Node node) {
     number[id.index()] = values++;
     producer.push_back(node);
@@ -52,10 +68,11 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
     if (graph.freeable(id))
       add_value(id, source());
     else
-      fixed += static_cast<double>(graph.bytes(id).count());
+      fixed += graph.bytes(id);
   }
   outputs_from[at(sink())] = outputs_from[at(sink()) + 1] = values;
-  budget = static_cast<double>(problem.budget.count()) - fixed;
+  // Negative is hopeless by however much, and must not come near the depth of a hole.
+  budget = static_cast<double>(std::max((problem.budget - fixed).count(), std::int64_t{-1}));
 
   for (Node node = 0; node < ops; ++node) {
     for (TensorId input : graph.inputs(OpId(at(node))))

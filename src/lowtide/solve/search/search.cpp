@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "lowtide/base/error.h"
@@ -64,6 +65,8 @@ class Search final : public Solver {
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+    if (std::string why = search::too_large(problem.graph); !why.empty())
+      return Support::no(std::move(why));
     return least_time_only(problem);
   }
 
