@@ -12,8 +12,8 @@
 // thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
 // kUnlimitedEpochs.
 //
-// Invariant: limits only cut the run short, so more of them never makes the answer worse; and no
-// part that takes long keeps the others from their turn.
+// Invariant: no part that takes long keeps the others from their turn, and each epoch begins from
+// the best plan of all before.
 //
 // Loses: against one part alone that needs many slices, since it begins anew with each.
 #include "lowtide/driver/auto.h"
