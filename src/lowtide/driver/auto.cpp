@@ -159,11 +159,10 @@ class Portfolio {
   }
 
   void run_task(Task& task, LimitSettings limits, const Bound& known) {
-    if (limits.seconds) {
-      const double left = context_seconds_left();
-      if (left <= 0 && context_has_smallest()) return;
-      limits.seconds = left;
-    }
+    if (limits.seconds) limits.seconds = context_seconds_left();
+    // What has not begun would notice only after its first plan.
+    const bool late = limits.seconds && *limits.seconds <= 0;
+    if ((late || (limits.cancel && limits.cancel->cancelled())) && context_has_smallest()) return;
     limits.work = task.work;
     ContextSettings settings{.limits = limits,
                              .seed = task.seed,

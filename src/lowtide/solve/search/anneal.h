@@ -25,6 +25,7 @@ class Anneal {
   double used() const;
   bool has_best() const { return !best_.empty(); }
   const std::vector<OpId>& best() const { return best_; }
+  void offer_best();  // to the context, unless it has it
   double best_duration() const { return best_duration_; }
   const State& state() const { return state_; }
 
@@ -46,6 +47,7 @@ class Anneal {
   double least_price_, most_price_;
   std::vector<OpId> best_;
   double best_duration_;
+  bool offered_ = false;  // the context has best_
   bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
   std::int64_t work_seen_ = 0, offered_at_ = 0;
   int within_ = 0, outside_ = 0, streak_ = 0;

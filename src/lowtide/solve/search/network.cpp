@@ -9,14 +9,24 @@ namespace lowtide::search {
 
 namespace {
 
-template <class T>
-Csr<T> rows_of(const std::vector<std::vector<T>>& lists) {
-  Csr<T> rows;
-  for (const auto& list : lists) {
-    for (T item : list) rows.push(item);
-    rows.end_row();
+// For each of so many columns the rows in which it stands, rising.
+Csr<Node> transposed(const Csr<std::int32_t>& rows, std::size_t columns) {
+  std::vector<std::size_t> next(columns + 1, 0);
+  for (std::size_t row = 0; row < rows.rows(); ++row)
+    for (std::int32_t column : rows[row]) ++next[Network::at(column) + 1];
+  for (std::size_t i = 0; i < columns; ++i) next[i + 1] += next[i];
+  const std::vector<std::size_t> begin = next;
+  std::vector<Node> items(rows.size());
+  for (std::size_t row = 0; row < rows.rows(); ++row)
+    for (std::int32_t column : rows[row])
+      items[next[Network::at(column)]++] = static_cast<Node>(row);
+  Csr<Node> result;
+  result.reserve(columns, items.size());
+  for (std::size_t i = 0; i < columns; ++i) {
+    for (std::size_t k = begin[i]; k < begin[i + 1]; ++k) result.push(items[k]);
+    result.end_row();
   }
-  return rows;
+  return result;
 }
 
 }  // namespace
@@ -84,23 +94,20 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
     if (number[output.index()] >= 0) reads.push(number[output.index()]);
   reads.end_row();
 
-  std::vector<std::vector<Node>> users_of(at(values)), ends_of(nodes), ended_of(nodes);
-  for (Node node = 0; node < ops + 2; ++node)
-    for (Value value : inputs(node)) users_of[at(value)].push_back(node);
-  for (Node node = 0; node < ops; ++node)
-    for (TensorId changed : graph.mutates(OpId(at(node)))) {
-      const auto end = [&](OpId op) {
-        const auto ended = static_cast<Node>(op.index());
-        if (ended == node || !may_repeat(ended)) return;
-        ends_of[at(ended)].push_back(node);
-        ended_of[at(node)].push_back(ended);
-      };
-      for (OpId reader : graph.consumers(changed)) end(reader);
-      if (graph.is_output(changed) && !graph.is_input(changed)) end(graph.producer(changed));
-    }
-  readers = rows_of(users_of);
-  enders = rows_of(ends_of);
-  ended_by = rows_of(ended_of);
+  readers = transposed(reads, at(values));
+  for (Node node = 0; node < ops + 2; ++node) {
+    if (node < ops)
+      for (TensorId changed : graph.mutates(OpId(at(node)))) {
+        const auto end = [&](OpId op) {
+          const auto ended = static_cast<Node>(op.index());
+          if (ended != node && may_repeat(ended)) ended_by.push(ended);
+        };
+        for (OpId reader : graph.consumers(changed)) end(reader);
+        if (graph.is_output(changed) && !graph.is_input(changed)) end(graph.producer(changed));
+      }
+    ended_by.end_row();
+  }
+  enders = transposed(ended_by, nodes);
 }
 
 }  // namespace lowtide::search

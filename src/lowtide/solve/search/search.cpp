@@ -74,9 +74,13 @@ class Search final : public Solver {
     std::vector<std::vector<OpId>> starts = usable_starts(problem, context);
     if (context.done()) return context.finish();
     const Network network(problem);
+    // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
+    if (context.done()) return context.finish();
     Anneal anneal(network, context, problem.order == Order::free);
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     run(context, anneal, starts);
-    if (anneal.has_best()) context.offer_sequence(anneal.best());
+    anneal.offer_best();
     return context.finish();
   }
 
@@ -86,13 +90,15 @@ class Search final : public Solver {
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double scratch = context.options().number("scratch");
+    if (context.done()) return;
     if (scratch > 0) {
       const double used = anneal.used();
       anneal.load(context.problem().graph.order());
       anneal.round(used + 0.5 * scratch, hot, cold);
       anneal.repair(used + scratch);
     }
-    for (const auto& sequence : starts) anneal.load(sequence);
+    for (const auto& sequence : starts)
+      if (!context.done()) anneal.load(sequence);
     const double rounds = context.options().number("rounds");
     double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
     for (int i = 0; !context.done() && anneal.used() < 1; ++i) {
@@ -122,7 +128,11 @@ class Search final : public Solver {
       const auto order = problem.graph.order();
       starts.emplace_back(order.begin(), order.end());
     }
-    for (const auto& sequence : starts) context.offer_sequence(sequence);
+    for (const auto& sequence : starts) {
+      context.offer_sequence(sequence);
+      context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
+      if (context.done()) break;
+    }
     return starts;
   }
 
