@@ -89,12 +89,12 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
   most_price_ = 1e4 * moves_.price;
 }
 
-void Anneal::load(std::span<const OpId> sequence) {
+void Anneal::load(std::span<const OpId> sequence, bool offered) {
   state_.load(sequence);
   if (!state_.within() || state_.duration() >= best_duration_) return;
   best_duration_ = state_.duration();
   best_.assign(sequence.begin(), sequence.end());
-  offered_ = false;
+  offered_ = offered;
 }
 
 double Anneal::used() const {

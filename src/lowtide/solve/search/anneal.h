@@ -13,8 +13,9 @@ class Anneal {
  public:
   Anneal(const Network& network, Context& context, bool shift_first);
 
-  // Begins from this sequence from now on; keeps it as the best if it is.
-  void load(std::span<const OpId> sequence);
+  // Begins from this sequence from now on; keeps it as the best if it is. `offered`: the context
+  // has it.
+  void load(std::span<const OpId> sequence, bool offered);
   // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
   // (in typical op times).
   void round(double until, double hot, double cold);

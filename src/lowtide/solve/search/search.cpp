@@ -81,6 +81,11 @@ class Search final : public Solver {
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     run(context, anneal, starts);
     anneal.offer_best();
+    // What it came to is of use where nothing keeps the budget.
+    if (!anneal.has_best() && anneal.state().item_count() > 0)
+      context.offer_sequence(anneal.state().sequence());
+    // The clock may have run out since the last poll.
+    if (context.limits().settings().seconds) context.limits().spend(Limits::kPollWork);
     return context.finish();
   }
 
@@ -93,12 +98,12 @@ class Search final : public Solver {
     if (context.done()) return;
     if (scratch > 0) {
       const double used = anneal.used();
-      anneal.load(context.problem().graph.order());
+      anneal.load(context.problem().graph.order(), false);
       anneal.round(used + 0.5 * scratch, hot, cold);
       anneal.repair(used + scratch);
     }
     for (const auto& sequence : starts)
-      if (!context.done()) anneal.load(sequence);
+      if (!context.done()) anneal.load(sequence, true);
     const double rounds = context.options().number("rounds");
     double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
     for (int i = 0; !context.done() && anneal.used() < 1; ++i) {
@@ -106,9 +111,9 @@ class Search final : public Solver {
       double until = used + length;
       if (until + 0.3 * length > 1) until = 1;
       if (anneal.has_best())
-        anneal.load(std::vector<OpId>(anneal.best()));
+        anneal.load(std::vector<OpId>(anneal.best()), true);
       else
-        anneal.load(starts[static_cast<std::size_t>(i) % starts.size()]);
+        anneal.load(starts[static_cast<std::size_t>(i) % starts.size()], true);
       if (!anneal.has_best() && i == 0) anneal.repair(std::min(1.0, used + 2 * length));
       anneal.round(until, hot, cold);
       if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
