@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/auto.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"

@@ -22,6 +22,7 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "ev
                                                            "greedy"};
 constexpr int kLanes = 4;
 constexpr std::uint64_t kUnlimitedEpochs = 4;
+constexpr std::int64_t kSmall = 100;  // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -48,7 +50,7 @@ struct Task {
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
-  std::optional<Plan> smallest = std::nullopt;
+  std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
   std::exception_ptr failure = nullptr;
 };
 
@@ -72,12 +74,14 @@ class Portfolio {
     std::int64_t slice = 20'000 + 10 * ops;
     for (const Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
-      std::vector<Task> tasks = {{part, slice, context_.seed()}};
+      std::vector<Task> tasks;
+      tasks.push_back({part, slice, context_.seed()});
       epoch(tasks, 1);
     }
     // Small graphs are often settled by this alone.
-    if (proving_ != nullptr && !stop()) {
-      std::vector<Task> tasks = {{proving_, std::min<std::int64_t>(20'000, 200 * ops), context_.seed()}};
+    if (ops <= kSmall && proving_ != nullptr && !stop()) {
+      std::vector<Task> tasks;
+      tasks.push_back({proving_, 200 * ops, context_.seed()});
       epoch(tasks, 1);
     }
     slice = 20'000 + 4 * ops;
@@ -85,18 +89,23 @@ class Portfolio {
     if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
       if (unlimited && number == kUnlimitedEpochs) return;
-      std::vector<Task> tasks;
-      if (proving_ != nullptr) tasks.push_back({proving_, slice / 3, context_.seed()});
-      for (const Solver* part : unfinished_)
-        tasks.push_back({part, slice / 4, context_.seed()});
-      const int lanes = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
-      for (int lane = 0; lane < lanes; ++lane) {
-        Task task{search_, slice, mix(number * 1024 + static_cast<std::uint64_t>(lane)), true};
-        task.options = {{"rounds", "2"}, {"scratch", number == 0 ? "0.5" : "0"}};
-        tasks.push_back(std::move(task));
+      // The first look at a budget is the search's: proofs take longer.
+      std::vector<Task> others, lanes;
+      if (number > 0 && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
+      if (number > 0)
+        for (const Solver* part : unfinished_)
+          others.push_back({part, slice / 4, context_.seed()});
+      const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
+      for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
+      if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
+      if (clocked_ && threads_ > 1) {
+        std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
+        lanes.clear();
       }
-      if (tasks.empty()) return;
-      epoch(tasks, threads_);
+      epoch(others, threads_);
+      if (stop()) return;
+      // What a proof keeps is a start for the search, if it is not a plan already.
+      epoch(lanes, threads_);
     }
   }
 
@@ -104,6 +113,19 @@ class Portfolio {
   const Solver* find(std::string_view name) const {
     const Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
     return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+  }
+
+  // Lanes and epochs differ in their random numbers and in how hot they begin.
+  Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
+    const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
+    constexpr std::array<std::array<std::string_view, 2>, 4> kHeat = {
+        {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+    const auto& heat = kHeat[(number + static_cast<std::uint64_t>(lane)) % kHeat.size()];
+    return {.part = search_,
+            .work = slice,
+            .seed = mix(index),
+            .endless = true,
+            .options = {{"rounds", "2"}, {"hot", std::string(heat[0])}, {"cold", std::string(heat[1])}}};
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -131,11 +153,13 @@ class Portfolio {
     }
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
+    std::vector<Plan> starts = starts_;
+    if (context_.lead()) starts.push_back(*context_.lead());
     const Bound known = context_.bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-          run_task(tasks[i], limits, known);
+          run_task(tasks[i], limits, known, starts);
         } catch (...) {  // must not leave the thread
           tasks[i].failure = std::current_exception();
           next = tasks.size();
@@ -158,7 +182,8 @@ class Portfolio {
     }
   }
 
-  void run_task(Task& task, LimitSettings limits, const Bound& known) {
+  void run_task(Task& task, LimitSettings limits, const Bound& known,
+                const std::vector<Plan>& starts) {
     if (limits.seconds) limits.seconds = context_seconds_left();
     // What has not begun would notice only after its first plan.
     const bool late = limits.seconds && *limits.seconds <= 0;
@@ -168,7 +193,7 @@ class Portfolio {
                              .seed = task.seed,
                              .threads = 1,
                              .options = Options(task.part->options()),
-                             .starts = starts_,
+                             .starts = starts,
                              .known = known,
                              .solvers = context_.solvers(),
                              .watcher = {}};
@@ -184,6 +209,7 @@ class Portfolio {
     task.outcome = task.part->solve(problem_, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
+    if (!task.endless) task.lead = inner.lead();
   }
 
   void merge(Task& task) {
@@ -198,6 +224,7 @@ class Portfolio {
                           *outcome.smallest_peak < *context_.smallest_peak()))
       context_.offer(*task.smallest, task.part->name());
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
+    if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.endless || outcome.stopped_by != StopReason::finished) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;

@@ -39,6 +39,11 @@ bool Context::offer(Plan plan, std::string_view found_by) {
   const bool within = cost.peak <= problem_.budget &&
                       (!problem_.time_limit || cost.duration <= *problem_.time_limit);
   if (!within) {
+    if ((!lead_ || cost.peak < lead_cost_.peak) &&
+        (!has_plan() || cost.duration < outcome_.cost.duration)) {
+      lead_ = plan;
+      lead_cost_ = cost;
+    }
     if (smaller) {
       if (!has_plan()) outcome_.cost = cost;
       smallest_ = std::move(plan);
@@ -51,6 +56,7 @@ bool Context::offer(Plan plan, std::string_view found_by) {
     return false;
   }
   if (smaller) smallest_ = plan;
+  if (lead_ && lead_cost_.duration >= cost.duration) lead_.reset();
   outcome_.plan = std::move(plan);
   outcome_.cost = cost;
   outcome_.found_by = found_by.empty() ? solver_ : std::string(found_by);

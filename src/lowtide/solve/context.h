@@ -85,6 +85,9 @@ class Context {
   const Cost& best_cost() const { return outcome_.cost; }
   // The plan with the smallest peak seen, within the budget or not.
   const std::optional<Plan>& smallest() const { return smallest_; }
+  // Of the plans over the budget that are shorter than the best, the one with the smallest peak: a
+  // start for whoever can repair it.
+  const std::optional<Plan>& lead() const { return lead_; }
   const std::optional<Bytes>& smallest_peak() const { return outcome_.smallest_peak; }
 
   // What has been found: call once, at the end.
@@ -100,7 +103,8 @@ class Context {
   Limits limits_;
   Random random_;
   Outcome outcome_;
-  std::optional<Plan> smallest_;
+  std::optional<Plan> smallest_, lead_;
+  Cost lead_cost_;
 };
 
 }  // namespace lowtide

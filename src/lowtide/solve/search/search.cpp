@@ -30,8 +30,8 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 4>& specs() {
-  static const std::array<OptionSpec, 4> table = {{
+const std::array<OptionSpec, 3>& specs() {
+  static const std::array<OptionSpec, 3> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -39,19 +39,14 @@ const std::array<OptionSpec, 4>& specs() {
        .high = 20},
       {.name = "hot",
        .usage = "temperature at which a round begins, in mean op times",
-       .default_number = 0.25,
+       .default_number = 0.03,
        .low = 0,
        .high = 100},
       {.name = "cold",
        .usage = "temperature at which it ends",
-       .default_number = 0.004,
+       .default_number = 0.0005,
        .low = 0,
        .high = 100},
-      {.name = "scratch",
-       .usage = "share of the limits for a first round from the graph's own order",
-       .default_number = 0.1,
-       .low = 0,
-       .high = 1},
   }};
   return table;
 }
@@ -90,31 +85,30 @@ class Search final : public Solver {
   }
 
  private:
-  static constexpr double kGrowth = 1.7;
+  static constexpr double kGrowth = 1.7, kStarts = 0.4;
 
+  // Every start is annealed for a while; then come rounds from the best.
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
-    const double scratch = context.options().number("scratch");
-    if (context.done()) return;
-    if (scratch > 0) {
+    const double each = kStarts / static_cast<double>(starts.size());
+    for (const auto& sequence : starts) {
+      if (context.done()) return;
       const double used = anneal.used();
-      anneal.load(context.problem().graph.order(), false);
-      anneal.round(used + 0.5 * scratch, hot, cold);
-      anneal.repair(used + scratch);
+      anneal.load(sequence, true);
+      anneal.round(used + 0.6 * each, hot, cold);
+      if (!anneal.state().within()) anneal.repair(used + each);
     }
-    for (const auto& sequence : starts)
-      if (!context.done()) anneal.load(sequence, true);
     const double rounds = context.options().number("rounds");
     double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
-    for (int i = 0; !context.done() && anneal.used() < 1; ++i) {
+    for (std::size_t i = 0; !context.done() && anneal.used() < 1; ++i) {
       const double used = anneal.used();
       double until = used + length;
       if (until + 0.3 * length > 1) until = 1;
       if (anneal.has_best())
         anneal.load(std::vector<OpId>(anneal.best()), true);
       else
-        anneal.load(starts[static_cast<std::size_t>(i) % starts.size()], true);
-      if (!anneal.has_best() && i == 0) anneal.repair(std::min(1.0, used + 2 * length));
+        anneal.load(starts[i % starts.size()], true);
+      if (!anneal.has_best()) anneal.repair(std::min(1.0, used + 0.5 * length));
       anneal.round(until, hot, cold);
       if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
       length *= kGrowth;
