@@ -108,7 +108,9 @@ class Search final : public Solver {
         anneal.load(std::vector<OpId>(anneal.best()), true);
       else
         anneal.load(starts[i % starts.size()], true);
-      if (!anneal.has_best()) anneal.repair(std::min(1.0, used + 0.5 * length));
+      // A repair ends where no single change helps; annealing from the start itself goes elsewhere.
+      if (!anneal.has_best() && i / starts.size() % 2 == 0)
+        anneal.repair(std::min(1.0, used + 0.5 * length));
       anneal.round(until, hot, cold);
       if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
       length *= kGrowth;
