@@ -7,6 +7,7 @@
 #include "lowtide/driver/driver.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/search/search.h"
 
 #include "support/print.h"
 #include "support/random_graph.h"
@@ -55,7 +56,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
 TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
   const SolverTable table = all_solvers();
   const Graph graph = generate("transformer", 60, 1);
-  const Problem problem{.graph = graph, .budget = share(graph, 55)};
+  const Problem problem{.graph = graph, .budget = share(graph, 80)};
   Request request;
   const Answer one = solve(table, problem, request);
   CHECK(one.outcome.stopped_by == StopReason::finished);
@@ -90,13 +91,12 @@ class Failing final : public Solver {
  public:
   std::string_view name() const override { return "search"; }
   std::string_view summary() const override { return "breaks"; }
-  std::span<const OptionSpec> options() const override {
-    static const OptionSpec table[] = {{.name = "rounds", .usage = "", .low = 0, .high = 9},
-                                       {.name = "scratch", .usage = "", .low = 0, .high = 9}};
-    return table;
-  }
+  std::span<const OptionSpec> options() const override { return real_->options(); }
   Support supports(const Problem&) const override { return {}; }
   Outcome solve(const Problem&, Context&) const override { throw InternalError("broken"); }
+
+ private:
+  std::unique_ptr<Solver> real_ = make_search();
 };
 
 TEST_CASE("auto: what a part throws on a thread of its own reaches the caller") {
