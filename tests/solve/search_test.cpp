@@ -70,7 +70,8 @@ TEST_CASE("search: the same seed and limit of work give the same steps, another 
 TEST_CASE("search: nearly always finds the optimum of small graphs") {
   const auto search = make_search();
   int asked = 0, feasible = 0, reached = 0;
-  for (int i = 0; i < samples(150); ++i) {
+  // The same graphs everywhere, so that the thresholds mean the same.
+  for (int i = 0; i < 150; ++i) {
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = small_graph(random);
     for (const Order order : {Order::free, Order::given}) {
