@@ -12,11 +12,15 @@ inline int test_scale() {
   return text == nullptr ? 1 : std::max(1, std::atoi(text));
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // That many times the scale, and a quarter of it where a sanitizer makes everything slow.
 inline int samples(int by_default) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  by_default = (by_default + 3) / 4;
-#endif
+  if (kSanitized) by_default = (by_default + 3) / 4;
   return by_default * test_scale();
 }
 

@@ -7,12 +7,13 @@
 // an epoch the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to
 // beginning anew. Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
-// With a limit of work and no clock there always are kLanes lanes and nothing is exchanged within
-// an epoch: the same seed gives the same answer, whatever the number of threads. Under a clock there
-// is a lane for each thread, and plans are reported as soon as a lane finds them.
+// Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
+// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for each
+// thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
+// kUnlimitedEpochs.
 //
-// Invariant: limits only cut the run short, so more of them never makes the answer worse; and no
-// part that takes long keeps the others from their turn.
+// Invariant: no part that takes long keeps the others from their turn, and each epoch begins from
+// the best plan of all before.
 //
 // Loses: against one part alone that needs many slices, since it begins anew with each.
 #include "lowtide/driver/auto.h"
@@ -20,10 +21,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +39,8 @@ constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "ev
                                                            "greedy"};
 constexpr int kLanes = 4;
 constexpr std::uint64_t kFirstProof = 3;  // epoch
+constexpr std::uint64_t kUnlimitedEpochs = 4;
+constexpr std::int64_t kSmall = 100;  // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -47,6 +52,7 @@ struct Task {
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
   std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
+  std::exception_ptr failure = nullptr;
 };
 
 class Portfolio {
@@ -55,7 +61,7 @@ class Portfolio {
       : problem_(problem),
         context_(context),
         starts_(context.starts().begin(), context.starts().end()),
-        clocked_(!context.limits().settings().work.has_value()),
+        clocked_(context.limits().settings().seconds.has_value()),
         threads_(std::max(1, context.threads())) {
     for (std::string_view name : kConstructive)
       if (const Solver* part = find(name)) unfinished_.push_back(part);
@@ -73,8 +79,17 @@ class Portfolio {
       tasks.push_back({part, slice, context_.seed()});
       epoch(tasks, 1);
     }
+    // Small graphs are often settled by this alone.
+    if (ops <= kSmall && proving_ != nullptr && !stop()) {
+      std::vector<Task> tasks;
+      tasks.push_back({proving_, 200 * ops, context_.seed()});
+      epoch(tasks, 1);
+    }
     slice = 20'000 + 4 * ops;
+    const bool unlimited = !clocked_ && !context_.limits().settings().work;
+    if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
+      if (unlimited && number == kUnlimitedEpochs) return;
       // The first looks at a budget are the search's: proofs take longer.
       std::vector<Task> others, lanes;
       leads_ = number >= kFirstProof;
@@ -91,6 +106,7 @@ class Portfolio {
         lanes.clear();
       }
       epoch(others, threads_);
+      if (stop()) return;
       // What a proof keeps is a start for the search, if it is not a plan already.
       epoch(lanes, threads_);
     }
@@ -148,23 +164,36 @@ class Portfolio {
     const Bound known = context_.bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
-      for (std::size_t i = next++; i < tasks.size(); i = next++) run_task(tasks[i], limits, known, starts);
+      for (std::size_t i = next++; i < tasks.size(); i = next++) try {
+          run_task(tasks[i], limits, known, starts);
+        } catch (...) {  // must not leave the thread
+          tasks[i].failure = std::current_exception();
+          next = tasks.size();
+        }
     };
-    std::vector<std::thread> helpers;
-    const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
-    for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(work);
-    work();
-    for (std::thread& helper : helpers) helper.join();
-    for (Task& task : tasks) merge(task);
+    {
+      std::vector<std::jthread> helpers;
+      const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
+      helpers.reserve(wanted);
+      try {
+        while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
+      } catch (const std::system_error&) {
+        // The system grants no more threads: those that there are do the work.
+      }
+      work();
+    }
+    for (Task& task : tasks) {
+      if (task.failure) std::rethrow_exception(task.failure);
+      merge(task);
+    }
   }
 
   void run_task(Task& task, LimitSettings limits, const Bound& known,
                 const std::vector<Plan>& starts) {
-    if (limits.seconds) {
-      const double left = context_seconds_left();
-      if (left <= 0 && context_has_smallest()) return;
-      limits.seconds = left;
-    }
+    if (limits.seconds) limits.seconds = context_seconds_left();
+    // What has not begun would notice only after its first plan.
+    const bool late = limits.seconds && *limits.seconds <= 0;
+    if ((late || (limits.cancel && limits.cancel->cancelled())) && context_has_smallest()) return;
     limits.work = task.work;
     ContextSettings settings{.limits = limits,
                              .seed = task.seed,

@@ -1,6 +1,8 @@
 // The gate: nothing that a solver says passes here without having been looked at.
 #include "lowtide/driver/driver.h"
 
+#include <vector>
+
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
 #include "lowtide/sim/verify.h"
@@ -50,6 +52,11 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
                            .solvers = &solvers,
                            .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
+  // A plan of another graph or in a forbidden order is nothing to begin from.
+  Problem unlimited = problem;
+  unlimited.budget = Bytes::max();
+  unlimited.time_limit.reset();
+  std::erase_if(settings.starts, [&](const Plan& start) { return !verify(unlimited, start).ok; });
   Answer answer;
   const std::string missing = solver.missing();
   answer.support = missing.empty() ? solver.supports(problem) : Support::no("it needs " + missing);
@@ -62,10 +69,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   }
   Context context(problem, solver.name(), std::move(settings));
   // A solver may make nothing of its starts; then they still are answers.
-  Problem unlimited = problem;
-  unlimited.budget = Bytes::max();
-  for (const Plan& start : request.starts)
-    if (verify(unlimited, start).ok) context.offer(start, "start");
+  for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   examine(problem, solver, answer.outcome);

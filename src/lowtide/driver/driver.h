@@ -20,7 +20,8 @@ struct Request {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  std::vector<Plan> starts;                                  // best first; may be over budget
+  // Best first. They may be over the budget; those that break another rule are left out.
+  std::vector<Plan> starts;
   Bound known;  // proven of the problem before; zero if nothing is
   Watcher watcher;
 };

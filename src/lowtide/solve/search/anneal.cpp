@@ -22,7 +22,7 @@ double first_price(const Network& network, double typical_time) {
   std::vector<double> live(order.size() + 1, 0);
   const auto position = [&](Node node) {
     if (node == network.source()) return std::size_t{0};
-    return node == network.sink() ? order.size() - 1
+    return node == network.sink() ? std::max<std::size_t>(order.size(), 1) - 1
                                   : network.graph.position(OpId(static_cast<std::size_t>(node)));
   };
   std::vector<std::size_t> uses;
@@ -32,9 +32,11 @@ double first_price(const Network& network, double typical_time) {
     std::sort(uses.begin(), uses.end());
   };
   for (Value value = 0; value < network.values; ++value) {
-    uses_of(value);
-    live[uses.front()] += network.bytes_of(value);
-    live[uses.back() + 1] -= network.bytes_of(value);
+    const std::size_t first = position(network.maker(value));
+    std::size_t last = first;
+    for (Node user : network.users(value)) last = std::max(last, position(user));
+    live[first] += network.bytes_of(value);
+    live[last + 1] -= network.bytes_of(value);
   }
   // From now on: how many steps before this one are over the budget.
   double bytes = 0, over = 0, steps = 0;
@@ -49,14 +51,17 @@ double first_price(const Network& network, double typical_time) {
   live[order.size()] = steps;
 
   std::vector<std::pair<double, double>> gaps;  // ticks for each byte of relief, relief
-  for (Value value = 0; value < network.values; ++value) {
+  // A sample is as good where there are millions.
+  const Value every = 1 + static_cast<Value>(network.readers.size() / 400'000);
+  for (Value value = 0; value < network.values; value += every) {
     if (!network.may_repeat(network.maker(value)) || network.bytes_of(value) == 0) continue;
     uses_of(value);
     for (std::size_t i = 1; i < uses.size(); ++i) {
       if (uses[i] - uses[i - 1] < 2) continue;
       const double relief =
           network.bytes_of(value) * (live[uses[i]] - live[uses[i - 1] + 1]);
-      if (relief > 0) gaps.emplace_back(network.time_of(network.maker(value)) / relief, relief);
+      if (relief > 0)
+        gaps.emplace_back(network.time_of(network.maker(value)) / relief, every * relief);
     }
   }
   std::sort(gaps.begin(), gaps.end());
@@ -84,11 +89,12 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
   most_price_ = 1e4 * moves_.price;
 }
 
-void Anneal::load(std::span<const OpId> sequence) {
+void Anneal::load(std::span<const OpId> sequence, bool offered) {
   state_.load(sequence);
   if (!state_.within() || state_.duration() >= best_duration_) return;
   best_duration_ = state_.duration();
   best_.assign(sequence.begin(), sequence.end());
+  offered_ = offered;
 }
 
 double Anneal::used() const {
@@ -109,9 +115,15 @@ void Anneal::save() {
   context_.limits().spend(static_cast<std::int64_t>(best_.size() / 64));
   // Pricing a plan takes as long as hundreds of moves.
   const std::int64_t work = context_.limits().work();
-  if (work - offered_at_ < static_cast<std::int64_t>(best_.size())) return;
+  offered_ = false;
+  if (work - offered_at_ >= static_cast<std::int64_t>(best_.size())) offer_best();
+}
+
+void Anneal::offer_best() {
+  if (offered_ || best_.empty()) return;
   context_.offer_sequence(best_);
-  offered_at_ = work;
+  offered_at_ = context_.limits().work();
+  offered_ = true;
 }
 
 void Anneal::propose_first() {
@@ -189,6 +201,9 @@ void Anneal::steer() {
 }
 
 void Anneal::round(double until, double hot, double cold) {
+  // Zero is allowed, and has no ratio.
+  hot = std::max(hot, 1e-9);
+  cold = std::max(cold, 1e-9);
   const double from = this->used();
   const double span = std::max(1e-12, until - from);
   int looks = 0;
@@ -212,7 +227,7 @@ void Anneal::reorder(double until) {
   std::vector<std::uint8_t> seen(static_cast<std::size_t>(network_.ops), 0);
   for (OpId op : state_.sequence())
     if (std::exchange(seen[op.index()], 1) == 0) first.push_back(op);
-  load(first);
+  load(first, false);
   double bytes = 0;
   for (double size : network_.bytes) bytes += size;
   const double price = std::exchange(moves_.price, 1);

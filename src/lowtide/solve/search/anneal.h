@@ -13,8 +13,9 @@ class Anneal {
  public:
   Anneal(const Network& network, Context& context, bool shift_first);
 
-  // Begins from this sequence from now on; keeps it as the best if it is.
-  void load(std::span<const OpId> sequence);
+  // Begins from this sequence from now on; keeps it as the best if it is. `offered`: the context
+  // has it.
+  void load(std::span<const OpId> sequence, bool offered);
   // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
   // (in typical op times).
   void round(double until, double hot, double cold);
@@ -29,6 +30,7 @@ class Anneal {
 
   bool has_best() const { return !best_.empty(); }
   const std::vector<OpId>& best() const { return best_; }
+  void offer_best();  // to the context, unless it has it
   double best_duration() const { return best_duration_; }
   const State& state() const { return state_; }
 
@@ -51,6 +53,7 @@ class Anneal {
   double least_price_, most_price_;
   std::vector<OpId> best_;
   double best_duration_;
+  bool offered_ = false;  // the context has best_
   bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
   std::int64_t work_seen_ = 0, offered_at_ = 0;
   int within_ = 0, outside_ = 0, streak_ = 0;

@@ -40,14 +40,20 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
   return price * relief;
 }
 
-double Moves::inputs_estimate(Node node, Slot here, double limit) const {
+double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
   double estimate = 0;
-  for (Value value : network.inputs(node)) {
+  const Slot freed_from = state.slot(gap.last) + 1;
+  const double freed = network.bytes_of(gap.value);
+  for (Value value : network.inputs(state.node(gap.item))) {
     const Item server = state.server(value, here);
     const Slot end = state.end_slot(server, state.output_index(value));
     if (end >= here - 1) continue;
     const Node maker = network.maker(value);
-    double cost = price * state.profile().harm(end + 1, here - 1, network.bytes_of(value));
+    const double bytes = network.bytes_of(value);
+    // An input that is held instead of the tensor takes the place that this one leaves.
+    double cost = price * (state.profile().harm(end + 1, std::min(freed_from, here) - 1, bytes) +
+                           state.profile().harm_once_freed(std::max(end + 1, freed_from), here - 1,
+                                                           bytes, freed));
     if (network.may_repeat(maker)) cost = std::min(cost, network.time_of(maker));
     estimate += cost;
     if (estimate > limit) break;
@@ -75,7 +81,7 @@ Moves::Gap Moves::draw_gap(Slot slot) {
     if (wanted == 1) return gap;
     const Slot until = state.slot(gap.next);
     const double cost = network.time_of(node) + 1e-3 * typical_time +
-                        inputs_estimate(node, until, std::numeric_limits<double>::infinity());
+                        inputs_estimate(gap, until, std::numeric_limits<double>::infinity());
     const double ratio = gap_relief(gap, until) / cost;
     if (ratio <= best_ratio) continue;
     best_ratio = ratio;
@@ -108,7 +114,7 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
   // Another repeated computation of the op may become superfluous.
   const bool repeated = !state.is_first(gap.item) || state.last_of(node) != gap.item;
   limit = gap_relief(gap, here) + 6 * temperature * random.uniform() + (repeated ? time : 0);
-  return time <= limit && time + inputs_estimate(node, here, limit - time) <= limit;
+  return time <= limit && time + inputs_estimate(gap, here, limit - time) <= limit;
 }
 
 bool Moves::drop_gap(Slot slot) {

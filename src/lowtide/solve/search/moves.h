@@ -62,7 +62,7 @@ class Moves {
   Gap draw_gap(Slot slot);
   Gap gap_at(Item item, Value value, Slot slot) const;
   double gap_relief(const Gap& gap, Slot until) const;
-  double inputs_estimate(Node node, Slot here, double limit) const;
+  double inputs_estimate(const Gap& gap, Slot here, double limit) const;
   Item place_in_gap(const Gap& gap, Slot slot);
   bool worth_trying(const Gap& gap, Item before, double& limit);
   bool may_stand_before(Node node, Item before) const;

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lowtide/base/csr.h"
@@ -19,6 +20,12 @@ namespace lowtide::search {
 using Node = std::int32_t;   // an op, the source or the sink
 using Value = std::int32_t;  // a tensor
 
+// What all ops may take together, each once: what recomputation adds stays exact in a double too.
+inline constexpr double kMostTicks = 0x1p50;
+// Why the graph's numbers do not fit into doubles; empty if they do.
+std::string too_large(const Graph& graph);
+
+// Of a graph that is not too large.
 struct Network {
   explicit Network(const Problem& problem);
 

@@ -53,7 +53,11 @@ class Profile {
     return first > last ? 0 : excess(first, last, budget_, bytes);
   }
   double harm(Slot first, Slot last, double bytes) const {
-    return first > last ? 0 : excess(first, last, budget_ - bytes, bytes);
+    return harm_once_freed(first, last, bytes, 0);
+  }
+  // The same where `freed` bytes have been taken from each slot before.
+  double harm_once_freed(Slot first, Slot last, double bytes, double freed) const {
+    return first > last ? 0 : excess(first, last, budget_ - bytes + freed, bytes);
   }
   // A step above the budget at `from` or in a later block, around the end; -1 if there is none.
   Slot find_over(Slot from) const;

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "lowtide/base/error.h"
@@ -64,6 +65,8 @@ class Search final : public Solver {
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+    if (std::string why = search::too_large(problem.graph); !why.empty())
+      return Support::no(std::move(why));
     return least_time_only(problem);
   }
 
@@ -71,9 +74,18 @@ class Search final : public Solver {
     std::vector<std::vector<OpId>> starts = usable_starts(problem, context);
     if (context.done()) return context.finish();
     const Network network(problem);
+    // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
+    if (context.done()) return context.finish();
     Anneal anneal(network, context, problem.order == Order::free);
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     run(context, anneal, starts);
-    if (anneal.has_best()) context.offer_sequence(anneal.best());
+    anneal.offer_best();
+    // What it came to is of use where nothing keeps the budget.
+    if (!anneal.has_best() && anneal.state().item_count() > 0)
+      context.offer_sequence(anneal.state().sequence());
+    // The clock may have run out since the last poll.
+    if (context.limits().settings().seconds) context.limits().spend(Limits::kPollWork);
     return context.finish();
   }
 
@@ -85,7 +97,7 @@ class Search final : public Solver {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double reorder = context.options().number("reorder");
     if (context.problem().order == Order::free && reorder > 0) {
-      anneal.load(starts.front());
+      anneal.load(starts.front(), true);
       anneal.reorder(reorder);
       anneal.round(1.3 * reorder, hot, cold);
       anneal.repair(1.5 * reorder);
@@ -94,7 +106,7 @@ class Search final : public Solver {
     for (const auto& sequence : starts) {
       if (context.done()) return;
       const double used = anneal.used();
-      anneal.load(sequence);
+      anneal.load(sequence, true);
       anneal.round(used + 0.6 * each, hot, cold);
       if (!anneal.state().within()) anneal.repair(used + each);
     }
@@ -105,10 +117,12 @@ class Search final : public Solver {
       double until = used + length;
       if (until + 0.3 * length > 1) until = 1;
       if (anneal.has_best())
-        anneal.load(std::vector<OpId>(anneal.best()));
+        anneal.load(std::vector<OpId>(anneal.best()), true);
       else
-        anneal.load(starts[i % starts.size()]);
-      if (!anneal.has_best()) anneal.repair(std::min(1.0, used + 0.5 * length));
+        anneal.load(starts[i % starts.size()], true);
+      // A repair ends where no single change helps; annealing from the start itself goes elsewhere.
+      if (!anneal.has_best() && i / starts.size() % 2 == 0)
+        anneal.repair(std::min(1.0, used + 0.5 * length));
       anneal.round(until, hot, cold);
       if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
       length *= kGrowth;
@@ -127,7 +141,11 @@ class Search final : public Solver {
       const auto order = problem.graph.order();
       starts.emplace_back(order.begin(), order.end());
     }
-    for (const auto& sequence : starts) context.offer_sequence(sequence);
+    for (const auto& sequence : starts) {
+      context.offer_sequence(sequence);
+      context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
+      if (context.done()) break;
+    }
     return starts;
   }
 

@@ -1,6 +1,6 @@
 // The anytime search over sequences: Lowtide's own solver. Least time within a budget, both orders,
-// without transfers. A unit of work is about a microsecond: an insertion or removal, or sixteen
-// blocks of its memory profile looked at. See search.cpp.
+// without transfers. A unit of work is sixteen insertions, removals or blocks of its memory profile
+// looked at: less than a microsecond. See search.cpp.
 #pragma once
 
 #include <memory>

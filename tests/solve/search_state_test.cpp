@@ -1,0 +1,105 @@
+// Random changes of random states: everything stays a function of the sequence, and undo is exact.
+#include "lowtide/solve/search/state.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/solve/search/moves.h"
+
+#include "solve/search_fixture.h"
+#include "support/scale.h"
+
+namespace lowtide::search {
+namespace {
+
+// Whether a computation of the op may stand there; drawn without looking, so mostly it may not.
+bool may_stand(const Fixture& fixture, Node node, Item before) {
+  const State& state = fixture.state;
+  if (node >= fixture.network.ops || !fixture.network.may_repeat(node)) return false;
+  if (before == kNone || state.slot(before) <= state.slot(node)) return false;
+  const auto ends = fixture.network.ends(node);
+  return std::all_of(ends.begin(), ends.end(),
+                     [&](Node end) { return state.slot(before) <= state.slot(end); });
+}
+
+void change(Random& random, Fixture& fixture) {
+  State& state = fixture.state;
+  const auto any_item = [&] {
+    const auto slots = static_cast<std::size_t>(state.slot_count());
+    return state.item_from(static_cast<Slot>(random.below(slots)));
+  };
+  switch (random.below(3)) {
+    case 0: {
+      const auto nodes = static_cast<std::size_t>(fixture.network.ops + 2);
+      const auto node = static_cast<Node>(random.below(nodes));
+      const Item before = any_item();
+      if (may_stand(fixture, node, before)) state.insert(node, before);
+      break;
+    }
+    case 1:
+      if (state.repeat_count() > 0) state.remove(state.repeat(random.below(state.repeat_count())));
+      break;
+    default: {
+      Moves moves(fixture.network, state, random);
+      const Item item = any_item();
+      if (item == kNone || (state.is_first(item) && fixture.problem.order == Order::given)) break;
+      moves.shift(item);
+    }
+  }
+}
+
+TEST_CASE("search state: random changes, committed or undone") {
+  for (int i = 0; i < samples(150); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    Fixture fixture(random);
+    fixture.check_all();
+    for (int round = 0; round < 25; ++round) {
+      CAPTURE(round);
+      const Snapshot before(fixture.state);
+      for (std::size_t changes = random.below(6); changes > 0; --changes) change(random, fixture);
+      if (random.chance(0.3)) fixture.check_all();
+      if (random.chance(0.5)) {
+        fixture.state.undo();
+        CHECK(Snapshot(fixture.state) == before);
+      } else {
+        fixture.state.commit();
+      }
+      CHECK_FALSE(fixture.state.changed());
+      fixture.check_all();
+    }
+  }
+}
+
+TEST_CASE("search state: slots run out and are spread anew") {
+  Random random(3);
+  Fixture fixture(random);
+  State& state = fixture.state;
+  Node node = 0;
+  while (!fixture.network.may_repeat(node) || !fixture.network.ends(node).empty()) ++node;
+  REQUIRE(node < fixture.network.ops);
+  const Slot slots = state.slot_count();
+  const Snapshot before(state);
+  for (int i = 0; i < 2000; ++i) state.insert(node, fixture.network.sink());
+  CHECK(state.slot_count() > slots);
+  fixture.check_all();
+  state.undo();
+  CHECK(Snapshot(state) == before);
+  fixture.check_all();
+}
+
+TEST_CASE("search state: a sequence comes back as it was loaded") {
+  for (int i = 0; i < samples(50); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i) + 1000);
+    Fixture fixture(random);
+    for (int changes = 0; changes < 20; ++changes) change(random, fixture);
+    const Snapshot before(fixture.state);
+    fixture.state.load(before.sequence);
+    CHECK(Snapshot(fixture.state) == before);
+  }
+}
+
+}  // namespace
+}  // namespace lowtide::search

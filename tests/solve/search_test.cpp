@@ -1,0 +1,159 @@
+// The search as a solver: what it promises of its answers.
+#include "lowtide/solve/search/search.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/graph/generate.h"
+#include "lowtide/sim/simulate.h"
+
+#include "oracles/brute_force.h"
+#include "solve/run_solver.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/random_plan.h"
+#include "support/scale.h"
+#include "support/sketch.h"
+
+namespace lowtide {
+namespace {
+
+Graph small_graph(Random& random) {
+  RandomGraphSettings settings;
+  settings.ops = 4 + random.below(4);
+  return random_graph(random, settings);
+}
+
+TEST_CASE("search: never worse than its start") {
+  const auto search = make_search();
+  for (int i = 0; i < samples(200); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    RandomGraphSettings drawn;
+    drawn.ops = 3 + random.below(40);
+    const Graph graph = random_graph(random, drawn);
+    const Order order = random.chance(0.5) ? Order::given : Order::free;
+    const Plan start = random_plan(random, graph, {.order = order, .transfers = false});
+    const Cost cost = simulate(graph, start).cost;
+    ContextSettings settings;
+    settings.limits.work = random.between(0, 2000);
+    settings.starts = {start};
+    const Outcome within = run_solver(
+        *search, {.graph = graph, .budget = cost.peak, .order = order}, {}, settings);
+    REQUIRE(within.plan);
+    CHECK(within.cost.duration <= cost.duration);
+    const Outcome beyond = run_solver(
+        *search, {.graph = graph, .budget = cost.peak - Bytes(1), .order = order}, {}, settings);
+    REQUIRE(beyond.smallest_peak);
+    CHECK(*beyond.smallest_peak <= cost.peak);
+  }
+}
+
+TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {
+  const auto search = make_search();
+  const Graph graph = generate("transformer", 400, 1);
+  const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() / 2)};
+  const auto solve = [&](std::uint64_t seed) {
+    ContextSettings settings;
+    settings.limits.work = 100'000;
+    settings.seed = seed;
+    return run_solver(*search, problem, {}, settings);
+  };
+  const Outcome a = solve(1), b = solve(1), c = solve(2);
+  REQUIRE((a.plan && b.plan && c.plan));
+  CHECK(a.plan->steps == b.plan->steps);
+  CHECK(a.history.size() == b.history.size());
+  CHECK(a.plan->steps != c.plan->steps);
+}
+
+// Without a start within the budget it sometimes finds no way below it; where it does, it finds the
+// best.
+TEST_CASE("search: nearly always finds the optimum of small graphs") {
+  const auto search = make_search();
+  int asked = 0, feasible = 0, reached = 0;
+  // The same graphs everywhere, so that the thresholds mean the same.
+  for (int i = 0; i < 150; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = small_graph(random);
+    for (const Order order : {Order::free, Order::given}) {
+      const auto curve = oracle::all_tradeoffs(graph, order);
+      for (const oracle::Schedule& schedule : curve) {
+        ContextSettings settings;
+        settings.limits.work = 10'000;
+        const Outcome outcome = run_solver(
+            *search, {.graph = graph, .budget = schedule.peak, .order = order}, {}, settings);
+        ++asked;
+        feasible += outcome.plan.has_value();
+        reached += outcome.plan && outcome.cost.duration == schedule.duration;
+      }
+    }
+  }
+  MESSAGE(asked << " problems, " << feasible << " with a plan, " << reached << " optimal");
+  CHECK(feasible >= 0.94 * asked);
+  CHECK(reached >= 0.98 * feasible);
+}
+
+TEST_CASE("search: a start in an order that is not the given one is left alone") {
+  const Graph graph =
+      Sketch({4, 4, 1}).op({}, {0}).op({}, {1}).op({0, 1}, {2}).keep({2}).graph();
+  const std::vector<OpId> other = {OpId(1), OpId(0), OpId(2)};
+  ContextSettings settings;
+  settings.limits.work = 100;
+  settings.starts = {plan_from_sequence(graph, other)};
+  const Problem problem{.graph = graph, .budget = Bytes(9), .order = Order::given};
+  CHECK(computes(run_solver(*make_search(), problem, {}, settings)) == "0 1 2");
+}
+
+TEST_CASE("search: refuses what a double cannot count, in a sentence") {
+  const auto search = make_search();
+  const std::int64_t most = std::int64_t{1} << 50;
+  const auto supports = [&](const Graph& graph) {
+    return search->supports({.graph = graph, .budget = Bytes(most)});
+  };
+  CHECK(supports(Sketch({most - 5}).op({}, {0}, most).workspace(5).graph()).yes);
+  const Support bytes = supports(Sketch({most - 4}).op({}, {0}).workspace(5).graph());
+  CHECK_FALSE(bytes.yes);
+  CHECK(bytes.reason.find("bytes") != std::string::npos);
+  const Support ticks = supports(Sketch({1}).op({}, {0}, most + 1).graph());
+  CHECK_FALSE(ticks.yes);
+  CHECK(ticks.reason.find("time") != std::string::npos);
+  // What stays anyway is not counted.
+  CHECK(supports(Sketch({INT64_MAX / 4, 1}).op({0}, {1}).resident(INT64_MAX / 4).graph()).yes);
+}
+
+TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
+  const std::int64_t most = (std::int64_t{1} << 48) - 1;
+  const Graph graph = Sketch({most, most, most, 1})
+                          .op({}, {0}, most)
+                          .op({0}, {1}, most)
+                          .op({1}, {2}, most)
+                          .op({2, 0}, {3}, 1)
+                          .keep({3})
+                          .graph();
+  ContextSettings settings;
+  settings.limits.work = 3000;
+  const Outcome outcome = run_solver(
+      *make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
+  REQUIRE(outcome.plan);
+  CHECK(computes(outcome) == "0 1 2 0 3");
+  const Outcome hopeless = run_solver(
+      *make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
+  CHECK_FALSE(hopeless.plan);
+}
+
+TEST_CASE("search: resident bytes far beyond the budget") {
+  const Graph graph = Sketch({5, 5, 1})
+                          .op({}, {0})
+                          .op({0}, {1})
+                          .op({0, 1}, {2})
+                          .keep({2})
+                          .resident(std::int64_t{1} << 60)
+                          .graph();
+  ContextSettings settings;
+  settings.limits.work = 3000;
+  const Outcome outcome =
+      run_solver(*make_search(), {.graph = graph, .budget = Bytes(7)}, {}, settings);
+  CHECK(outcome.status == Status::infeasible);
+}
+
+}  // namespace
+}  // namespace lowtide
