@@ -97,18 +97,23 @@ class Search final : public Solver {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double reorder = context.options().number("reorder");
     if (context.problem().order == Order::free && reorder > 0) {
+      // An order of its own, annealed for most of the time: from the best plan it would not come to
+      // be, since half-way there it costs more than that.
       anneal.load(starts.front(), true);
       anneal.reorder(reorder);
-      anneal.round(1.3 * reorder, hot, cold);
-      anneal.repair(1.5 * reorder);
-    }
-    const double each = (1 - anneal.used()) * kStarts / static_cast<double>(starts.size());
-    for (const auto& sequence : starts) {
-      if (context.done()) return;
-      const double used = anneal.used();
-      anneal.load(sequence, true);
-      anneal.round(used + 0.6 * each, hot, cold);
-      if (!anneal.state().within()) anneal.repair(used + each);
+      const double left = 1 - anneal.used();
+      anneal.round(1 - 0.4 * left, hot, cold);
+      if (!anneal.state().within()) anneal.repair(1 - 0.35 * left);
+      for (const auto& sequence : starts) anneal.load(sequence, true);
+    } else {
+      const double each = (1 - anneal.used()) * kStarts / static_cast<double>(starts.size());
+      for (const auto& sequence : starts) {
+        if (context.done()) return;
+        const double used = anneal.used();
+        anneal.load(sequence, true);
+        anneal.round(used + 0.6 * each, hot, cold);
+        if (!anneal.state().within()) anneal.repair(used + each);
+      }
     }
     const double rounds = context.options().number("rounds");
     double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
