@@ -1,4 +1,4 @@
-// The price of a byte oscillates so that the state keeps the budget for about a fifth of the time:
+// The price of a byte oscillates so that the state keeps the budget for about a quarter of the time:
 // plans are found where the two meet.
 #include "lowtide/solve/search/anneal.h"
 
@@ -84,6 +84,8 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
       moves_(network, state_, context.random()),
       best_duration_(std::numeric_limits<double>::infinity()) {
   unlimited_work_ = 1000 + 100 * static_cast<double>(network.graph.link_count());
+  const auto on = [&](std::string_view name) { return context.options().choice(name) == "on"; };
+  moves_.switches = {on("remove"), on("exchange"), on("shift"), on("chains"), on("estimates")};
   moves_.price = first_price(network, moves_.typical_time);
   least_price_ = 1e-3 * moves_.price;
   most_price_ = 1e4 * moves_.price;

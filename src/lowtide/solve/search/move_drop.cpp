@@ -113,6 +113,10 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
   const Slot here = state.slot(before);
   // Another repeated computation of the op may become superfluous.
   const bool repeated = !state.is_first(gap.item) || state.last_of(node) != gap.item;
+  if (!switches.estimates) {
+    limit = std::numeric_limits<double>::infinity();
+    return true;
+  }
   limit = gap_relief(gap, here) + 6 * temperature * random.uniform() + (repeated ? time : 0);
   return time <= limit && time + inputs_estimate(gap, here, limit - time) <= limit;
 }

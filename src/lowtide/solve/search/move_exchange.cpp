@@ -5,6 +5,7 @@
 namespace lowtide::search {
 
 bool Moves::exchange(bool at_overload) {
+  if (!switches.exchange) return remove_repeat();
   const Item item = any_repeat();
   if (item == kNone) return false;
   const Slot here = state.slot(item);

@@ -25,7 +25,8 @@ bool Moves::hopeless_removal(Item item) const {
 
 bool Moves::remove_repeat() {
   const Item item = any_repeat();
-  if (item == kNone || hopeless_removal(item)) return false;
+  if (!switches.remove || item == kNone) return false;
+  if (switches.estimates && hopeless_removal(item)) return false;
   remove_chain(item);
   return true;
 }

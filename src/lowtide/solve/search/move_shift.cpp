@@ -9,7 +9,7 @@ namespace lowtide::search {
 
 bool Moves::shift(Item item) {
   const Node node = state.node(item);
-  if (node >= network.ops) return false;
+  if (node >= network.ops || !switches.shift) return false;
   const Slot here = state.slot(item);
   // The item may stand after `low` and up to before the item at `high`.
   Slot low = 0, high = state.slot(network.sink());

@@ -12,15 +12,23 @@
 
 namespace lowtide::search {
 
+// What can be left out, to see what it is worth.
+struct Switches {
+  bool remove = true, exchange = true, shift = true;
+  bool chains = true;    // a repeated computation may take its inputs along
+  bool estimates = true;  // hopeless proposals are refused before they are tried
+};
+
 class Moves {
  public:
-  Moves(const Network& network, State& state, Random& random);
+  Moves(const Network& graph, State& changing, Random& numbers);
 
   const Network& network;
   State& state;
   Random& random;
   double price = 1;        // ticks for a byte over the budget during one step
   double temperature = 0;  // ticks
+  Switches switches;
   double typical_time;     // mean of the ops, in ticks; positive
 
   // Each returns whether it proposed something.

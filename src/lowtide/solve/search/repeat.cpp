@@ -6,11 +6,11 @@
 
 namespace lowtide::search {
 
-Moves::Moves(const Network& network, State& state, Random& random)
-    : network(network),
-      state(state),
-      random(random),
-      typical_time(std::max(1.0, network.total_time / std::max(1, network.ops))) {}
+Moves::Moves(const Network& graph, State& changing, Random& numbers)
+    : network(graph),
+      state(changing),
+      random(numbers),
+      typical_time(std::max(1.0, graph.total_time / std::max(1, graph.ops))) {}
 
 Item Moves::any_repeat() {
   if (state.repeat_count() == 0) return kNone;
@@ -39,6 +39,7 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
   const double time = network.time_of(node);
 
   const auto inputs = network.inputs(node);
+  if (!switches.chains) depth = 0;
   for (std::size_t i = inputs.size(); depth > 0 && i > 0; --i) {
     const Value value = inputs[i - 1];
     const Node maker = network.maker(value);

@@ -30,8 +30,8 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 4>& specs() {
-  static const std::array<OptionSpec, 4> table = {{
+const std::array<OptionSpec, 9>& specs() {
+  static const std::array<OptionSpec, 9> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -52,6 +52,26 @@ const std::array<OptionSpec, 4>& specs() {
        .default_number = 0.2,
        .low = 0,
        .high = 1},
+      {.name = "remove",
+       .usage = "the move that deletes a repeated computation",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "exchange",
+       .usage = "the move that deletes one and drops a gap at once",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "shift",
+       .usage = "the move that shifts a computation",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "chains",
+       .usage = "a repeated computation takes along the inputs that it is dearer to hold",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
+      {.name = "estimates",
+       .usage = "hopeless proposals are refused before the state is touched",
+       .default_choice = "on",
+       .choices = {"on", "off"}},
   }};
   return table;
 }
@@ -134,7 +154,7 @@ class Search final : public Solver {
     }
   }
 
-  // Those given, or what the constructive solvers find; the graph's own order if nothing else.
+  // Those given that keep the problem's order; the graph's own order if there are none.
   static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
     std::vector<std::vector<OpId>> starts;
     for (const Plan& plan : context.starts()) {
