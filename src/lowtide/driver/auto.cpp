@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "ev
                                                            "greedy"};
 constexpr int kLanes = 4;
 constexpr std::uint64_t kFirstProof = 3;  // epoch
+constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kSmall = 100;  // ops
 
@@ -90,10 +91,11 @@ class Portfolio {
     if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
     for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
       if (unlimited && number == kUnlimitedEpochs) return;
-      // The first looks at a budget are the search's: proofs take longer.
+      // The first looks at a budget are the search's: proofs take longer. But no answer without.
       std::vector<Task> others, lanes;
-      leads_ = number >= kFirstProof;
-      const bool proves = number >= kFirstProof || !context_.has_plan();
+      const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
+      const bool proves = late || !context_.has_plan();
+      leads_ = late;
       if (proves && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
       if (number > 0)
         for (const Solver* part : unfinished_)
