@@ -55,5 +55,30 @@ TEST_CASE("solve: what is known of the problem reaches the solver") {
   CHECK(outcome.status == Status::unknown);
 }
 
+TEST_CASE("solve: what is known settles the problem before anything has begun") {
+  const Graph graph = generate("chain", 20, 1);
+  Request request;
+  request.known.peak = Bytes(2);
+  const Outcome outcome =
+      solve(all_solvers(), {.graph = graph, .budget = Bytes(1)}, request).outcome;
+  CHECK(outcome.status == Status::infeasible);
+  CHECK(outcome.smallest_peak.has_value());
+}
+
+TEST_CASE("solve: a cancel ends auto under a limit of work too") {
+  const Graph graph = generate("transformer", 200, 1);
+  CancelToken cancel;
+  Request request;
+  request.limits.work = 1'000'000'000;
+  request.limits.cancel = &cancel;
+  request.watcher = [&](const Progress& progress) {
+    if (progress.plan != nullptr) cancel.cancel();
+  };
+  const Problem problem{.graph = graph,
+                        .budget = Bytes(own_peak(graph).count() * 7 / 10),
+                        .order = Order::given};
+  CHECK(solve(all_solvers(), problem, request).outcome.stopped_by == StopReason::cancelled);
+}
+
 }  // namespace
 }  // namespace lowtide

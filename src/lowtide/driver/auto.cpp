@@ -41,6 +41,7 @@ constexpr int kLanes = 4;
 constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
+constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
 constexpr std::int64_t kSmall = 100;  // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
@@ -71,6 +72,8 @@ class Portfolio {
   }
 
   void run() {
+    // Where all is known beforehand the parts would return at once, with nothing.
+    if (context_.done() && !context_.smallest()) context_.offer_sequence(problem_.graph.order());
     const auto ops = static_cast<std::int64_t>(problem_.graph.op_count());
     // With this nearly every constructive part comes to its end on graphs of some thousand ops.
     std::int64_t slice = 20'000 + 10 * ops;
@@ -89,7 +92,7 @@ class Portfolio {
     slice = 20'000 + 4 * ops;
     const bool unlimited = !clocked_ && !context_.limits().settings().work;
     if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
-    for (std::uint64_t number = 0; !stop(); ++number, slice *= 2) {
+    for (std::uint64_t number = 0; !stop(); ++number, slice = std::min(2 * slice, kMostWork)) {
       if (unlimited && number == kUnlimitedEpochs) return;
       // The first looks at a budget are the search's: proofs take longer. But no answer without.
       std::vector<Task> others, lanes;
@@ -107,10 +110,14 @@ class Portfolio {
         std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
         lanes.clear();
       }
+      const bool waits = others.empty() && lanes.empty();
+      const std::int64_t before = context_.limits().work();
       epoch(others, threads_);
       if (stop()) return;
       // What a proof keeps is a start for the search, if it is not a plan already.
       epoch(lanes, threads_);
+      // Nobody has anything left to do.
+      if (!waits && context_.limits().work() == before) return;
     }
   }
 
@@ -140,8 +147,11 @@ class Portfolio {
 
   // Even a hopeless budget gets an answer with the smallest peak seen.
   bool stop() {
-    // A task that begins after the deadline does no work, and the clock is read as work is done.
-    const bool late = context_.limits().settings().seconds && context_seconds_left() <= 0;
+    // A task that begins after the deadline or a cancel does no work, and both are seen as work is
+    // done.
+    const LimitSettings& limits = context_.limits().settings();
+    const bool late = (limits.seconds && context_seconds_left() <= 0) ||
+                      (limits.cancel != nullptr && limits.cancel->cancelled());
     context_.limits().spend(late ? Limits::kPollWork : 0);
     return context_.done() && context_.smallest().has_value();
   }
