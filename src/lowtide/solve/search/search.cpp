@@ -154,7 +154,7 @@ class Search final : public Solver {
     }
   }
 
-  // Those given that keep the problem's order; the graph's own order if there are none.
+  // Those given that keep the problem's order; the graph's own order too if none keeps the budget.
   static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
     std::vector<std::vector<OpId>> starts;
     for (const Plan& plan : context.starts()) {
@@ -162,15 +162,16 @@ class Search final : public Solver {
       if (problem.order == Order::free || follows_order(problem.graph, sequence))
         starts.push_back(std::move(sequence));
     }
-    if (starts.empty()) {
-      const auto order = problem.graph.order();
-      starts.emplace_back(order.begin(), order.end());
-    }
     for (const auto& sequence : starts) {
       context.offer_sequence(sequence);
       context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
-      if (context.done()) break;
+      if (context.done()) return starts;
     }
+    if (context.has_plan()) return starts;
+    const auto order = problem.graph.order();
+    starts.emplace_back(order.begin(), order.end());
+    context.offer_sequence(starts.back());
+    context.limits().spend(static_cast<std::int64_t>(order.size() / 8));
     return starts;
   }
 
