@@ -103,8 +103,8 @@ TEST_CASE("auto: what a part throws on a thread of its own reaches the caller") 
   SolverTable table;
   table.add(std::make_unique<Failing>());
   table.add(make_auto());
-  const Graph graph = generate("chain", 20, 1);
-  const Problem problem{.graph = graph, .budget = share(graph, 60)};
+  const Graph graph = generate("transformer", 100, 1);
+  const Problem problem{.graph = graph, .budget = share(graph, 80)};
   for (const int threads : {1, 4}) {
     Request request;
     request.threads = threads;
