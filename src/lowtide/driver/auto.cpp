@@ -3,13 +3,13 @@
 // Idea: none is best everywhere. The constructive ones take milliseconds: they go first, one after
 // the other, each with a slice of work and with the best plan so far as its start. Then come
 // epochs: in each, the search anneals from the best plan so far in several lanes that differ in
-// their seed, while the bounds, and what was not yet finished, get a part of the time. At the end of
-// an epoch the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to
+// their seed, while the bounds, and what was not yet finished, get a part of the time. At the end
+// of an epoch the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to
 // beginning anew. Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
-// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for each
-// thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
+// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
+// each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
 // kUnlimitedEpochs.
 //
 // Invariant: no part that takes long keeps the others from their turn, and each epoch begins from
@@ -42,7 +42,7 @@ constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-constexpr std::int64_t kSmall = 100;  // ops
+constexpr std::int64_t kSmall = 100;                       // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -68,7 +68,7 @@ class Portfolio {
     for (std::string_view name : kConstructive)
       if (const Solver* part = find(name)) unfinished_.push_back(part);
     search_ = find("search");
-    if (const Solver* bounds = find("bounds")) proving_ = bounds;
+    proving_ = find("bounds");
   }
 
   void run() {
@@ -101,8 +101,7 @@ class Portfolio {
       leads_ = late;
       if (proves && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
       if (number > 0)
-        for (const Solver* part : unfinished_)
-          others.push_back({part, slice / 4, context_.seed()});
+        for (const Solver* part : unfinished_) others.push_back({part, slice / 4, context_.seed()});
       const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
       if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
@@ -137,8 +136,11 @@ class Portfolio {
             .work = slice,
             .seed = mix(index),
             .endless = true,
-            .options = {{"rounds", "2"}, {"hot", std::string(heat[0])}, {"cold", std::string(heat[1])},
-                        {"reorder", (number + static_cast<std::uint64_t>(lane)) % 2 == 1 ? "0.3" : "0"}}};
+            .options = {
+                {"rounds", "2"},
+                {"hot", std::string(heat[0])},
+                {"cold", std::string(heat[1])},
+                {"reorder", (number + static_cast<std::uint64_t>(lane)) % 2 == 1 ? "0.3" : "0"}}};
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -149,10 +151,7 @@ class Portfolio {
   bool stop() {
     // A task that begins after the deadline or a cancel does no work, and both are seen as work is
     // done.
-    const LimitSettings& limits = context_.limits().settings();
-    const bool late = (limits.seconds && context_seconds_left() <= 0) ||
-                      (limits.cancel != nullptr && limits.cancel->cancelled());
-    context_.limits().spend(late ? Limits::kPollWork : 0);
+    context_.limits().spend(too_late() ? Limits::kPollWork : 0);
     return context_.done() && context_.smallest().has_value();
   }
 
@@ -204,8 +203,7 @@ class Portfolio {
                 const std::vector<Plan>& starts) {
     if (limits.seconds) limits.seconds = context_seconds_left();
     // What has not begun would notice only after its first plan.
-    const bool late = limits.seconds && *limits.seconds <= 0;
-    if ((late || (limits.cancel && limits.cancel->cancelled())) && context_has_smallest()) return;
+    if (too_late() && context_has_smallest()) return;
     limits.work = task.work;
     ContextSettings settings{.limits = limits,
                              .seed = task.seed,
@@ -238,8 +236,8 @@ class Portfolio {
     context_.raise_floor(outcome.bound.peak);
     if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
       context_.offer(*outcome.plan, task.part->name());
-    if (task.smallest && (!context_.smallest_peak() ||
-                          *outcome.smallest_peak < *context_.smallest_peak()))
+    if (task.smallest &&
+        (!context_.smallest_peak() || *outcome.smallest_peak < *context_.smallest_peak()))
       context_.offer(*task.smallest, task.part->name());
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
     if (task.lead) context_.offer(*task.lead, task.part->name());
@@ -252,6 +250,11 @@ class Portfolio {
     const Cost& best = context_.best_cost();
     return std::pair(cost.duration, cost.peak) < std::pair(best.duration, best.peak);
   }
+  bool too_late() const {
+    const LimitSettings& limits = context_.limits().settings();
+    return (limits.seconds && context_seconds_left() <= 0) ||
+           (limits.cancel != nullptr && limits.cancel->cancelled());
+  }
   double context_seconds_left() const {
     return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
   }
@@ -263,7 +266,7 @@ class Portfolio {
   const Problem& problem_;
   Context& context_;
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
-  bool leads_ = false;  // whether plans over the budget are starts too
+  bool leads_ = false;        // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
   std::vector<const Solver*> unfinished_;

@@ -20,6 +20,11 @@ struct OptionSpec {
   std::vector<std::string_view> choices = {};
 };
 
+// A part of a solver that can be left out, to see what it is worth.
+inline OptionSpec switch_option(std::string_view name, std::string_view usage) {
+  return {.name = name, .usage = usage, .default_choice = "on", .choices = {"on", "off"}};
+}
+
 // Values for one solver. Only what differs from the defaults need be set.
 class Options {
  public:

@@ -12,12 +12,17 @@ std::vector<std::vector<OpId>> orders_to_try(const Context& context) {
   std::vector<std::vector<OpId>> orders;
   orders.emplace_back(graph.order().begin(), graph.order().end());
   if (context.problem().order == Order::given || context.starts().empty()) return orders;
-  std::vector<std::uint8_t> seen(graph.op_count(), 0);
-  std::vector<OpId> first;
-  for (OpId op : sequence_of(context.starts().front()))
-    if (std::exchange(seen[op.index()], 1) == 0) first.push_back(op);
+  std::vector<OpId> first = first_computations(graph, sequence_of(context.starts().front()));
   if (first != orders.front()) orders.push_back(std::move(first));
   return orders;
+}
+
+std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence) {
+  std::vector<std::uint8_t> seen(graph.op_count(), 0);
+  std::vector<OpId> first;
+  for (OpId op : sequence)
+    if (std::exchange(seen[op.index()], 1) == 0) first.push_back(op);
+  return first;
 }
 
 std::vector<std::size_t> rerun_deadlines(const Graph& graph, std::span<const OpId> order) {

@@ -13,6 +13,9 @@ namespace lowtide {
 // there is a start, that of the first computations of the best start.
 std::vector<std::vector<OpId>> orders_to_try(const Context& context);
 
+// Each op of the sequence where it is computed first, in that order.
+std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence);
+
 // For each op, how long it may be computed again: until the op at this position of `order` has run.
 // order.size() means always. Narrower only for readers of a tensor that some op mutates and for
 // producers of a mutated tensor that the graph keeps. Says nothing of Graph::recomputable.

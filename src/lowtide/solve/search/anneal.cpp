@@ -1,11 +1,13 @@
-// The price of a byte oscillates so that the state keeps the budget for about a quarter of the time:
-// plans are found where the two meet.
+// The price of a byte oscillates so that the state keeps the budget for about a quarter of the
+// time: plans are found where the two meet.
 #include "lowtide/solve/search/anneal.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include "lowtide/solve/sequence.h"
 
 namespace lowtide::search {
 
@@ -15,8 +17,9 @@ namespace {
 constexpr int kPoll = 16;
 constexpr int kSteer = 16;  // looks
 
-// The price at which enough gaps are worth dropping, were each to cost its own computation only: they
-// are taken by their cost for each byte of relief until the graph's own order keeps the budget.
+// The price at which enough gaps are worth dropping, were each to cost its own computation only:
+// they are taken by their cost for each byte of relief until the graph's own order keeps the
+// budget.
 double first_price(const Network& network, double typical_time) {
   const auto order = network.graph.order();
   std::vector<double> live(order.size() + 1, 0);
@@ -42,8 +45,7 @@ double first_price(const Network& network, double typical_time) {
   double bytes = 0, over = 0, steps = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     bytes += live[i];
-    const double here =
-        bytes + network.workspace[order[i].index()] - network.budget;
+    const double here = bytes + network.workspace[order[i].index()] - network.budget;
     live[i] = steps;
     over += std::max(0.0, here);
     steps += here > 0;
@@ -58,8 +60,7 @@ double first_price(const Network& network, double typical_time) {
     uses_of(value);
     for (std::size_t i = 1; i < uses.size(); ++i) {
       if (uses[i] - uses[i - 1] < 2) continue;
-      const double relief =
-          network.bytes_of(value) * (live[uses[i]] - live[uses[i - 1] + 1]);
+      const double relief = network.bytes_of(value) * (live[uses[i]] - live[uses[i - 1] + 1]);
       if (relief > 0)
         gaps.emplace_back(network.time_of(network.maker(value)) / relief, every * relief);
     }
@@ -206,12 +207,12 @@ void Anneal::round(double until, double hot, double cold) {
   // Zero is allowed, and has no ratio.
   hot = std::max(hot, 1e-9);
   cold = std::max(cold, 1e-9);
-  const double from = this->used();
+  const double from = used();
   const double span = std::max(1e-12, until - from);
   int looks = 0;
-  for (double used = from; used < until && !poll(); used = this->used()) {
+  for (double now = from; now < until && !poll(); now = used()) {
     moves_.temperature =
-        moves_.typical_time * hot * std::pow(cold / hot, std::min(1.0, (used - from) / span));
+        moves_.typical_time * hot * std::pow(cold / hot, std::min(1.0, (now - from) / span));
     ++(state_.profile().over() > 0 ? outside_ : within_);
     if (++looks % kSteer == 0) steer();
     for (int i = 0; i < kPoll; ++i) step();
@@ -225,11 +226,7 @@ void Anneal::round(double until, double hot, double cold) {
 void Anneal::reorder(double until) {
   // The energy is nearly the bytes over the budget: no repeated computation is there, and the
   // duration does not change.
-  std::vector<OpId> first;
-  std::vector<std::uint8_t> seen(static_cast<std::size_t>(network_.ops), 0);
-  for (OpId op : state_.sequence())
-    if (std::exchange(seen[op.index()], 1) == 0) first.push_back(op);
-  load(first, false);
+  load(first_computations(network_.graph, state_.sequence()), false);
   double bytes = 0;
   for (double size : network_.bytes) bytes += size;
   const double price = std::exchange(moves_.price, 1);

@@ -24,14 +24,13 @@ class Anneal {
 
   // Of the limits, or of the work that is done at most without any.
   double used() const;
-  // Without repeated computations: shifts first computations alone until the order keeps the budget,
-  // or until so much is used. Only for a free order.
+  // Without repeated computations: shifts first computations alone until the order keeps the
+  // budget, or until so much is used. Only for a free order.
   void reorder(double until);
 
   bool has_best() const { return !best_.empty(); }
   const std::vector<OpId>& best() const { return best_; }
   void offer_best();  // to the context, unless it has it
-  double best_duration() const { return best_duration_; }
   const State& state() const { return state_; }
 
  private:

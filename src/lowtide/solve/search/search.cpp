@@ -19,7 +19,6 @@
 #include <string>
 #include <utility>
 
-#include "lowtide/base/error.h"
 #include "lowtide/solve/search/anneal.h"
 #include "lowtide/solve/sequence.h"
 
@@ -52,26 +51,12 @@ const std::array<OptionSpec, 9>& specs() {
        .default_number = 0.2,
        .low = 0,
        .high = 1},
-      {.name = "remove",
-       .usage = "the move that deletes a repeated computation",
-       .default_choice = "on",
-       .choices = {"on", "off"}},
-      {.name = "exchange",
-       .usage = "the move that deletes one and drops a gap at once",
-       .default_choice = "on",
-       .choices = {"on", "off"}},
-      {.name = "shift",
-       .usage = "the move that shifts a computation",
-       .default_choice = "on",
-       .choices = {"on", "off"}},
-      {.name = "chains",
-       .usage = "a repeated computation takes along the inputs that it is dearer to hold",
-       .default_choice = "on",
-       .choices = {"on", "off"}},
-      {.name = "estimates",
-       .usage = "hopeless proposals are refused before the state is touched",
-       .default_choice = "on",
-       .choices = {"on", "off"}},
+      switch_option("remove", "the move that deletes a repeated computation"),
+      switch_option("exchange", "the move that deletes one and drops a gap at once"),
+      switch_option("shift", "the move that shifts a computation"),
+      switch_option("chains",
+                    "a repeated computation takes along the inputs that it is dearer to hold"),
+      switch_option("estimates", "hopeless proposals are refused before the state is touched"),
   }};
   return table;
 }

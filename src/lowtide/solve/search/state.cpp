@@ -3,8 +3,6 @@
 #include "lowtide/solve/search/state.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "lowtide/base/error.h"
@@ -118,36 +116,6 @@ Item State::item_after(Slot slot) const {
   return kNone;
 }
 
-Item State::last_use(Value value, Slot after, Slot before) const {
-  Item best = kNone;
-  Slot best_slot = after;
-  const auto users = network_.users(value);
-  work_ += static_cast<std::int64_t>(users.size() / 8);
-  for (Node user : users) {
-    Item item = last_of(user);
-    while (item != kNone && slot(item) >= before) item = previous(item);
-    if (item == kNone || slot(item) <= best_slot) continue;
-    best = item;
-    best_slot = slot(item);
-  }
-  return best;
-}
-
-Item State::first_use(Value value, Slot after, Slot before) const {
-  Item best = kNone;
-  Slot best_slot = before;
-  const auto users = network_.users(value);
-  work_ += static_cast<std::int64_t>(users.size() / 8);
-  for (Node user : users) {
-    for (Item item = last_of(user); item != kNone && slot(item) > after; item = previous(item)) {
-      if (slot(item) >= best_slot) continue;
-      best = item;
-      best_slot = slot(item);
-    }
-  }
-  return best;
-}
-
 std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slot end) const {
   Item last = kNone, next = kNone;
   Slot last_slot = begin, next_slot = end;
@@ -191,9 +159,21 @@ Item State::new_item(Node node) {
   }
   node_[at(item)] = node;
   previous_[at(item)] = next_[at(item)] = kNone;
+  enlist(item);
+  return item;
+}
+
+void State::enlist(Item item) {
   listed_[at(item)] = static_cast<std::int32_t>(repeats_.size());
   repeats_.push_back(item);
-  return item;
+}
+
+void State::unlist(Item item) {
+  const std::int32_t place = listed_[at(item)];
+  repeats_[at(place)] = repeats_.back();
+  listed_[at(repeats_[at(place)])] = place;
+  repeats_.pop_back();
+  listed_[at(item)] = -1;
 }
 
 void State::attach(Item item) {
@@ -319,11 +299,7 @@ Item State::insert(Node node, Item before) {
 void State::remove(Item item) {
   log_.push_back({Change::remove, item, node(item), item_after(slot(item))});
   remove_item(item);
-  const std::int32_t place = std::exchange(listed_[at(item)], -1);
-  repeats_[at(place)] = repeats_.back();
-  listed_[at(repeats_[at(place)])] = place;
-  repeats_.pop_back();
-  listed_[at(item)] = -1;
+  unlist(item);
 }
 
 void State::move(Item item, Item before) {
@@ -336,20 +312,14 @@ void State::undo() {
     const Entry entry = log_.back();
     log_.pop_back();
     switch (entry.change) {
-      case Change::insert: {
+      case Change::insert:
         remove_item(entry.item);
-        const std::int32_t place = listed_[at(entry.item)];
-        repeats_[at(place)] = repeats_.back();
-        listed_[at(repeats_[at(place)])] = place;
-        repeats_.pop_back();
-        listed_[at(entry.item)] = -1;
+        unlist(entry.item);
         spare_[at(network_.output_count(entry.node))].push_back(entry.item);
         break;
-      }
       case Change::remove:
         insert_item(entry.item, entry.node, entry.before);
-        listed_[at(entry.item)] = static_cast<std::int32_t>(repeats_.size());
-        repeats_.push_back(entry.item);
+        enlist(entry.item);
         break;
       case Change::move: move_item(entry.item, entry.before); break;
     }

@@ -74,11 +74,15 @@ class State {
   Value output_index(Value value) const {
     return value - network_.first_output(network_.maker(value));
   }
-  // The last (first) reader strictly between two slots; kNone.
-  Item last_use(Value value, Slot after, Slot before) const;
-  Item first_use(Value value, Slot after, Slot before) const;
-  // The last reader in (begin, slot] and the first in (slot, end).
+  // The last reader in (begin, slot] and the first in (slot, end); kNone.
   std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
+  // The last (first) reader strictly between two slots; kNone.
+  Item last_use(Value value, Slot after, Slot before) const {
+    return uses_around(value, before - 1, after, before).first;
+  }
+  Item first_use(Value value, Slot after, Slot before) const {
+    return uses_around(value, after, after, before).second;
+  }
   // The tensors that may be made again and that, when the sequence was loaded, were needed on both
   // sides of the slot, or nearly so: few of them are not held across it now.
   std::span<const Value> spanning(Slot slot) const {
@@ -108,6 +112,8 @@ class State {
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   Item new_item(Node node);
+  void enlist(Item item);  // among the repeated computations
+  void unlist(Item item);
   Item insert_item(Item item, Node node, Item before);
   void remove_item(Item item);
   void move_item(Item item, Item before);
