@@ -74,9 +74,8 @@ TEST_CASE("solve: a cancel ends auto under a limit of work too") {
   request.watcher = [&](const Progress& progress) {
     if (progress.plan != nullptr) cancel.cancel();
   };
-  const Problem problem{.graph = graph,
-                        .budget = Bytes(own_peak(graph).count() * 7 / 10),
-                        .order = Order::given};
+  const Problem problem{
+      .graph = graph, .budget = Bytes(own_peak(graph).count() * 7 / 10), .order = Order::given};
   CHECK(solve(all_solvers(), problem, request).outcome.stopped_by == StopReason::cancelled);
 }
 

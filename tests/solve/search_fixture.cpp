@@ -38,8 +38,8 @@ Fixture::Fixture(Random& random)
       state(network) {
   const bool restless = random.chance(0.5);
   const auto order = graph.order();
-  state.load(restless ? sequence_of(random_plan(
-                            random, graph, {.order = problem.order, .transfers = false}))
+  state.load(restless ? sequence_of(random_plan(random, graph,
+                                                {.order = problem.order, .transfers = false}))
                       : std::vector<OpId>(order.begin(), order.end()));
 }
 

@@ -1,12 +1,11 @@
 // The vector loops against plain ones: every length around the width of a vector, every alignment.
-#include "lowtide/solve/search/kernels.h"
-
 #include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
+#include "lowtide/solve/search/kernels.h"
 
 namespace lowtide::search {
 namespace {
@@ -36,23 +35,23 @@ void for_each_range(Visit visit) {
 }
 
 TEST_CASE("search kernels: add changes the range and nothing else") {
-  for_each_range([](Random& random, std::vector<double>& values, std::size_t from,
-                    std::size_t count, double) {
-    const auto delta = static_cast<double>(random.between(-1000, 1000));
-    std::vector<double> expected = values;
-    for (std::size_t i = from; i < from + count; ++i) expected[i] += delta;
-    kernels().add(values.data() + from, count, delta);
-    CHECK(values == expected);
-  });
+  for_each_range(
+      [](Random& random, std::vector<double>& values, std::size_t from, std::size_t count, double) {
+        const auto delta = static_cast<double>(random.between(-1000, 1000));
+        std::vector<double> expected = values;
+        for (std::size_t i = from; i < from + count; ++i) expected[i] += delta;
+        kernels().add(values.data() + from, count, delta);
+        CHECK(values == expected);
+      });
 }
 
 TEST_CASE("search kernels: max") {
-  for_each_range([](Random&, const std::vector<double>& values, std::size_t from,
-                    std::size_t count, double) {
-    if (count == 0) return;
-    const double* begin = values.data() + from;
-    CHECK(kernels().max(begin, count) == *std::max_element(begin, begin + count));
-  });
+  for_each_range(
+      [](Random&, const std::vector<double>& values, std::size_t from, std::size_t count, double) {
+        if (count == 0) return;
+        const double* begin = values.data() + from;
+        CHECK(kernels().max(begin, count) == *std::max_element(begin, begin + count));
+      });
 }
 
 TEST_CASE("search kernels: clamped sum") {

@@ -1,8 +1,8 @@
 // Each move alone: whatever it does, the state holds, the plan is legal, and a refusal leaves no
 // trace.
-#include "lowtide/solve/search/moves.h"
-
 #include <doctest/doctest.h>
+
+#include "lowtide/solve/search/moves.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"
@@ -56,19 +56,17 @@ void some_repeat(Fixture& fixture, Moves& moves) {
 }
 
 TEST_CASE("search moves: drop a gap") {
-  sweep(nothing, [](Fixture& fixture, Moves& moves) { return moves.drop_gap(any_slot(fixture, moves)); });
+  sweep(nothing,
+        [](Fixture& fixture, Moves& moves) { return moves.drop_gap(any_slot(fixture, moves)); });
 }
 
 TEST_CASE("search moves: remove a repeated computation") {
-  sweep(some_repeat, [](Fixture&, Moves& moves) {
-    return moves.remove_repeat();
-  });
+  sweep(some_repeat, [](Fixture&, Moves& moves) { return moves.remove_repeat(); });
 }
 
 TEST_CASE("search moves: exchange") {
-  sweep(some_repeat, [](Fixture&, Moves& moves) {
-    return moves.exchange(moves.random.chance(0.5));
-  });
+  sweep(some_repeat,
+        [](Fixture&, Moves& moves) { return moves.exchange(moves.random.chance(0.5)); });
 }
 
 TEST_CASE("search moves: shift a computation") {

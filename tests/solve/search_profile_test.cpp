@@ -1,12 +1,11 @@
 // The profile against an array that is looked at from end to end each time.
-#include "lowtide/solve/search/profile.h"
-
 #include <algorithm>
 #include <vector>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
+#include "lowtide/solve/search/profile.h"
 
 #include "support/scale.h"
 
@@ -105,8 +104,7 @@ void change(Random& random, Profile& profile, Plain& plain) {
       break;
     }
     default:
-      CHECK(profile.relief(from, to, bytes) ==
-            plain.over() - plain.over_with(first, last, -bytes));
+      CHECK(profile.relief(from, to, bytes) == plain.over() - plain.over_with(first, last, -bytes));
       CHECK(profile.harm(from, to, bytes) == plain.over_with(first, last, bytes) - plain.over());
       CHECK(profile.relief(to + 1, from, bytes) == 0);
       CHECK(profile.harm(to + 1, from, bytes) == 0);

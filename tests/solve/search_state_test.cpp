@@ -1,11 +1,10 @@
 // Random changes of random states: everything stays a function of the sequence, and undo is exact.
-#include "lowtide/solve/search/state.h"
-
 #include <algorithm>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/solve/search/moves.h"
+#include "lowtide/solve/search/state.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"

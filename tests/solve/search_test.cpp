@@ -37,8 +37,8 @@ TEST_CASE("search: never worse than its start") {
     ContextSettings settings;
     settings.limits.work = random.between(0, 2000);
     settings.starts = {start};
-    const Outcome within = run_solver(
-        *search, {.graph = graph, .budget = cost.peak, .order = order}, {}, settings);
+    const Outcome within =
+        run_solver(*search, {.graph = graph, .budget = cost.peak, .order = order}, {}, settings);
     REQUIRE(within.plan);
     CHECK(within.cost.duration <= cost.duration);
     const Outcome beyond = run_solver(
@@ -93,8 +93,7 @@ TEST_CASE("search: nearly always finds the optimum of small graphs") {
 }
 
 TEST_CASE("search: a start in an order that is not the given one is left alone") {
-  const Graph graph =
-      Sketch({4, 4, 1}).op({}, {0}).op({}, {1}).op({0, 1}, {2}).keep({2}).graph();
+  const Graph graph = Sketch({4, 4, 1}).op({}, {0}).op({}, {1}).op({0, 1}, {2}).keep({2}).graph();
   const std::vector<OpId> other = {OpId(1), OpId(0), OpId(2)};
   ContextSettings settings;
   settings.limits.work = 100;
@@ -131,12 +130,12 @@ TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
                           .graph();
   ContextSettings settings;
   settings.limits.work = 3000;
-  const Outcome outcome = run_solver(
-      *make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
+  const Outcome outcome =
+      run_solver(*make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
   REQUIRE(outcome.plan);
   CHECK(computes(outcome) == "0 1 2 0 3");
-  const Outcome hopeless = run_solver(
-      *make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
+  const Outcome hopeless =
+      run_solver(*make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
   CHECK_FALSE(hopeless.plan);
 }
 

@@ -26,8 +26,8 @@ Moves::Gap Moves::gap_at(Item item, Value value, Slot slot) const {
 
 double Moves::gap_relief(const Gap& gap, Slot until) const {
   const Node node = state.node(gap.item);
-  double relief = state.profile().relief(state.slot(gap.last) + 1, until - 1,
-                                         network.bytes_of(gap.value));
+  double relief =
+      state.profile().relief(state.slot(gap.last) + 1, until - 1, network.bytes_of(gap.value));
   // The other outputs of the op get a new server too.
   if (network.output_count(node) > 1)
     for (Value k = 0; k < network.output_count(node); ++k) {
@@ -97,8 +97,7 @@ Item Moves::place_in_gap(const Gap& gap, Slot slot) {
   const Slot until = state.slot(gap.next);
   if (draw < 3 && !inputs.empty()) {
     const Value value = inputs[random.below(inputs.size())];
-    const Slot end =
-        state.end_slot(state.server(value, until), state.output_index(value));
+    const Slot end = state.end_slot(state.server(value, until), state.output_index(value));
     if (end > slot && end < until) return state.item_after(end);
   } else if (draw == 3) {
     const auto span = static_cast<std::size_t>(std::max<Slot>(1, until - slot));

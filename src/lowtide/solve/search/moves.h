@@ -15,7 +15,7 @@ namespace lowtide::search {
 // What can be left out, to see what it is worth.
 struct Switches {
   bool remove = true, exchange = true, shift = true;
-  bool chains = true;    // a repeated computation may take its inputs along
+  bool chains = true;     // a repeated computation may take its inputs along
   bool estimates = true;  // hopeless proposals are refused before they are tried
 };
 
@@ -29,7 +29,7 @@ class Moves {
   double price = 1;        // ticks for a byte over the budget during one step
   double temperature = 0;  // ticks
   Switches switches;
-  double typical_time;     // mean of the ops, in ticks; positive
+  double typical_time;  // mean of the ops, in ticks; positive
 
   // Each returns whether it proposed something.
 
@@ -50,9 +50,9 @@ class Moves {
 
   // What several moves are made of (repeat.cpp).
   struct Allowance {
-    int insertions;    // so many at most
-    double duration;   // stop when the whole would last longer
-    int depth;         // chains of inputs up to this length
+    int insertions;   // so many at most
+    double duration;  // stop when the whole would last longer
+    int depth;        // chains of inputs up to this length
   };
   // Computes the op again in front of `before`, and its inputs too where that is cheaper than to
   // hold them until then.

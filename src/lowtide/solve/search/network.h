@@ -3,8 +3,8 @@
 // the inputs that a plan may free; the sink, at the end, reads the graph's outputs. Inputs that
 // stay and the resident bytes are taken off the budget.
 //
-// Tensors that a plan can neither make nor free are left out. The others are numbered anew, those of
-// one op in a row.
+// Tensors that a plan can neither make nor free are left out. The others are numbered anew, those
+// of one op in a row.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,9 @@ struct Network {
   std::span<const Value> inputs(Node node) const { return reads[at(node)]; }
   std::span<const Node> users(Value value) const { return readers[at(value)]; }
   Value first_output(Node node) const { return outputs_from[at(node)]; }
-  Value output_count(Node node) const { return outputs_from[at(node) + 1] - outputs_from[at(node)]; }
+  Value output_count(Node node) const {
+    return outputs_from[at(node) + 1] - outputs_from[at(node)];
+  }
   double time_of(Node node) const { return time[at(node)]; }
   double bytes_of(Value value) const { return bytes[at(value)]; }
   Node maker(Value value) const { return producer[at(value)]; }

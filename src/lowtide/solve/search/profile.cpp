@@ -90,9 +90,8 @@ void Profile::add(Slot first, Slot last, double delta) {
   for (std::size_t b = from; b <= to; ++b) {
     if (top_[b] > level) {
       ++touched_;
-      const double change =
-          kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, level - lazy_[b],
-                               delta > 0 ? delta : -delta);
+      const double change = kernels_.clamped_sum(values_.data() + b * kBlock, kBlock,
+                                                 level - lazy_[b], delta > 0 ? delta : -delta);
       over_ += delta > 0 ? change : -change;
     }
     lazy_[b] += delta;

@@ -39,7 +39,7 @@ class Profile {
   std::int64_t touched() const { return touched_; }  // blocks looked at, ever
 
   double at(Slot slot) const { return values_[index(slot)] + lazy_[block(slot)]; }
-  void fill(Slot slot, double born);    // a hole becomes a step with so many bytes more
+  void fill(Slot slot, double born);     // a hole becomes a step with so many bytes more
   void vacate(Slot slot, double dying);  // a step becomes a hole with so many bytes less
   // For whoever moves steps to other slots: the value is set, `over` is not touched, and `refresh`
   // must follow for the blocks concerned.
@@ -48,7 +48,8 @@ class Profile {
 
   // Slots first..last, none if first > last.
   void add(Slot first, Slot last, double delta);
-  // By how much `over` would fall if `bytes` were taken from each slot, and rise if they were added.
+  // By how much `over` would fall if `bytes` were taken from each slot, and rise if they were
+  // added.
   double relief(Slot first, Slot last, double bytes) const {
     return first > last ? 0 : excess(first, last, budget_, bytes);
   }
