@@ -6,6 +6,7 @@
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"
+#include "support/sketch.h"
 
 namespace lowtide::search {
 namespace {
@@ -76,6 +77,64 @@ TEST_CASE("search moves: shift a computation") {
     if (fixture.problem.order == Order::given) item = moves.any_repeat();
     return item != kNone && moves.shift(item);
   });
+}
+
+TEST_CASE("search moves: push a computation, and what is in its way") {
+  sweep(some_repeat, [](Fixture& fixture, Moves& moves) {
+    moves.shift_first = fixture.problem.order == Order::free;
+    const auto slots = static_cast<std::size_t>(fixture.state.slot_count());
+    const Item item = fixture.state.item_from(static_cast<Slot>(moves.random.below(slots)));
+    return item != kNone && moves.push(item);
+  });
+}
+
+// The tensors 0 to 2 are a chain, 3 to 6 stand alone; all are read at the end.
+TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain along") {
+  const Graph graph = Sketch({1, 1, 1, 1, 1, 1, 1, 1})
+                          .op({}, {0})
+                          .op({0}, {1})
+                          .op({1}, {2})
+                          .op({}, {3})
+                          .op({}, {4})
+                          .op({}, {5})
+                          .op({}, {6})
+                          .op({2, 3, 4, 5, 6}, {7})
+                          .keep({7})
+                          .graph();
+  const Problem problem{.graph = graph, .budget = Bytes(8), .order = Order::free};
+  const Network network(problem);
+  State state(network);
+  Random random(1);
+  Moves moves(network, state, random);
+  const auto order = graph.order();
+  const auto chain_is_whole = [&] {
+    return state.slot(0) < state.slot(1) && state.slot(1) < state.slot(2);
+  };
+  state.load(order);
+  CHECK_FALSE(moves.push(0));  // a given order
+  moves.shift_first = true;
+  bool passed = false;
+  for (int i = 0; i < 200 && !passed; ++i) {
+    moves.push(0);
+    REQUIRE(chain_is_whole());
+    passed = state.slot(0) > state.slot(3);
+    state.undo();
+  }
+  CHECK(passed);
+  // And to the left.
+  const std::vector<OpId> late = {OpId(3), OpId(4), OpId(5), OpId(6),
+                                  OpId(0), OpId(1), OpId(2), OpId(7)};
+  state.load(late);
+  passed = false;
+  for (int i = 0; i < 200 && !passed; ++i) {
+    moves.push(2);
+    REQUIRE(chain_is_whole());
+    passed = state.slot(2) < state.slot(6);
+    state.undo();
+  }
+  CHECK(passed);
+  moves.switches.push = false;
+  CHECK_FALSE(moves.push(2));
 }
 
 TEST_CASE("search moves: an overload is a step above the budget") {

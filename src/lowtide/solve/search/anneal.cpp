@@ -86,7 +86,9 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
       best_duration_(std::numeric_limits<double>::infinity()) {
   unlimited_work_ = 1000 + 100 * static_cast<double>(network.graph.link_count());
   const auto on = [&](std::string_view name) { return context.options().choice(name) == "on"; };
-  moves_.switches = {on("remove"), on("exchange"), on("shift"), on("chains"), on("estimates")};
+  moves_.switches = {on("remove"), on("exchange"), on("shift"),
+                     on("push"),   on("chains"),   on("estimates")};
+  moves_.shift_first = shift_first;
   moves_.price = first_price(network, moves_.typical_time);
   least_price_ = 1e-3 * moves_.price;
   most_price_ = 1e4 * moves_.price;
@@ -138,7 +140,11 @@ void Anneal::propose_first() {
     const Item there = state_.item_at(std::clamp<Slot>(near, 0, state_.slot_count() - 1));
     if (there >= 0) item = there;
   }
-  if (item >= 0) moves_.shift(item);
+  if (item < 0) return;
+  if (random.below(100) < 70)
+    moves_.push(item);
+  else
+    moves_.shift(item);
 }
 
 void Anneal::propose() {
@@ -146,7 +152,12 @@ void Anneal::propose() {
   const auto draw = random.below(100);
   if (order_only_ || (shift_first_ && random.below(100) < 55)) return propose_first();
   const auto shift_repeat = [&] {
-    if (const Item item = moves_.any_repeat(); item != kNone) moves_.shift(item);
+    const Item item = moves_.any_repeat();
+    if (item == kNone) return;
+    if (random.below(100) < 35)
+      moves_.push(item);
+    else
+      moves_.shift(item);
   };
   if (state_.profile().over() > 0) {
     if (draw < 55) {

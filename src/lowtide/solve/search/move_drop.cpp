@@ -50,11 +50,14 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
     if (end >= here - 1) continue;
     const Node maker = network.maker(value);
     const double bytes = network.bytes_of(value);
+    const double again = network.may_repeat(maker) ? network.time_of(maker) : Profile::kNever;
+    // More than either is all that need be known of it.
+    const double enough = std::min(again, limit - estimate + 1) / price;
     // An input that is held instead of the tensor takes the place that this one leaves.
-    double cost = price * (state.profile().harm(end + 1, std::min(freed_from, here) - 1, bytes) +
-                           state.profile().harm_once_freed(std::max(end + 1, freed_from), here - 1,
-                                                           bytes, freed));
-    if (network.may_repeat(maker)) cost = std::min(cost, network.time_of(maker));
+    const Slot middle = std::max(end + 1, std::min(freed_from, here));
+    double harm = state.profile().harm(end + 1, middle - 1, bytes, enough);
+    harm += state.profile().harm_once_freed(middle, here - 1, bytes, freed, enough - harm);
+    const double cost = std::min(again, price * harm);
     estimate += cost;
     if (estimate > limit) break;
   }
@@ -80,9 +83,13 @@ Moves::Gap Moves::draw_gap(Slot slot) {
     if (gap.item == kNone) continue;
     if (wanted == 1) return gap;
     const Slot until = state.slot(gap.next);
-    const double cost = network.time_of(node) + 1e-3 * typical_time +
-                        inputs_estimate(gap, until, std::numeric_limits<double>::infinity());
-    const double ratio = gap_relief(gap, until) / cost;
+    const double relief = gap_relief(gap, until);
+    const double own = network.time_of(node) + 1e-3 * typical_time;
+    // Inputs only add to the cost.
+    const double most = best_ratio > 0 ? relief / best_ratio - own : Profile::kNever;
+    if (most <= 0) continue;
+    const double cost = own + inputs_estimate(gap, until, most);
+    const double ratio = relief / cost;
     if (ratio <= best_ratio) continue;
     best_ratio = ratio;
     best = gap;

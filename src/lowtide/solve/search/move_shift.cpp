@@ -7,11 +7,9 @@
 
 namespace lowtide::search {
 
-bool Moves::shift(Item item) {
+Moves::Span Moves::span_of(Item item) const {
   const Node node = state.node(item);
-  if (node >= network.ops || !switches.shift) return false;
   const Slot here = state.slot(item);
-  // The item may stand after `low` and up to before the item at `high`.
   Slot low = 0, high = state.slot(network.sink());
   const auto raise = [&](Slot slot) { low = std::max(low, slot); };
   const auto lower = [&](Slot slot) { high = std::min(high, slot); };
@@ -32,6 +30,14 @@ bool Moves::shift(Item item) {
     if (end == here) continue;
     lower(state.slot(state.first_use(network.first_output(node) + k, here, end + 1)));
   }
+  return {low, high};
+}
+
+bool Moves::shift(Item item) {
+  const Node node = state.node(item);
+  if (node >= network.ops || !switches.shift) return false;
+  const Slot here = state.slot(item);
+  const auto [low, high] = span_of(item);
   if (high - low < 3) return false;
 
   const auto below = [&](Slot bound) {

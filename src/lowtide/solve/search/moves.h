@@ -14,7 +14,7 @@ namespace lowtide::search {
 
 // What can be left out, to see what it is worth.
 struct Switches {
-  bool remove = true, exchange = true, shift = true;
+  bool remove = true, exchange = true, shift = true, push = true;
   bool chains = true;     // a repeated computation may take its inputs along
   bool estimates = true;  // hopeless proposals are refused before they are tried
 };
@@ -29,7 +29,8 @@ class Moves {
   double price = 1;        // ticks for a byte over the budget during one step
   double temperature = 0;  // ticks
   Switches switches;
-  double typical_time;  // mean of the ops, in ticks; positive
+  bool shift_first = false;  // the order is free: first computations may move too
+  double typical_time;       // mean of the ops, in ticks; positive
 
   // Each returns whether it proposed something.
 
@@ -42,6 +43,8 @@ class Moves {
   bool exchange(bool at_overload);
   // Moves a computation within the span in which no reader changes its server.
   bool shift(Item item);
+  // Moves a computation beyond that span, and what stands in its way with it.
+  bool push(Item item);
 
   // A repeated computation drawn at random; kNone if there is none.
   Item any_repeat();
@@ -67,6 +70,14 @@ class Moves {
     Item last = kNone;  // the last use before, or the item itself
     Item next = kNone;  // the first use after
   };
+  // After the item at `low`, up to right before the one at `high`.
+  struct Span {
+    Slot low, high;
+  };
+  Span span_of(Item item) const;
+  bool may_move(Item item) const;
+  bool push_left(Item item, Item before, int& allowance);
+  bool push_right(Item item, Item before, int& allowance);
   Gap draw_gap(Slot slot);
   Gap gap_at(Item item, Value value, Slot slot) const;
   double gap_relief(const Gap& gap, Slot until) const;

@@ -12,7 +12,7 @@ void Profile::assign(std::vector<double> values) {
   lazy_.assign(blocks, 0);
   top_.assign(blocks, 0);
   refresh(0, static_cast<Slot>(values_.size()) - 1);
-  over_ = excess(0, static_cast<Slot>(values_.size()) - 1, budget_, kMostBytes);
+  over_ = excess(0, static_cast<Slot>(values_.size()) - 1, budget_, kMostBytes, kNever);
 }
 
 bool Profile::within() const {
@@ -42,11 +42,12 @@ void Profile::refresh(Slot first, Slot last) {
     top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
 }
 
-double Profile::excess(Slot first, Slot last, double level, double cap) const {
+double Profile::excess(Slot first, Slot last, double level, double cap, double enough) const {
+  if (first > last) return 0;
   double sum = 0;
   const std::size_t last_block = block(last);
   touched_ += static_cast<std::int64_t>(last_block - block(first)) / 16 + 1;
-  for (std::size_t b = block(first); b <= last_block; ++b) {
+  for (std::size_t b = block(first); b <= last_block && sum < enough; ++b) {
     if (top_[b] <= level) continue;
     const std::size_t begin = std::max(index(first), b * kBlock);
     const std::size_t end = std::min(index(last) + 1, (b + 1) * kBlock);

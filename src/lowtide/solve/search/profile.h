@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "lowtide/solve/search/kernels.h"
@@ -26,6 +27,7 @@ class Profile {
   // Bytes that a graph may have in use: with a hole's offset they stay exact in a double.
   static constexpr double kMostBytes = 0x1p50;
   static constexpr double kHole = 0x1p52;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   explicit Profile(double budget) : budget_(budget), kernels_(kernels()) {}
 
@@ -49,16 +51,17 @@ class Profile {
   // Slots first..last, none if first > last.
   void add(Slot first, Slot last, double delta);
   // By how much `over` would fall if `bytes` were taken from each slot, and rise if they were
-  // added.
-  double relief(Slot first, Slot last, double bytes) const {
-    return first > last ? 0 : excess(first, last, budget_, bytes);
+  // added. What is no less than `enough` may be returned too small, but not below that.
+  double relief(Slot first, Slot last, double bytes, double enough = kNever) const {
+    return excess(first, last, budget_, bytes, enough);
   }
-  double harm(Slot first, Slot last, double bytes) const {
-    return harm_once_freed(first, last, bytes, 0);
+  double harm(Slot first, Slot last, double bytes, double enough = kNever) const {
+    return harm_once_freed(first, last, bytes, 0, enough);
   }
   // The same where `freed` bytes have been taken from each slot before.
-  double harm_once_freed(Slot first, Slot last, double bytes, double freed) const {
-    return first > last ? 0 : excess(first, last, budget_ - bytes + freed, bytes);
+  double harm_once_freed(Slot first, Slot last, double bytes, double freed,
+                         double enough = kNever) const {
+    return excess(first, last, budget_ - bytes + freed, bytes, enough);
   }
   // A step above the budget at `from` or in a later block, around the end; -1 if there is none.
   Slot find_over(Slot from) const;
@@ -66,7 +69,7 @@ class Profile {
  private:
   static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
   static std::size_t block(Slot slot) { return static_cast<std::size_t>(slot) / kBlock; }
-  double excess(Slot first, Slot last, double level, double cap) const;
+  double excess(Slot first, Slot last, double level, double cap, double enough) const;
   void add_part(Slot first, Slot last, double delta);
 
   double budget_;

@@ -50,8 +50,9 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
     const Item use = state.last_use(value, state.slot(server), here);
     const Slot from = state.slot(use == kNone ? server : use) + 1;
     if (here - from < 2) continue;
-    const double relief = price * state.profile().relief(from, here - 1, network.bytes_of(value));
-    if (relief <= (0.3 + 1.4 * random.uniform()) * network.time_of(maker)) continue;
+    const double wanted = (0.3 + 1.4 * random.uniform()) * network.time_of(maker) / price;
+    if (state.profile().relief(from, here - 1, network.bytes_of(value), wanted + 1) <= wanted)
+      continue;
     if (state.duration() + network.time_of(maker) > allowance.duration) {
       allowance.insertions = 0;
       break;
@@ -62,12 +63,13 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
   // Perhaps the next computation of the op has become cheaper to replace by holding this one's.
   const Item later = state.next(item);
   if (later == kNone) return;
+  const double limit = (0.5 + random.uniform()) * time / price;
   double harm = 0;
-  for (Value k = 0; k < network.output_count(node); ++k)
+  for (Value k = 0; k < network.output_count(node) && harm < limit; ++k)
     if (state.end(later, k) != later)
       harm += state.profile().harm(state.end_slot(item, k) + 1, state.slot(later) - 1,
-                                   network.bytes_of(network.first_output(node) + k));
-  if (price * harm < (0.5 + random.uniform()) * time) remove_chain(later);
+                                   network.bytes_of(network.first_output(node) + k), limit - harm);
+  if (harm < limit) remove_chain(later);
 }
 
 void Moves::remove_chain(Item item) {

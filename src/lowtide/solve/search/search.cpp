@@ -29,8 +29,8 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 9>& specs() {
-  static const std::array<OptionSpec, 9> table = {{
+const std::array<OptionSpec, 10>& specs() {
+  static const std::array<OptionSpec, 10> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -54,6 +54,7 @@ const std::array<OptionSpec, 9>& specs() {
       switch_option("remove", "the move that deletes a repeated computation"),
       switch_option("exchange", "the move that deletes one and drops a gap at once"),
       switch_option("shift", "the move that shifts a computation"),
+      switch_option("push", "the move that shifts one with what stands in its way"),
       switch_option("chains",
                     "a repeated computation takes along the inputs that it is dearer to hold"),
       switch_option("estimates", "hopeless proposals are refused before the state is touched"),
