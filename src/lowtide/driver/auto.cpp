@@ -37,12 +37,20 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
                                                            "greedy"};
+constexpr int kPasses = 3;             // of these, until there is a plan
+constexpr double kPassesShare = 0.05;  // of the limits, at most, for all but the first
 constexpr int kLanes = 4;
 constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-constexpr std::int64_t kSmall = 100;                       // ops
+// Temperatures at which lanes begin and end, in mean op times.
+using Heat = std::array<std::string_view, 2>;
+constexpr std::array<Heat, 4> kHeat = {
+    {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
+constexpr std::int64_t kBriefWork = 200;  // for each op
+constexpr std::int64_t kSmall = 100;      // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -75,14 +83,17 @@ class Portfolio {
     // Where all is known beforehand the parts would return at once, with nothing.
     if (context_.done() && !context_.smallest()) context_.offer_sequence(problem_.graph.order());
     const auto ops = static_cast<std::int64_t>(problem_.graph.op_count());
-    // With this nearly every constructive part comes to its end on graphs of some thousand ops.
+    // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
+    // long as none has a plan, they get more, since all else is slow without one.
     std::int64_t slice = 20'000 + 10 * ops;
-    for (const Solver* part : std::vector(unfinished_)) {
-      if (stop()) return;
-      std::vector<Task> tasks;
-      tasks.push_back({part, slice, context_.seed()});
-      epoch(tasks, 1);
-    }
+    for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
+      for (const Solver* part : std::vector(unfinished_)) {
+        if (stop()) return;
+        if (pass > 0 && context_.limits().used() > kPassesShare) break;
+        std::vector<Task> tasks;
+        tasks.push_back({part, slice, context_.seed()});
+        epoch(tasks, 1);
+      }
     // Small graphs are often settled by this alone.
     if (ops <= kSmall && proving_ != nullptr && !stop()) {
       std::vector<Task> tasks;
@@ -129,18 +140,18 @@ class Portfolio {
   // Lanes and epochs differ in their random numbers and in how hot they begin.
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
     const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
-    constexpr std::array<std::array<std::string_view, 2>, 4> kHeat = {
-        {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
-    const auto& heat = kHeat[(number + static_cast<std::uint64_t>(lane)) % kHeat.size()];
+    const std::uint64_t turn = number + static_cast<std::uint64_t>(lane);
+    // With few proposals for each op there is no time to cool down.
+    const bool brief = slice < kBriefWork * static_cast<std::int64_t>(problem_.graph.op_count());
+    const auto& heat = brief ? kBriefHeat[turn % kBriefHeat.size()] : kHeat[turn % kHeat.size()];
     return {.part = search_,
             .work = slice,
             .seed = mix(index),
             .endless = true,
-            .options = {
-                {"rounds", "2"},
-                {"hot", std::string(heat[0])},
-                {"cold", std::string(heat[1])},
-                {"reorder", (number + static_cast<std::uint64_t>(lane)) % 2 == 1 ? "0.3" : "0"}}};
+            .options = {{"rounds", "2"},
+                        {"hot", std::string(heat[0])},
+                        {"cold", std::string(heat[1])},
+                        {"reorder", turn % 2 == 1 ? "0.3" : "0"}}};
   }
 
   std::uint64_t mix(std::uint64_t number) const {

@@ -118,10 +118,10 @@ void Anneal::save() {
   unsaved_ = false;
   best_ = state_.sequence();
   context_.limits().spend(static_cast<std::int64_t>(best_.size() / 64));
-  // Pricing a plan takes as long as hundreds of moves.
+  // Pricing a plan takes as long as thousands of moves.
   const std::int64_t work = context_.limits().work();
   offered_ = false;
-  if (work - offered_at_ >= static_cast<std::int64_t>(best_.size())) offer_best();
+  if (work - offered_at_ >= 8 * static_cast<std::int64_t>(best_.size())) offer_best();
 }
 
 void Anneal::offer_best() {
