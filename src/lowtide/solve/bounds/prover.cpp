@@ -26,6 +26,9 @@ constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
 // Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
 constexpr std::size_t kMostWindowed = 300'000;
+constexpr std::array<std::size_t, 2> kStages = {16, 64};
+constexpr std::size_t kMostStaged = 300'000;  // the same
+constexpr std::int64_t kLeastStageWork = 50'000;
 
 }  // namespace
 
@@ -53,6 +56,7 @@ void Prover::run() {
       std::max<std::size_t>(1, kMostOpen / (graph.op_count() + graph.link_count() + 1));
   for (bool progress = true; progress && !context_.done(); branched *= 2) {
     progress = false;
+    const std::int64_t before = context_.limits().work();
     std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
       return std::pair(a.search != nullptr, a.found.extra) >
              std::pair(b.search != nullptr, b.found.extra);
@@ -76,6 +80,9 @@ void Prover::run() {
       progress = true;
     }
     if (settings_.windows && !context_.done()) progress |= windows();
+    // As much as all others together.
+    const std::int64_t work = context_.limits().work() - before;
+    if (settings_.stages && !context_.done()) progress |= stages(std::max(work, kLeastStageWork));
   }
 }
 
@@ -158,6 +165,35 @@ bool Prover::windows() {
   if (windows_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
   if (windows_->finished()) windows_.reset();
   return true;
+}
+
+// Says whether more is to be hoped for.
+bool Prover::stages(std::int64_t work) {
+  const Graph& graph = problem_.graph;
+  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+  if (stages_.empty()) {
+    for (const std::size_t most : kStages) {
+      std::vector<std::size_t> moments;
+      for (const OpId op : critical_ops(problem_, profile_, most))
+        moments.push_back(graph.position(op));
+      if (moments.size() * size > kMostStaged || moments.empty()) break;
+      std::sort(moments.begin(), moments.end());
+      for (std::size_t i = 0; i < moments.size(); ++i)
+        if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+      stages_.push_back(std::make_unique<StageBranch>(problem_, moments));
+      if (moments.size() < most) break;
+    }
+  }
+  const std::int64_t share = work / std::max<std::int64_t>(1, std::ssize(stages_));
+  bool open = false;
+  for (const auto& branch : stages_) {
+    if (branch->finished() || context_.done()) continue;
+    branch->run(proven(), enough(), share, context_.limits());
+    claim(branch->bound());
+    if (branch->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+    open |= !branch->finished();
+  }
+  return open;
 }
 
 void Prover::offer(OpId op, const CutSearch& search) {
