@@ -26,7 +26,8 @@ constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
 // Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
 constexpr std::size_t kMostWindowed = 300'000;
-constexpr std::array<std::size_t, 2> kStages = {16, 64};
+constexpr std::size_t kFirstStages = 8;
+constexpr std::size_t kMostStages = 64;
 constexpr std::size_t kMostStaged = 300'000;  // the same
 constexpr std::int64_t kLeastStageWork = 50'000;
 
@@ -171,29 +172,28 @@ bool Prover::windows() {
 bool Prover::stages(std::int64_t work) {
   const Graph& graph = problem_.graph;
   const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
-  if (stages_.empty()) {
-    for (const std::size_t most : kStages) {
-      std::vector<std::size_t> moments;
+  if (kFirstStages * size > kMostStaged) return false;
+  if (!stages_) {
+    const auto moments = [&](std::size_t most) {
+      std::vector<std::size_t> result;
       for (const OpId op : critical_ops(problem_, profile_, most))
-        moments.push_back(graph.position(op));
-      if (moments.size() * size > kMostStaged || moments.empty()) break;
-      std::sort(moments.begin(), moments.end());
-      for (std::size_t i = 0; i < moments.size(); ++i)
-        if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
-      stages_.push_back(std::make_unique<StageBranch>(problem_, moments));
-      if (moments.size() < most) break;
-    }
+        result.push_back(graph.position(op));
+      std::sort(result.begin(), result.end());
+      return result;
+    };
+    const std::vector<std::size_t> first = moments(kFirstStages);
+    if (first.empty()) return false;
+    const std::vector<std::size_t> all =
+        moments(std::clamp(kMostStaged / size, first.size(), kMostStages));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    stages_.emplace(problem_, all, first);
   }
-  const std::int64_t share = work / std::max<std::int64_t>(1, std::ssize(stages_));
-  bool open = false;
-  for (const auto& branch : stages_) {
-    if (branch->finished() || context_.done()) continue;
-    branch->run(proven(), enough(), share, context_.limits());
-    claim(branch->bound());
-    if (branch->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
-    open |= !branch->finished();
-  }
-  return open;
+  if (stages_->finished()) return false;
+  stages_->run(proven(), enough(), work, context_.limits());
+  claim(stages_->bound());
+  if (stages_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  return !stages_->finished();
 }
 
 void Prover::offer(OpId op, const CutSearch& search) {

@@ -62,7 +62,7 @@ class Prover {
   std::optional<GapCover> cover_;
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried
-  std::vector<std::unique_ptr<StageBranch>> stages_;
+  std::optional<StageBranch> stages_;
   std::int64_t multiplier_ = 0;  // of the best cut so far
 };
 

@@ -33,6 +33,7 @@ StageBound::StageBound(const Problem& problem, std::span<const std::size_t> stag
       model_(problem, stages),
       scale_(problem.graph, 4 * static_cast<std::int64_t>(stages.size())),
       runs_(model_.decisions(), Run::open),
+      heeded_(stages.size(), 0),
       left_(model_.room),
       turns_of_(model_.cells.size()),
       wants_of_(model_.decisions()) {
@@ -59,7 +60,8 @@ void StageBound::find_places() {
   for (const StageModel::Join& join : model_.joins) draws[index(join.from)].push_back(join.to);
   for (const StageModel::Hold& hold : model_.holds)
     if (hold.maker >= 0) draws[index(hold.reader)].push_back(hold.maker);
-  for (const StageModel::Want& want : model_.wants) draw(want.node);
+  for (const StageModel::Want& want : model_.wants)
+    if (heeded(index(want.stage))) draw(want.node);
   for (std::size_t i = 0; i < runs_.size(); ++i)
     if (runs_[i] == Run::yes) draw(small(i));
   for (std::size_t i = 0; i < queue.size(); ++i)
@@ -85,13 +87,13 @@ void StageBound::build() {
   for (const StageModel::Hold& hold : model_.holds) {
     const std::int32_t reader = place_[index(hold.reader)];
     const std::int32_t maker = hold.maker < 0 ? -1 : place_[index(hold.maker)];
-    if (reader < 0) continue;
+    if (reader < 0 || !heeded(index(hold.stage))) continue;
     const std::int32_t arc = maker < 0 ? -1 : flow_.add_arc(reader, maker);
     prices_.push_back({reader, maker, arc, hold.stage, hold.bytes});
   }
   wants_.clear();
   for (const StageModel::Want& want : model_.wants)
-    if (place_[index(want.node)] >= 0) wants_.push_back(want);
+    if (heeded(index(want.stage)) && place_[index(want.node)] >= 0) wants_.push_back(want);
   room_ = left_;
   flow_.build();
 }
@@ -197,7 +199,7 @@ void StageBound::look() {
       kept_[index(hold.stage)] += hold.bytes;
   fits_ = true;
   for (std::size_t i = 0; i < stages(); ++i) {
-    const std::int64_t over = kept_[i] - room_[i];
+    const std::int64_t over = heeded(i) ? kept_[i] - room_[i] : 0;
     fits_ &= over <= 0;
     over_[i] = std::ldexp(static_cast<double>(over), -scale_.price_shift);
   }
@@ -222,6 +224,9 @@ bool StageBound::can_fit(Limits& limits) {
   Wide bytes = 0;
   for (const StageModel::Want& want : wants_) bytes += want.bytes;
   for (const Price& hold : prices_) bytes += hold.bytes;
+  cost_ = Ticks(0);
+  for (std::size_t i = 0; i < cells(); ++i)
+    if (runs_[i] == Run::yes) cost_ += time(i);
   if (bytes > Wide{1} << 60) return true;
   join();
   for (const std::int32_t node : present_)
@@ -238,6 +243,51 @@ bool StageBound::can_fit(Limits& limits) {
   if (!flow_.run(limits)) return true;
   look();
   return fits_;
+}
+
+std::int32_t StageBound::most_over(Limits& limits) {
+  Wide bytes = 0;
+  for (const StageModel::Want& want : model_.wants) bytes += want.bytes;
+  for (const StageModel::Hold& hold : model_.holds) bytes += hold.bytes;
+  if (bytes > Wide{1} << 60) return -1;
+  if (whole_.node_count() == 0) {
+    for (std::size_t i = 0; i < model_.nodes; ++i) whole_.add_node();
+    for (const StageModel::Join& join : model_.joins)
+      whole_arcs_.push_back(whole_.add_arc(join.from, join.to));
+    for (const StageModel::Hold& hold : model_.holds)
+      whole_arcs_.push_back(hold.maker < 0 ? -1 : whole_.add_arc(hold.reader, hold.maker));
+    whole_.build();
+  }
+  if (limits.spend(static_cast<std::int64_t>(model_.nodes + whole_arcs_.size()) / 64)) return -1;
+  whole_.clear();
+  const std::size_t joins = model_.joins.size();
+  for (std::size_t i = 0; i < joins; ++i) whole_.grow_capacity(whole_arcs_[i], MaxFlow::kUnbounded);
+  for (std::size_t i = 0; i < cells(); ++i)
+    if (!runs(i)) whole_.grow_drain(small(i), MaxFlow::kUnbounded / 2);
+  for (const StageModel::Want& want : model_.wants) whole_.grow_supply(want.node, want.bytes);
+  for (std::size_t i = 0; i < model_.holds.size(); ++i) {
+    const StageModel::Hold& hold = model_.holds[i];
+    if (hold.maker >= 0)
+      whole_.grow_capacity(whole_arcs_[joins + i], hold.bytes);
+    else
+      whole_.grow_drain(hold.reader, hold.bytes);
+  }
+  if (!whole_.run(limits)) return -1;
+  kept_.assign(stages(), 0);
+  for (const StageModel::Want& want : model_.wants)
+    if (!whole_.on_source_side(want.node)) kept_[index(want.stage)] += want.bytes;
+  for (const StageModel::Hold& hold : model_.holds)
+    if (whole_.on_source_side(hold.reader) &&
+        (hold.maker < 0 || !whole_.on_source_side(hold.maker)))
+      kept_[index(hold.stage)] += hold.bytes;
+  std::int32_t most = -1;
+  std::int64_t by = 0;
+  for (std::size_t i = 0; i < stages(); ++i)
+    if (kept_[i] - model_.room[i] > by) {
+      by = kept_[i] - model_.room[i];
+      most = small(i);
+    }
+  return most;
 }
 
 Ticks StageBound::proven_against(std::size_t cell) const {

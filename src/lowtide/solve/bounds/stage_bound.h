@@ -21,6 +21,9 @@ class StageBound {
  public:
   StageBound(const Problem& problem, std::span<const std::size_t> stages);
 
+  // Stages that are not heeded have room for everything, as far as bounds go.
+  bool heeded(std::size_t stage) const { return heeded_[stage] != 0; }
+  void heed(std::size_t stage) { heeded_[stage] = 1; }
   std::size_t stages() const { return model_.room.size(); }
   std::size_t cells() const { return model_.cells.size(); }
   std::size_t decisions() const { return runs_.size(); }
@@ -37,8 +40,9 @@ class StageBound {
   // How many decisions have been made, and back to as many.
   std::size_t mark() const { return trail_.size(); }
   void undo(std::size_t mark);
-  // Builds the network anew without what is decided by now, and says what is left open in it. Until
-  // the next time no decision made by now may be undone. Linear.
+  // Builds the network anew for the stages that are heeded by now and without what is decided by
+  // now, and says what is left open in it. Until the next time no decision made by now may be
+  // undone. Linear.
   void build();
   std::span<const std::int32_t> in_question() const { return in_question_; }
 
@@ -56,9 +60,12 @@ class StageBound {
   bool runs(std::size_t node) const {
     return place_[node] >= 0 && flow_.on_source_side(place_[node]);
   }
-  // Whether what each stage must keep fits, once every cell is decided; true also if the numbers
-  // are too large to tell, or if stopped.
+  // Once every cell is decided: whether what each stage must keep fits, of the stages that are
+  // heeded. True also if the numbers are too large to tell, or if stopped.
   bool can_fit(Limits& limits);
+  // If only the cells of the last cut run, whether decided or not: the stage that must keep most
+  // beyond its room, heeded or not; -1 if all fit, or if it cannot be told.
+  std::int32_t most_over(Limits& limits);
   // No plan that obeys the decisions and differs from the cut in this open cell takes less.
   Ticks proven_against(std::size_t cell) const;
 
@@ -80,6 +87,7 @@ class StageBound {
   StageModel model_;
   CutScale scale_;
   std::vector<Run> runs_;
+  std::vector<std::uint8_t> heeded_;
   std::vector<std::size_t> trail_;
   std::vector<std::int64_t> left_;  // of the room, by stage, after what decisions keep there
   std::vector<std::vector<std::int32_t>> turns_of_, wants_of_;  // nodes of a cell, wants of a node
@@ -91,6 +99,9 @@ class StageBound {
   std::vector<StageModel::Want> wants_;
   std::vector<Price> prices_;
   std::vector<std::int64_t> room_;
+
+  MaxFlow whole_;                         // all nodes, stages and links; with bytes for capacities
+  std::vector<std::int32_t> whole_arcs_;  // of joins, then of holds
 
   std::vector<std::int64_t> multiplier_, kept_;
   std::vector<double> over_;

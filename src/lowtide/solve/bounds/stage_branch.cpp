@@ -6,7 +6,8 @@
 // every cut, whatever cell would take the bound to the aim if it went against the cut is decided as
 // in the cut, and what is decided at the root leaves the network. When all nodes of a round are
 // closed the aim is proven and the next round asks for more. Once all cells are decided nothing
-// connects the stages, and one cut tells whether what they keep fits.
+// connects the stages, and one cut tells whether what they keep fits. It begins with few stages; a
+// choice of runs that fits there is tried on all, and the stage that it violates most joins in.
 //
 // Source: A. Land and A. Doig, Econometrica 1960; M. Held and R. Karp, The traveling-salesman
 // problem and minimum spanning trees: part II, Mathematical Programming 1971 (ascent in the nodes);
@@ -33,30 +34,45 @@ constexpr double kFade = 0.05;
 constexpr std::int64_t kFewNodes = 100;
 constexpr std::int64_t kMostNodes = 1'000'000;  // in all
 constexpr std::size_t kDeepest = 2000;
+constexpr int kMostMisses = 4;  // of choices that fit only where it is heeded, in a round
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
-StageBranch::StageBranch(const Problem& problem, std::span<const std::size_t> stages)
+StageBranch::StageBranch(const Problem& problem, std::span<const std::size_t> stages,
+                         std::span<const std::size_t> first)
     : bound_(problem, stages),
-      multipliers_(stages.size(), 0.0),
-      here_(multipliers_),
+      root_(stages.size(), 0.0),
       mean_(bound_.cells(), 0.5),
       nodes_before_(kFewNodes),
-      most_nodes_(30 * kFewNodes) {
+      most_nodes_(30 * kFewNodes),
+      missing_(stages.size(), 0) {
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    if (std::find(first.begin(), first.end(), stages[i]) != first.end()) bound_.heed(i);
+  bound_.build();
   for (std::size_t i = 0; i < bound_.cells(); ++i)
     most_ += std::min(bound_.time(i), Ticks((std::int64_t{1} << 61) - most_.count()));
 }
 
-void StageBranch::note_cut() {
+// Of the last cut, which fits where it is heeded: whether it does everywhere.
+void StageBranch::judge_cut(Limits& limits) {
+  const std::int32_t stage = bound_.most_over(limits);
+  if (limits.stopped()) return;
+  if (stage < 0) {
+    best_ = std::min(best_, bound_.cost());
+    aim_ = std::min(aim_, best_);
+  } else if (!bound_.heeded(index(stage))) {
+    missing_[index(stage)] = 1;
+    ++misses_;
+  }
+}
+
+void StageBranch::note_cut(Limits& limits) {
   for (const std::int32_t node : bound_.in_question())
     if (index(node) < mean_.size())
       mean_[index(node)] += kFade * ((bound_.runs(index(node)) ? 1.0 : 0.0) - mean_[index(node)]);
-  if (bound_.fits() && bound_.cost() < best_) {
-    best_ = bound_.cost();
-    aim_ = std::min(aim_, best_);
-  }
+  if (bound_.fits() && bound_.cost() < std::min(best_, aim_) && misses_ == 0) judge_cut(limits);
 }
 
 void StageBranch::step(double top, double stride) {
@@ -72,34 +88,36 @@ void StageBranch::step(double top, double stride) {
 bool StageBranch::find_root(Limits& limits) {
   double reach = 0.1, best = 0;
   int idle = 0;
-  here_ = multipliers_;
+  here_ = root_;
   aim_ = Ticks::max();
   for (int count = 0; count < kRootSteps && reach > 1e-4; ++count) {
     if (!bound_.evaluate(here_, limits)) return false;
-    note_cut();
+    note_cut(limits);
     if (bound_.value() > best) {
       if (bound_.value() > best * (1 + 5e-5)) idle = 0;
       best = bound_.value();
-      multipliers_ = here_;
+      root_ = here_;
       proven_ = std::max(proven_, bound_.proven());
     }
     if (++idle > kRootPatience) {
       idle = 0;
       reach *= 0.7;
-      here_ = multipliers_;
+      here_ = root_;
       if (!bound_.evaluate(here_, limits)) return false;
     }
     step(std::max(best, bound_.scaled(Ticks(1))) * (1 + reach), 1);
   }
   rooted_ = true;
-  stride_ = proven_.count() / 64;
+  if (stride_ == 0) stride_ = proven_.count() / 64;
   return true;
 }
 
 void StageBranch::begin_round(Ticks enough) {
   stride_ = std::clamp<std::int64_t>(stride_, 1, most_.count() + 1);
   aim_ = std::min({proven_ + Ticks(stride_), best_, enough});
+  multipliers_ = root_;
   nodes_ = 0;
+  misses_ = 0;
   bound_.build();
   in_round_ = true;
 }
@@ -108,18 +126,34 @@ void StageBranch::end_round() {
   proven_ = std::max(proven_, aim_);
   infeasible_ = aim_ > most_;
   finished_ = best_ <= proven_ || infeasible_;
-  in_round_ = false;
-  // What a round costs should about double from one to the next.
-  if (nodes_ < 2 * nodes_before_) stride_ *= 2;
-  if (nodes_ > 5 * nodes_before_) stride_ /= 2;
+  leave_round();
+  // What a round costs should double from one to the next: what it repeats is then half of it.
+  const double growth = static_cast<double>(nodes_) / static_cast<double>(nodes_before_);
+  if (growth < 1.4) stride_ *= 2;
+  if (growth > 2.8) stride_ /= 2;
   nodes_before_ = std::max(nodes_, kFewNodes);
   most_nodes_ = std::max(most_nodes_, 16 * nodes_before_);
 }
 
-void StageBranch::give_up_round() {
+void StageBranch::leave_round() {
   path_.clear();
   bound_.undo(0);
   in_round_ = false;
+  heed_missing();
+}
+
+void StageBranch::heed_missing() {
+  for (std::size_t i = 0; i < missing_.size(); ++i) {
+    if (missing_[i] == 0) continue;
+    missing_[i] = 0;
+    bound_.heed(i);
+    rooted_ = false;
+  }
+  bound_.build();
+}
+
+void StageBranch::give_up_round() {
+  leave_round();
   finished_ = stride_ <= 1 || all_nodes_ > kMostNodes;
   stride_ /= 4;
   most_nodes_ *= 2;
@@ -144,7 +178,7 @@ bool StageBranch::close_by_bound(Limits& limits) {
   double best = -1, before = -1, stride = 1;
   for (int count = 1; count <= kNodeSteps; ++count) {
     if (!bound_.evaluate(here_, limits)) return false;
-    note_cut();
+    note_cut(limits);
     if (bound_.proven() >= aim_) return true;
     if (bound_.value() > best) {
       best = bound_.value();
@@ -182,14 +216,8 @@ std::int32_t StageBranch::choose() const {
 void StageBranch::branch(Limits& limits) {
   const std::int32_t cell = choose();
   if (cell < 0) {
-    if (bound_.can_fit(limits)) {
-      if (limits.stopped()) return;
-      Ticks cost;
-      for (std::size_t i = 0; i < bound_.cells(); ++i)
-        if (bound_.decided(i) == Run::yes) cost += bound_.time(i);
-      best_ = std::min(best_, cost);
-      aim_ = std::min(aim_, best_);
-    }
+    if (bound_.can_fit(limits)) judge_cut(limits);
+    if (limits.stopped()) return;
     return backtrack();
   }
   const bool runs = mean_[index(cell)] > 0.5;
@@ -207,7 +235,6 @@ void StageBranch::backtrack() {
     multipliers_.swap(fork.multipliers);
     return;
   }
-  bound_.undo(0);
   end_round();
 }
 
@@ -236,7 +263,11 @@ void StageBranch::run(Ticks known, Ticks enough, std::int64_t work, Limits& limi
       begin_round(enough);
     }
     visit(limits);
-    if (in_round_ && (nodes_ > most_nodes_ || path_.size() > kDeepest)) give_up_round();
+    if (in_round_ && misses_ > kMostMisses) {
+      leave_round();
+    } else if (in_round_ && (nodes_ > most_nodes_ || path_.size() > kDeepest)) {
+      give_up_round();
+    }
   }
 }
 

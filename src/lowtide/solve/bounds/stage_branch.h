@@ -14,8 +14,9 @@ namespace lowtide {
 
 class StageBranch {
  public:
-  // `stages` are positions of the given order, ascending.
-  StageBranch(const Problem& problem, std::span<const std::size_t> stages);
+  // `stages` are positions of the given order, ascending; it begins with `first` of them.
+  StageBranch(const Problem& problem, std::span<const std::size_t> stages,
+              std::span<const std::size_t> first);
 
   // Until so much work has been done, at least `enough` is proven, nothing is left to do, or
   // stopped. `known`: proven by others; it goes on from there.
@@ -40,10 +41,13 @@ class StageBranch {
   void begin_round(Ticks enough);
   void end_round();
   void give_up_round();
+  void leave_round();
+  void heed_missing();
   void visit(Limits& limits);
   bool close_by_bound(Limits& limits);
   bool fix();
-  void note_cut();
+  void note_cut(Limits& limits);
+  void judge_cut(Limits& limits);
   void branch(Limits& limits);
   std::int32_t choose() const;
   void backtrack();
@@ -51,8 +55,8 @@ class StageBranch {
   void step(double top, double stride);
 
   StageBound bound_;
-  std::vector<double> multipliers_, here_;  // the best at the node, and the last tried
-  std::vector<double> mean_;                // of recent cuts, whether they run a cell
+  std::vector<double> root_, multipliers_, here_;  // the best there, the best here, the last tried
+  std::vector<double> mean_;                       // of recent cuts, whether they run a cell
   std::vector<Fork> path_;
   Ticks proven_, aim_;
   Ticks best_ = Ticks::max();  // cost of a choice of runs that fits at every stage
@@ -60,6 +64,8 @@ class StageBranch {
   std::int64_t stride_ = 0;    // from aim to aim
   std::int64_t nodes_ = 0, nodes_before_, most_nodes_;  // of the round, the one before
   std::int64_t all_nodes_ = 0;
+  std::vector<std::uint8_t> missing_;  // stages to be heeded from the next round on
+  int misses_ = 0;                     // of leaves of the round
   bool rooted_ = false, in_round_ = false, finished_ = false, infeasible_ = false;
 };
 
