@@ -81,8 +81,8 @@ void Prover::run() {
       progress = true;
     }
     if (settings_.windows && !context_.done()) progress |= windows();
-    // As much as all others together.
-    const std::int64_t work = context_.limits().work() - before;
+    // As much as all others together, and more where it has paid off.
+    const std::int64_t work = (context_.limits().work() - before) * (staged_well_ ? 4 : 1);
     if (settings_.stages && !context_.done()) progress |= stages(std::max(work, kLeastStageWork));
   }
 }
@@ -191,6 +191,7 @@ bool Prover::stages(std::int64_t work) {
   }
   if (stages_->finished()) return false;
   stages_->run(proven(), enough(), work, context_.limits());
+  staged_well_ = stages_->bound() > proven();
   claim(stages_->bound());
   if (stages_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
   return !stages_->finished();

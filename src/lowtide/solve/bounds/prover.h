@@ -63,6 +63,7 @@ class Prover {
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried
   std::optional<StageBranch> stages_;
+  bool staged_well_ = false;     // its last turn has raised the bound
   std::int64_t multiplier_ = 0;  // of the best cut so far
 };
 

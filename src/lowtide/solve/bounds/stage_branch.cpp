@@ -21,6 +21,7 @@
 #include "lowtide/solve/bounds/stage_branch.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lowtide {
 
@@ -34,6 +35,7 @@ constexpr double kFade = 0.05;
 constexpr std::int64_t kFewNodes = 100;
 constexpr std::int64_t kMostNodes = 1'000'000;  // in all
 constexpr std::size_t kDeepest = 2000;
+constexpr double kGrowth = 2;   // of what a round costs
 constexpr int kMostMisses = 4;  // of choices that fit only where it is heeded, in a round
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -127,10 +129,10 @@ void StageBranch::end_round() {
   infeasible_ = aim_ > most_;
   finished_ = best_ <= proven_ || infeasible_;
   leave_round();
-  // What a round costs should double from one to the next: what it repeats is then half of it.
+  // What a round costs is exponential in what it asks for, and should not grow too fast.
   const double growth = static_cast<double>(nodes_) / static_cast<double>(nodes_before_);
-  if (growth < 1.4) stride_ *= 2;
-  if (growth > 2.8) stride_ /= 2;
+  const double change = std::log(kGrowth) / std::log(std::max(growth, 1.01));
+  stride_ = static_cast<std::int64_t>(static_cast<double>(stride_) * std::clamp(change, 0.25, 2.0));
   nodes_before_ = std::max(nodes_, kFewNodes);
   most_nodes_ = std::max(most_nodes_, 16 * nodes_before_);
 }
