@@ -3,10 +3,10 @@
 // Idea: relaxations, from the cheapest to the dearest. First the cut at the critical moments, each
 // pursued only while it may beat the best bound so far; then, with the order given, the cover of
 // gaps; then branching at the moments with the best cuts, in growing shares of the work, more
-// moments, and several moments at once. What a cut keeps, with the rest made again just in time, is
-// offered as a plan.
+// moments, several moments at once, and branching there. What a cut keeps, with the rest made again
+// just in time, is offered as a plan.
 //
-// Source: cut_search.cpp, cut_branch.cpp and gap_cover.cpp have theirs.
+// Source: cut_search.cpp, cut_branch.cpp, gap_cover.cpp and the stage files have theirs.
 //
 // Invariant: every claim rests on integers alone and holds for every plan of the problem.
 //
@@ -30,6 +30,7 @@ const std::vector<OptionSpec>& option_table() {
       switch_option("cuts", "the minimum cut of what one moment keeps"),
       switch_option("branching", "branch on what the best moments keep"),
       switch_option("windows", "several moments at once; given order only"),
+      switch_option("stages", "branch on what several moments make run again; given order only"),
       {.name = "nodes",
        .usage = "branching gives a moment up after so many nodes",
        .default_number = 20000,
@@ -65,6 +66,7 @@ class Bounds final : public Solver {
         .cuts = on("cuts"),
         .branching = on("cuts") && on("branching"),
         .windows = given && on("windows"),
+        .stages = given && on("stages"),
         .nodes = static_cast<std::int64_t>(context.options().number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();
     return context.finish();

@@ -48,8 +48,8 @@ int width(std::int64_t value) {
 
 }  // namespace
 
-CutScale::CutScale(const Graph& graph) {
-  most = (std::int64_t{1} << 61) / (static_cast<std::int64_t>(graph.tensor_count()) + 1);
+CutScale::CutScale(const Graph& graph, std::int64_t prices) {
+  most = (std::int64_t{1} << 61) / (static_cast<std::int64_t>(graph.tensor_count()) + 1) / prices;
   // The whole graph's time stays below an eighth of the largest price.
   time_shift = std::clamp(width(most) - 4 - width(graph.total_time().count()), -62, 40);
   Bytes bytes;

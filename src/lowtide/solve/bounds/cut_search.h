@@ -12,9 +12,10 @@
 
 namespace lowtide {
 
-// Fixed point for capacities, the same for all moments of a problem.
+// Fixed point for capacities, the same for all moments of a problem. Each tensor may have so many
+// prices in one network.
 struct CutScale {
-  explicit CutScale(const Graph& graph);
+  explicit CutScale(const Graph& graph, std::int64_t prices = 1);
 
   std::int64_t scaled(Ticks time) const {
     return time_shift >= 0 ? time.count() << time_shift : time.count() >> -time_shift;

@@ -35,6 +35,9 @@ class MaxFlow {
   bool run(Limits& limits);
   // Of a maximum flow and a minimum cut.
   std::int64_t value() const { return value_; }
+  // What is left of a node's drain, and what has come to it and could go nowhere.
+  std::int64_t drain_left(std::int32_t node) const { return drain_[index(node)]; }
+  std::int64_t excess(std::int32_t node) const { return excess_[index(node)]; }
   // The cut with as many nodes as can be on the source's side.
   bool on_source_side(std::int32_t node) const { return height_[index(node)] == out_of_reach(); }
 

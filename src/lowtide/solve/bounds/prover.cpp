@@ -26,6 +26,10 @@ constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
 // Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
 constexpr std::size_t kMostWindowed = 300'000;
+constexpr std::size_t kFirstStages = 8;
+constexpr std::size_t kMostStages = 64;
+constexpr std::size_t kMostStaged = 300'000;  // the same
+constexpr std::int64_t kLeastStageWork = 50'000;
 
 }  // namespace
 
@@ -53,6 +57,7 @@ void Prover::run() {
       std::max<std::size_t>(1, kMostOpen / (graph.op_count() + graph.link_count() + 1));
   for (bool progress = true; progress && !context_.done(); branched *= 2) {
     progress = false;
+    const std::int64_t before = context_.limits().work();
     std::stable_sort(cuts_.begin(), cuts_.end(), [](const Cut& a, const Cut& b) {
       return std::pair(a.search != nullptr, a.found.extra) >
              std::pair(b.search != nullptr, b.found.extra);
@@ -76,6 +81,9 @@ void Prover::run() {
       progress = true;
     }
     if (settings_.windows && !context_.done()) progress |= windows();
+    // As much as all others together, and more where it has paid off.
+    const std::int64_t work = (context_.limits().work() - before) * (staged_well_ ? 4 : 1);
+    if (settings_.stages && !context_.done()) progress |= stages(std::max(work, kLeastStageWork));
   }
 }
 
@@ -158,6 +166,35 @@ bool Prover::windows() {
   if (windows_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
   if (windows_->finished()) windows_.reset();
   return true;
+}
+
+// Says whether more is to be hoped for.
+bool Prover::stages(std::int64_t work) {
+  const Graph& graph = problem_.graph;
+  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+  if (kFirstStages * size > kMostStaged) return false;
+  if (!stages_) {
+    const auto moments = [&](std::size_t most) {
+      std::vector<std::size_t> result;
+      for (const OpId op : critical_ops(problem_, profile_, most))
+        result.push_back(graph.position(op));
+      std::sort(result.begin(), result.end());
+      return result;
+    };
+    const std::vector<std::size_t> first = moments(kFirstStages);
+    if (first.empty()) return false;
+    const std::vector<std::size_t> all =
+        moments(std::clamp(kMostStaged / size, first.size(), kMostStages));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    stages_.emplace(problem_, all, first);
+  }
+  if (stages_->finished()) return false;
+  stages_->run(proven(), enough(), work, context_.limits());
+  staged_well_ = stages_->bound() > proven();
+  claim(stages_->bound());
+  if (stages_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  return !stages_->finished();
 }
 
 void Prover::offer(OpId op, const CutSearch& search) {

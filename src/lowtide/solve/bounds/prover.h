@@ -9,13 +9,14 @@
 #include "lowtide/solve/bounds/cut_branch.h"
 #include "lowtide/solve/bounds/cut_search.h"
 #include "lowtide/solve/bounds/gap_cover.h"
+#include "lowtide/solve/bounds/stage_branch.h"
 #include "lowtide/solve/bounds/window_bound.h"
 #include "lowtide/solve/context.h"
 
 namespace lowtide {
 
 struct ProverSettings {
-  bool gaps, cuts, branching, windows;
+  bool gaps, cuts, branching, windows, stages;
   std::int64_t nodes;  // of branching, at one moment
 };
 
@@ -40,6 +41,7 @@ class Prover {
   void cover(std::int64_t steps);
   void branch_at(Cut& cut);
   bool windows();
+  bool stages(std::int64_t work);
   void offer(OpId op, const CutSearch& search);
   void claim_infeasible(CutSearch& search);
   void claim(Ticks extra);
@@ -60,7 +62,9 @@ class Prover {
   std::optional<GapCover> cover_;
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried
-  std::int64_t multiplier_ = 0;   // of the best cut so far
+  std::optional<StageBranch> stages_;
+  bool staged_well_ = false;     // its last turn has raised the bound
+  std::int64_t multiplier_ = 0;  // of the best cut so far
 };
 
 }  // namespace lowtide
