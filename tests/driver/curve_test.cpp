@@ -2,7 +2,9 @@
 #include "lowtide/driver/curve.h"
 
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -222,6 +224,41 @@ TEST_CASE("curve: a solver that fails or lies at one budget spoils no other") {
   CHECK(broken > 0);
   CHECK(found.points.back().outcome.status == Status::optimal);
   CHECK(found.smallest->budget == own_peak(graph));
+}
+
+// Finds nothing but one plan, and that only where it is over the budget.
+class Beyond final : public Solver {
+ public:
+  explicit Beyond(Plan plan, Bytes peak) : plan_(std::move(plan)), peak_(peak) {}
+  std::string_view name() const override { return "beyond"; }
+  std::string_view summary() const override { return "one plan"; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, Context& context) const override {
+    if (problem.budget < peak_) context.offer(plan_);
+    return context.finish();
+  }
+
+ private:
+  Plan plan_;
+  Bytes peak_;
+};
+
+TEST_CASE("curve: a plan over one budget is one for the next larger") {
+  const Graph graph = generate("resnet", 60, 1);
+  SolverTable table = all_solvers();
+  Request own;
+  own.limits.work = 100'000;
+  const Bytes budget(own_peak(graph).count() * 7 / 10);
+  const Outcome lean = solve(table, {.graph = graph, .budget = budget}, own).outcome;
+  REQUIRE(lean.plan.has_value());
+  table.add(std::make_unique<Beyond>(*lean.plan, lean.cost.peak));
+  CurveRequest request = request_for(graph);
+  request.settings.solver = "beyond";
+  const Tradeoff found = curve(table, graph, request);
+  check_curve(graph, found);
+  CHECK(found.smallest->budget == lean.cost.peak);
+  for (const TradeoffPoint& point : found.points)
+    CHECK(point.outcome.plan.has_value() == (point.budget >= lean.cost.peak));
 }
 
 }  // namespace

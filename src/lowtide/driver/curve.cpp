@@ -8,6 +8,9 @@
 // more. Between the two, look for the smallest budget of all below the smallest peak seen: four
 // budgets at a time, up to the largest at which nothing is found.
 //
+// What a solve leaves over its budget is of use too: as a plan for the next larger one, and as a
+// start from which the search comes down into the budget.
+//
 // Invariant: a point's plan is the best of all plans that any solve has found within its budget,
 // its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
 // solver does, and more time never makes a point worse.
@@ -17,6 +20,7 @@
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,6 +121,7 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   sweep_.known().thin([&](const Frontier::Entry& entry) {
     if (&entry == known.leanest()) return true;
     const auto next = std::ranges::lower_bound(budgets_, entry.cost.peak);
+    if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
   });
   if (ran && request_.watcher) {

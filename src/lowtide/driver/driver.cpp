@@ -72,6 +72,8 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
+  answer.lead = context.lead();
+  answer.smallest = context.smallest();
   examine(problem, solver, answer.outcome);
   return answer;
 }

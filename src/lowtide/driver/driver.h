@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,8 @@ struct Answer {
   Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
+  // Over the budget, and no more than starts for another solve: see Context.
+  std::optional<Plan> lead, smallest;
 };
 
 // All solvers, the driver's own `auto` last.

@@ -142,6 +142,14 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
       if (const Verdict verdict = verify(asked, *entry.plan);
           verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
+    // Over the budget, they still are plans of larger ones, and starts for this.
+    for (std::optional<Plan>* beyond : {&job.answer.lead, &job.answer.smallest}) {
+      if (!*beyond) continue;
+      const Verdict verdict = verify(problem(Bytes::max()), **beyond);
+      if (verdict.ok && known_.improves(verdict.cost))
+        job.found.push_back(
+            {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
+    }
   } catch (...) {
     job.error = std::current_exception();
   }
