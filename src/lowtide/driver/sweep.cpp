@@ -104,16 +104,31 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     jobs.push_back(std::move(job));
   }
   const LimitSettings left = limits_.remaining(share);
-  const auto count = static_cast<double>(jobs.size());
-  const double turns = ceil_div(jobs.size(), settings_.threads);
-  for (Job& job : jobs) {
-    const double part = job.task.weight / weights;
-    if (left.seconds)
-      job.allowance.seconds = std::min(*left.seconds, *left.seconds * part * count / turns);
-    if (left.work)
-      job.allowance.work = static_cast<std::int64_t>(static_cast<double>(*left.work) * part);
-  }
+  if (left.work)
+    for (Job& job : jobs)
+      job.allowance.work =
+          static_cast<std::int64_t>(static_cast<double>(*left.work) * (job.task.weight / weights));
+  if (left.seconds) share_seconds(jobs, *left.seconds);
   return jobs;
+}
+
+// No job gets more than the round has: what the heaviest would get beyond that goes to the others.
+void Sweep::share_seconds(std::vector<Job>& jobs, double seconds) const {
+  std::vector<Job*> heaviest;
+  double weights = 0;
+  for (Job& job : jobs) {
+    heaviest.push_back(&job);
+    weights += job.task.weight;
+  }
+  std::ranges::stable_sort(heaviest, std::greater(),
+                           [](const Job* job) { return job->task.weight; });
+  double all =
+      seconds * static_cast<double>(jobs.size()) / ceil_div(jobs.size(), settings_.threads);
+  for (Job* job : heaviest) {
+    job->allowance.seconds = std::min(seconds, all * job->task.weight / weights);
+    all -= job->allowance.seconds;
+    weights -= job->task.weight;
+  }
 }
 
 void Sweep::run(Job& job, const Wanted& wanted) const {

@@ -70,6 +70,7 @@ class Sweep {
   };
   Problem problem(Bytes budget) const;
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
+  void share_seconds(std::vector<Job>& jobs, double seconds) const;
   void run(Job& job, const Wanted& wanted) const;
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
