@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -259,6 +260,59 @@ TEST_CASE("curve: a plan over one budget is one for the next larger") {
   CHECK(found.smallest->budget == lean.cost.peak);
   for (const TradeoffPoint& point : found.points)
     CHECK(point.outcome.plan.has_value() == (point.budget >= lean.cost.peak));
+}
+
+// Stands for a solver of that name: counts its calls and uses its work up.
+class Counting final : public Solver {
+ public:
+  Counting(std::string_view name, int& calls, bool takes = true)
+      : name_(name), calls_(calls), takes_(takes) {}
+  std::string_view name() const override { return name_; }
+  std::string_view summary() const override { return "counts"; }
+  std::span<const OptionSpec> options() const override {
+    return all_solvers().find(name_)->options();
+  }
+  Support supports(const Problem&) const override { return takes_ ? Support{} : Support::no("no"); }
+  Outcome solve(const Problem&, Context& context) const override {
+    ++calls_;
+    while (!context.limits().spend(100)) {
+    }
+    return context.finish();
+  }
+
+ private:
+  std::string_view name_;
+  int& calls_;
+  bool takes_;
+};
+
+TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they take the graph") {
+  const Graph graph = generate("resnet", 60, 1);
+  CurveRequest request = request_for(graph, 2'000'000, 1);
+  request.points = 4;
+  for (const bool takes : {true, false}) {
+    int whole = 0, search = 0, bounds = 0;
+    SolverTable table;
+    table.add(std::make_unique<Counting>("auto", whole));
+    table.add(std::make_unique<Counting>("search", search, takes));
+    table.add(std::make_unique<Counting>("bounds", bounds));
+    const Tradeoff found = curve(table, graph, request);
+    check_curve(graph, found);
+    CAPTURE(takes);
+    int open = 0;
+    for (const TradeoffPoint& point : found.points)
+      open += point.outcome.status == Status::unknown ? 1 : 0;
+    REQUIRE(open > 0);
+    const int probes = 16;
+    if (takes) {
+      CHECK(whole == open + probes);
+      CHECK(search >= 3 * open);
+      CHECK(bounds == 2 * open);
+    } else {
+      CHECK(whole > open + probes);
+      CHECK(search + bounds == 0);
+    }
+  }
 }
 
 }  // namespace

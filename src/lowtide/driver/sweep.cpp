@@ -21,6 +21,8 @@ namespace lowtide {
 
 namespace {
 
+constexpr double kWorkPerSecond = 2.5e6;  // of a thread; only to tell long runs from short ones
+
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
   return static_cast<double>((tasks + width - 1) / width);
@@ -52,6 +54,11 @@ Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepS
   known_.raise_bound(Bytes::max(), graph.total_time());
   known_.raise_floor(peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  const auto takes = [&](std::string_view name) {
+    const Solver* part = solvers.find(name);
+    return part != nullptr && part->supports(problem(Bytes::max())).yes;
+  };
+  by_parts_ = settings_.solver == "auto" && takes("search") && takes("bounds");
 }
 
 Problem Sweep::problem(Bytes budget) const {
@@ -65,6 +72,15 @@ StopReason Sweep::reason() const {
   if (settings_.limits.seconds && seconds() >= *settings_.limits.seconds)
     return StopReason::deadline;
   return StopReason::finished;
+}
+
+double Sweep::work_left() const {
+  double left = std::numeric_limits<double>::infinity();
+  if (settings_.limits.work) left = static_cast<double>(limits_.work_left());
+  if (settings_.limits.seconds)
+    left = std::min(left,
+                    (*settings_.limits.seconds - seconds()) * settings_.threads * kWorkPerSecond);
+  return std::max(0.0, left);
 }
 
 double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) const {
@@ -94,10 +110,12 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     };
     start_from(best);
     start_from(known_.above(task.budget));
-    Tried& tried = tried_[task.budget];
+    const std::string& solver = task.solver.empty() ? settings_.solver : task.solver;
+    Tried& tried = tried_[{task.budget, solver}];
     if (tried.to_the_end && tried.starts == starts) continue;
     tried.starts = std::move(starts);
-    job.request.solver = settings_.solver;
+    job.request.solver = solver;
+    job.request.options = task.options;
     job.request.seed = settings_.seed + 0x9e3779b97f4a7c15u * solves_++;
     job.request.known = {known_.bound(task.budget), known_.floor()};
     weights += task.weight;
@@ -208,7 +226,7 @@ void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
 }
 
 void Sweep::take(Job& job) {
-  Tried& tried = tried_[job.task.budget];
+  Tried& tried = tried_[{job.task.budget, job.request.solver}];
   tried.note.clear();
   if (job.error) {
     try {
@@ -233,7 +251,7 @@ void Sweep::take(Job& job) {
   const Frontier::Entry* leanest = known_.leanest();
   if ((best && outcome.bound.duration > best->cost.duration) ||
       (leanest && outcome.bound.peak > leanest->cost.peak)) {
-    tried.note = "solver " + settings_.solver + " claimed a bound above a plan that holds";
+    tried.note = "solver " + job.request.solver + " claimed a bound above a plan that holds";
     return;
   }
   known_.raise_floor(outcome.bound.peak);
@@ -268,7 +286,8 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.status = budget < known_.floor() ? Status::infeasible : Status::unknown;
   }
   outcome.stopped_by = known_.settled(budget) ? StopReason::finished : reason();
-  if (const auto tried = tried_.find(budget); tried != tried_.end() && !outcome.plan)
+  if (const auto tried = tried_.find({budget, settings_.solver});
+      tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;
   return point;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lowtide/driver/driver.h"
@@ -31,6 +32,8 @@ struct SweepTask {
   Bytes budget;
   double weight = 1;        // of the round's limits, against the other tasks'; > 0
   Ticks enough = Ticks(0);  // a plan no longer than this ends the task
+  std::string solver = {};  // another one than the settings'
+  std::vector<std::pair<std::string, std::string>> options = {};  // of it
 };
 
 class Sweep {
@@ -46,6 +49,12 @@ class Sweep {
   StopReason reason() const;  // that it must stop now; `finished` if it need not
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
+
+  // Whether the parts of the solver may be run alone: it is `auto`, and `search` and `bounds` take
+  // this graph.
+  bool by_parts() const { return by_parts_; }
+  // About how much work is left, on all threads.
+  double work_left() const;
 
   // The part of what is left that `tasks` tasks should get if others of so many follow one another
   // after them: under a clock threads count, without one they do not.
@@ -81,7 +90,8 @@ class Sweep {
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;
-  std::map<Bytes, Tried> tried_;
+  bool by_parts_ = false;
+  std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;
 };
 
