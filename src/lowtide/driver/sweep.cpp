@@ -121,6 +121,8 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     weights += task.weight;
     jobs.push_back(std::move(job));
   }
+  for (Job& job : jobs)
+    job.request.threads = std::max(1, settings_.threads / static_cast<int>(jobs.size()));
   const LimitSettings left = limits_.remaining(share);
   if (left.work)
     for (Job& job : jobs)

@@ -25,7 +25,7 @@ struct SweepSettings {
   std::string solver = "auto";
   LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
   std::uint64_t seed = 0;
-  int threads = 1;  // solves at a time; each has one thread
+  int threads = 1;  // shared out among the solves of a round: one each, more if these are few
 };
 
 struct SweepTask {
