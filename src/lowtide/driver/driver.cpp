@@ -73,7 +73,9 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   answer.lead = context.lead();
-  answer.smallest = context.smallest();
+  if (const Outcome& found = answer.outcome;
+      !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
+    answer.smallest = context.smallest();
   examine(problem, solver, answer.outcome);
   return answer;
 }

@@ -31,7 +31,8 @@ struct Answer {
   Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
-  // Over the budget, and no more than starts for another solve: see Context.
+  // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
+  // than the outcome's plan.
   std::optional<Plan> lead, smallest;
 };
 

@@ -39,6 +39,7 @@ struct Sweep::Job {
   std::vector<std::shared_ptr<const Plan>> starts;
   std::vector<Frontier::Entry> found;  // verified
   std::exception_ptr error;
+  bool ran = false;
 };
 
 Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
@@ -152,6 +153,9 @@ void Sweep::share_seconds(std::vector<Job>& jobs, double seconds) const {
 }
 
 void Sweep::run(Job& job, const Wanted& wanted) const {
+  // On large graphs even a solve without time takes long to begin.
+  if (reason() != StopReason::finished) return;
+  job.ran = true;
   const Problem asked = problem(job.task.budget);
   Frontier found;  // on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
@@ -228,6 +232,7 @@ void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
 }
 
 void Sweep::take(Job& job) {
+  if (!job.ran) return;
   Tried& tried = tried_[{job.task.budget, job.request.solver}];
   tried.note.clear();
   if (job.error) {
