@@ -2,7 +2,10 @@
 #include "lowtide/driver/curve.h"
 
 #include <chrono>
+#include <memory>
+#include <span>
 #include <thread>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -222,6 +225,94 @@ TEST_CASE("curve: a solver that fails or lies at one budget spoils no other") {
   CHECK(broken > 0);
   CHECK(found.points.back().outcome.status == Status::optimal);
   CHECK(found.smallest->budget == own_peak(graph));
+}
+
+// Finds nothing but one plan, and that only where it is over the budget.
+class Beyond final : public Solver {
+ public:
+  explicit Beyond(Plan plan, Bytes peak) : plan_(std::move(plan)), peak_(peak) {}
+  std::string_view name() const override { return "beyond"; }
+  std::string_view summary() const override { return "one plan"; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, Context& context) const override {
+    if (problem.budget < peak_) context.offer(plan_);
+    return context.finish();
+  }
+
+ private:
+  Plan plan_;
+  Bytes peak_;
+};
+
+TEST_CASE("curve: a plan over one budget is one for the next larger") {
+  const Graph graph = generate("resnet", 60, 1);
+  SolverTable table = all_solvers();
+  Request own;
+  own.limits.work = 100'000;
+  const Bytes budget(own_peak(graph).count() * 7 / 10);
+  const Outcome lean = solve(table, {.graph = graph, .budget = budget}, own).outcome;
+  REQUIRE(lean.plan.has_value());
+  table.add(std::make_unique<Beyond>(*lean.plan, lean.cost.peak));
+  CurveRequest request = request_for(graph);
+  request.settings.solver = "beyond";
+  const Tradeoff found = curve(table, graph, request);
+  check_curve(graph, found);
+  CHECK(found.smallest->budget == lean.cost.peak);
+  for (const TradeoffPoint& point : found.points)
+    CHECK(point.outcome.plan.has_value() == (point.budget >= lean.cost.peak));
+}
+
+// Stands for a solver of that name: counts its calls and uses its work up.
+class Counting final : public Solver {
+ public:
+  Counting(std::string_view name, int& calls, bool takes = true)
+      : name_(name), calls_(calls), takes_(takes) {}
+  std::string_view name() const override { return name_; }
+  std::string_view summary() const override { return "counts"; }
+  std::span<const OptionSpec> options() const override {
+    return all_solvers().find(name_)->options();
+  }
+  Support supports(const Problem&) const override { return takes_ ? Support{} : Support::no("no"); }
+  Outcome solve(const Problem&, Context& context) const override {
+    ++calls_;
+    while (!context.limits().spend(100)) {
+    }
+    return context.finish();
+  }
+
+ private:
+  std::string_view name_;
+  int& calls_;
+  bool takes_;
+};
+
+TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they take the graph") {
+  const Graph graph = generate("resnet", 60, 1);
+  CurveRequest request = request_for(graph, 2'000'000, 1);
+  request.points = 4;
+  for (const bool takes : {true, false}) {
+    int whole = 0, search = 0, bounds = 0;
+    SolverTable table;
+    table.add(std::make_unique<Counting>("auto", whole));
+    table.add(std::make_unique<Counting>("search", search, takes));
+    table.add(std::make_unique<Counting>("bounds", bounds));
+    const Tradeoff found = curve(table, graph, request);
+    check_curve(graph, found);
+    CAPTURE(takes);
+    int open = 0;
+    for (const TradeoffPoint& point : found.points)
+      open += point.outcome.status == Status::unknown ? 1 : 0;
+    REQUIRE(open > 0);
+    const int probes = 16;
+    if (takes) {
+      CHECK(whole == open + probes);
+      CHECK(search >= 3 * open);
+      CHECK(bounds == 2 * open);
+    } else {
+      CHECK(whole > open + probes);
+      CHECK(search + bounds == 0);
+    }
+  }
 }
 
 }  // namespace

@@ -8,6 +8,11 @@
 // more. Between the two, look for the smallest budget of all below the smallest peak seen: four
 // budgets at a time, up to the largest at which nothing is found.
 //
+// What a solve leaves over its budget is of use too: as a plan for the next larger one, and as a
+// start from which the search comes down into the budget. And where `auto` answers, only the first
+// pass runs the whole of it. What its constructive parts make does not change until the next call;
+// so the later passes are the search alone, and in the first and the last of them the bounds.
+//
 // Invariant: a point's plan is the best of all plans that any solve has found within its budget,
 // its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
 // solver does, and more time never makes a point worse.
@@ -17,7 +22,10 @@
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,7 +36,12 @@ namespace lowtide {
 
 namespace {
 
-constexpr double kPasses = 2;  // after the first, of equal length
+constexpr int kPasses = 2;  // after the first, of a solver that has no parts
+// With parts each pass is longer than the one before, and the shortest does so much work at a
+// point.
+constexpr double kGrowth = 1.4, kLeastWork = 20'000, kLeastWorkPerOp = 10;
+constexpr int kMostPasses = 8;
+constexpr double kProof = 1.0 / 3;  // of what the search of that point gets
 constexpr int kSmallestRounds = 4;
 constexpr double kSmallestShare = 0.15;  // of what the first pass leaves, a fourth in each round
 constexpr std::int64_t kProbes = 4;
@@ -72,6 +85,17 @@ std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
   return waves;
 }
 
+// Passes differ in how hot they begin, and in whether they search the order first.
+std::vector<std::pair<std::string, std::string>> search_options(std::size_t pass) {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kHeat = {
+      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+  const auto& [hot, cold] = kHeat[pass % kHeat.size()];
+  return {{"rounds", "2"},
+          {"hot", std::string(hot)},
+          {"cold", std::string(cold)},
+          {"reorder", pass % 2 == 1 ? "0.3" : "0"}};
+}
+
 class CurveRun {
  public:
   CurveRun(const SolverTable& solvers, const Graph& graph, const CurveRequest& request)
@@ -83,15 +107,16 @@ class CurveRun {
   Tradeoff run() {
     first_pass();
     find_smallest();
-    for (double pass = kPasses; pass > 0; --pass)
-      if (!refine(1 / pass)) break;
+    refine();
     return result();
   }
 
  private:
   void first_pass();
   void find_smallest();
-  bool refine(double share);
+  void refine();
+  bool refine(double share, std::size_t pass, bool proves);
+  int passes() const;
   bool round(const std::vector<SweepTask>& tasks, double share);
   double gap(Bytes budget) const;  // as a part of the graph's own time
   Bytes smallest() const { return sweep_.known().leanest()->cost.peak; }
@@ -117,6 +142,7 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   sweep_.known().thin([&](const Frontier::Entry& entry) {
     if (&entry == known.leanest()) return true;
     const auto next = std::ranges::lower_bound(budgets_, entry.cost.peak);
+    if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
   });
   if (ran && request_.watcher) {
@@ -176,7 +202,30 @@ void CurveRun::find_smallest() {
   }
 }
 
-bool CurveRun::refine(double share) {
+int CurveRun::passes() const {
+  if (!sweep_.by_parts()) return kPasses;
+  const double least = kLeastWork + kLeastWorkPerOp * static_cast<double>(graph_.op_count());
+  double left = sweep_.work_left() / static_cast<double>(budgets_.size() + 1) - least;
+  int passes = 1;
+  for (double next = least * kGrowth; passes < kMostPasses && left >= next; next *= kGrowth) {
+    left -= next;
+    ++passes;
+  }
+  return passes;
+}
+
+void CurveRun::refine() {
+  const int count = passes();
+  const double growth = sweep_.by_parts() ? kGrowth : 1;
+  double rest = 1;  // of the passes from this one on, in units of this one
+  for (int i = 1; i < count; ++i) rest = rest * growth + 1;
+  for (int i = 0; i < count; ++i) {
+    if (!refine(1 / rest, static_cast<std::size_t>(i), i == 0 || i == count - 1)) return;
+    rest = (rest - 1) / growth;
+  }
+}
+
+bool CurveRun::refine(double share, std::size_t pass, bool proves) {
   std::vector<Bytes> budgets = budgets_;
   budgets.push_back(smallest());
   double sum = 0;
@@ -192,6 +241,10 @@ bool CurveRun::refine(double share) {
     double weight = mean / 4 + gap(budget);
     if (sweep_.known().best(budget) == nullptr) weight = budget == next ? 8 * mean : mean;
     tasks.push_back({.budget = budget, .weight = weight});
+    if (!sweep_.by_parts()) continue;
+    tasks.back().solver = "search";
+    tasks.back().options = search_options(pass);
+    if (proves) tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = "bounds"});
   }
   return round(tasks, share);
 }

@@ -72,6 +72,10 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
+  answer.lead = context.lead();
+  if (const Outcome& found = answer.outcome;
+      !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
+    answer.smallest = context.smallest();
   examine(problem, solver, answer.outcome);
   return answer;
 }

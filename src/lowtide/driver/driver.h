@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ struct Answer {
   Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
+  // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
+  // than the outcome's plan.
+  std::optional<Plan> lead, smallest;
 };
 
 // All solvers, the driver's own `auto` last.

@@ -21,6 +21,8 @@ namespace lowtide {
 
 namespace {
 
+constexpr double kWorkPerSecond = 2.5e6;  // of a thread; only to tell long runs from short ones
+
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
   return static_cast<double>((tasks + width - 1) / width);
@@ -37,6 +39,7 @@ struct Sweep::Job {
   std::vector<std::shared_ptr<const Plan>> starts;
   std::vector<Frontier::Entry> found;  // verified
   std::exception_ptr error;
+  bool ran = false;
 };
 
 Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
@@ -52,6 +55,11 @@ Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepS
   known_.raise_bound(Bytes::max(), graph.total_time());
   known_.raise_floor(peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  const auto takes = [&](std::string_view name) {
+    const Solver* part = solvers.find(name);
+    return part != nullptr && part->supports(problem(Bytes::max())).yes;
+  };
+  by_parts_ = settings_.solver == "auto" && takes("search") && takes("bounds");
 }
 
 Problem Sweep::problem(Bytes budget) const {
@@ -65,6 +73,15 @@ StopReason Sweep::reason() const {
   if (settings_.limits.seconds && seconds() >= *settings_.limits.seconds)
     return StopReason::deadline;
   return StopReason::finished;
+}
+
+double Sweep::work_left() const {
+  double left = std::numeric_limits<double>::infinity();
+  if (settings_.limits.work) left = static_cast<double>(limits_.work_left());
+  if (settings_.limits.seconds)
+    left = std::min(left,
+                    (*settings_.limits.seconds - seconds()) * settings_.threads * kWorkPerSecond);
+  return std::max(0.0, left);
 }
 
 double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) const {
@@ -94,29 +111,51 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     };
     start_from(best);
     start_from(known_.above(task.budget));
-    Tried& tried = tried_[task.budget];
+    const std::string& solver = task.solver.empty() ? settings_.solver : task.solver;
+    Tried& tried = tried_[{task.budget, solver}];
     if (tried.to_the_end && tried.starts == starts) continue;
     tried.starts = std::move(starts);
-    job.request.solver = settings_.solver;
+    job.request.solver = solver;
+    job.request.options = task.options;
     job.request.seed = settings_.seed + 0x9e3779b97f4a7c15u * solves_++;
     job.request.known = {known_.bound(task.budget), known_.floor()};
     weights += task.weight;
     jobs.push_back(std::move(job));
   }
+  for (Job& job : jobs)
+    job.request.threads = std::max(1, settings_.threads / static_cast<int>(jobs.size()));
   const LimitSettings left = limits_.remaining(share);
-  const auto count = static_cast<double>(jobs.size());
-  const double turns = ceil_div(jobs.size(), settings_.threads);
-  for (Job& job : jobs) {
-    const double part = job.task.weight / weights;
-    if (left.seconds)
-      job.allowance.seconds = std::min(*left.seconds, *left.seconds * part * count / turns);
-    if (left.work)
-      job.allowance.work = static_cast<std::int64_t>(static_cast<double>(*left.work) * part);
-  }
+  if (left.work)
+    for (Job& job : jobs)
+      job.allowance.work =
+          static_cast<std::int64_t>(static_cast<double>(*left.work) * (job.task.weight / weights));
+  if (left.seconds) share_seconds(jobs, *left.seconds);
   return jobs;
 }
 
+// No job gets more than the round has: what the heaviest would get beyond that goes to the others.
+void Sweep::share_seconds(std::vector<Job>& jobs, double seconds) const {
+  std::vector<Job*> heaviest;
+  double weights = 0;
+  for (Job& job : jobs) {
+    heaviest.push_back(&job);
+    weights += job.task.weight;
+  }
+  std::ranges::stable_sort(heaviest, std::greater(),
+                           [](const Job* job) { return job->task.weight; });
+  double all =
+      seconds * static_cast<double>(jobs.size()) / ceil_div(jobs.size(), settings_.threads);
+  for (Job* job : heaviest) {
+    job->allowance.seconds = std::min(seconds, all * job->task.weight / weights);
+    all -= job->allowance.seconds;
+    weights -= job->task.weight;
+  }
+}
+
 void Sweep::run(Job& job, const Wanted& wanted) const {
+  // On large graphs even a solve without time takes long to begin.
+  if (reason() != StopReason::finished) return;
+  job.ran = true;
   const Problem asked = problem(job.task.budget);
   Frontier found;  // on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
@@ -142,6 +181,14 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
       if (const Verdict verdict = verify(asked, *entry.plan);
           verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
+    // Over the budget, they still are plans of larger ones, and starts for this.
+    for (std::optional<Plan>* beyond : {&job.answer.lead, &job.answer.smallest}) {
+      if (!*beyond) continue;
+      const Verdict verdict = verify(problem(Bytes::max()), **beyond);
+      if (verdict.ok && known_.improves(verdict.cost))
+        job.found.push_back(
+            {verdict.cost, std::make_shared<const Plan>(std::move(**beyond)), job.request.solver});
+    }
   } catch (...) {
     job.error = std::current_exception();
   }
@@ -185,7 +232,8 @@ void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
 }
 
 void Sweep::take(Job& job) {
-  Tried& tried = tried_[job.task.budget];
+  if (!job.ran) return;
+  Tried& tried = tried_[{job.task.budget, job.request.solver}];
   tried.note.clear();
   if (job.error) {
     try {
@@ -210,7 +258,7 @@ void Sweep::take(Job& job) {
   const Frontier::Entry* leanest = known_.leanest();
   if ((best && outcome.bound.duration > best->cost.duration) ||
       (leanest && outcome.bound.peak > leanest->cost.peak)) {
-    tried.note = "solver " + settings_.solver + " claimed a bound above a plan that holds";
+    tried.note = "solver " + job.request.solver + " claimed a bound above a plan that holds";
     return;
   }
   known_.raise_floor(outcome.bound.peak);
@@ -245,7 +293,8 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.status = budget < known_.floor() ? Status::infeasible : Status::unknown;
   }
   outcome.stopped_by = known_.settled(budget) ? StopReason::finished : reason();
-  if (const auto tried = tried_.find(budget); tried != tried_.end() && !outcome.plan)
+  if (const auto tried = tried_.find({budget, settings_.solver});
+      tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;
   return point;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lowtide/driver/driver.h"
@@ -24,13 +25,15 @@ struct SweepSettings {
   std::string solver = "auto";
   LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
   std::uint64_t seed = 0;
-  int threads = 1;  // solves at a time; each has one thread
+  int threads = 1;  // shared out among the solves of a round: one each, more if these are few
 };
 
 struct SweepTask {
   Bytes budget;
   double weight = 1;        // of the round's limits, against the other tasks'; > 0
   Ticks enough = Ticks(0);  // a plan no longer than this ends the task
+  std::string solver = {};  // another one than the settings'
+  std::vector<std::pair<std::string, std::string>> options = {};  // of it
 };
 
 class Sweep {
@@ -46,6 +49,12 @@ class Sweep {
   StopReason reason() const;  // that it must stop now; `finished` if it need not
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
+
+  // Whether the parts of the solver may be run alone: it is `auto`, and `search` and `bounds` take
+  // this graph.
+  bool by_parts() const { return by_parts_; }
+  // About how much work is left, on all threads.
+  double work_left() const;
 
   // The part of what is left that `tasks` tasks should get if others of so many follow one another
   // after them: under a clock threads count, without one they do not.
@@ -70,6 +79,7 @@ class Sweep {
   };
   Problem problem(Bytes budget) const;
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
+  void share_seconds(std::vector<Job>& jobs, double seconds) const;
   void run(Job& job, const Wanted& wanted) const;
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
@@ -80,7 +90,8 @@ class Sweep {
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;
-  std::map<Bytes, Tried> tried_;
+  bool by_parts_ = false;
+  std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;
 };
 
