@@ -44,13 +44,8 @@ constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-// Temperatures at which lanes begin and end, in mean op times.
-using Heat = std::array<std::string_view, 2>;
-constexpr std::array<Heat, 4> kHeat = {
-    {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
-constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
-constexpr std::int64_t kBriefWork = 200;  // for each op
-constexpr std::int64_t kSmall = 100;      // ops
+constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
+constexpr std::int64_t kSmall = 100;                       // ops
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -141,17 +136,12 @@ class Portfolio {
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
     const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
     const std::uint64_t turn = number + static_cast<std::uint64_t>(lane);
-    // With few proposals for each op there is no time to cool down.
     const bool brief = slice < kBriefWork * static_cast<std::int64_t>(problem_.graph.op_count());
-    const auto& heat = brief ? kBriefHeat[turn % kBriefHeat.size()] : kHeat[turn % kHeat.size()];
     return {.part = search_,
             .work = slice,
             .seed = mix(index),
             .endless = true,
-            .options = {{"rounds", "2"},
-                        {"hot", std::string(heat[0])},
-                        {"cold", std::string(heat[1])},
-                        {"reorder", turn % 2 == 1 ? "0.3" : "0"}}};
+            .options = search_options(turn, brief)};
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -301,6 +291,19 @@ class Auto final : public Solver {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief) {
+  // In mean op times, at the beginning and at the end.
+  using Heat = std::array<std::string_view, 2>;
+  constexpr std::array<Heat, 4> kHeat = {
+      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+  constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
+  const Heat& heat = brief ? kBriefHeat[turn % kBriefHeat.size()] : kHeat[turn % kHeat.size()];
+  return {{"rounds", "2"},
+          {"hot", std::string(heat[0])},
+          {"cold", std::string(heat[1])},
+          {"reorder", turn % 2 == 1 ? "0.3" : "0"}};
+}
 
 std::unique_ptr<Solver> make_auto() { return std::make_unique<Auto>(); }
 

@@ -22,7 +22,6 @@
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -30,6 +29,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/auto.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide {
@@ -83,17 +83,6 @@ std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
     stretches = std::move(halves);
   }
   return waves;
-}
-
-// Passes differ in how hot they begin, and in whether they search the order first.
-std::vector<std::pair<std::string, std::string>> search_options(std::size_t pass) {
-  constexpr std::array<std::array<std::string_view, 2>, 4> kHeat = {
-      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
-  const auto& [hot, cold] = kHeat[pass % kHeat.size()];
-  return {{"rounds", "2"},
-          {"hot", std::string(hot)},
-          {"cold", std::string(cold)},
-          {"reorder", pass % 2 == 1 ? "0.3" : "0"}};
 }
 
 class CurveRun {
@@ -243,7 +232,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     tasks.push_back({.budget = budget, .weight = weight});
     if (!sweep_.by_parts()) continue;
     tasks.back().solver = "search";
-    tasks.back().options = search_options(pass);
+    tasks.back().options = search_options(pass, false);
     if (proves) tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = "bounds"});
   }
   return round(tasks, share);
