@@ -98,6 +98,7 @@ class Portfolio {
     slice = 20'000 + 4 * ops;
     const bool unlimited = !clocked_ && !context_.limits().settings().work;
     if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
+    Ticks last_duration = Ticks::max(), last_bound;
     for (std::uint64_t number = 0; !stop(); ++number, slice = std::min(2 * slice, kMostWork)) {
       if (unlimited && number == kUnlimitedEpochs) return;
       // The first looks at a budget are the search's: proofs take longer. But no answer without.
@@ -105,7 +106,13 @@ class Portfolio {
       const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
       const bool proves = late || !context_.has_plan();
       leads_ = late;
-      if (proves && proving_ != nullptr) others.push_back({proving_, slice / 3, context_.seed()});
+      // Where the search stands still the proofs get more, most if they do not.
+      const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
+      const bool stands = duration == std::exchange(last_duration, duration);
+      const bool rises =
+          context_.bound().duration > std::exchange(last_bound, context_.bound().duration);
+      const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
+      if (proves && proving_ != nullptr) others.push_back({proving_, proof, context_.seed()});
       if (number > 0)
         for (const Solver* part : unfinished_) others.push_back({part, slice / 4, context_.seed()});
       const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;

@@ -24,7 +24,6 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
