@@ -202,8 +202,13 @@ void Prover::offer(OpId op, const CutSearch& search) {
   if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
     return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);
-  if (context_.limits().spend(Limits::kPollWork)) return;
-  if (sequence) context_.offer_sequence(*sequence);
+  if (!sequence || context_.limits().spend(Limits::kPollWork)) return;
+  Ticks duration;
+  for (const OpId again : *sequence) {
+    if (graph.time(again) > Ticks::max() - duration) return;  // no plan may last so long
+    duration += graph.time(again);
+  }
+  context_.offer_sequence(*sequence);
 }
 
 void Prover::claim_infeasible(CutSearch& search) {

@@ -132,14 +132,10 @@ void StageBound::decide(std::size_t node, Run run) {
 }
 
 bool StageBound::propagate() {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const StageModel::Want& want : wants_) {
-      if (left_[index(want.stage)] < 0) return false;
-      if (runs_[index(want.node)] != Run::open || want.bytes <= left_[index(want.stage)]) continue;
+  for (const StageModel::Want& want : wants_) {
+    if (left_[index(want.stage)] < 0) return false;
+    if (runs_[index(want.node)] == Run::open && want.bytes > left_[index(want.stage)])
       decide(index(want.node), Run::yes);
-      changed = true;
-    }
   }
   return std::all_of(left_.begin(), left_.end(), [](std::int64_t left) { return left >= 0; });
 }
@@ -205,7 +201,7 @@ void StageBound::look() {
   }
   cost_ = Ticks(0);
   for (const std::int32_t node : present_)
-    if (index(node) < cells() && runs(index(node))) cost_ += time(index(node));
+    if (index(node) < cells() && runs(index(node))) add_cost(index(node));
 }
 
 bool StageBound::evaluate(std::span<const double> multipliers, Limits& limits) {
@@ -226,7 +222,7 @@ bool StageBound::can_fit(Limits& limits) {
   for (const Price& hold : prices_) bytes += hold.bytes;
   cost_ = Ticks(0);
   for (std::size_t i = 0; i < cells(); ++i)
-    if (runs_[i] == Run::yes) cost_ += time(i);
+    if (runs_[i] == Run::yes) add_cost(i);
   if (bytes > Wide{1} << 60) return true;
   join();
   for (const std::int32_t node : present_)

@@ -2,6 +2,7 @@
 // solver; see stage_bound.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -81,6 +82,8 @@ class StageBound {
   void price(std::span<const double> multipliers);
   void join();
   void look();
+  // One op may run in several cells: no graph promises that these times add up.
+  void add_cost(std::size_t cell) { cost_ += std::min(time(cell), Ticks::max() - cost_); }
   std::int64_t price_of(std::int32_t stage, std::int64_t bytes) const;
 
   const Problem& problem_;

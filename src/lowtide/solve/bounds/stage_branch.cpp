@@ -35,6 +35,7 @@ constexpr double kFade = 0.05;
 constexpr std::int64_t kFewNodes = 100;
 constexpr std::int64_t kMostNodes = 1'000'000;  // in all
 constexpr std::size_t kDeepest = 2000;
+constexpr std::int64_t kMostTicks = std::int64_t{1} << 61;
 constexpr double kGrowth = 2;   // of what a round costs
 constexpr int kMostMisses = 4;  // of choices that fit only where it is heeded, in a round
 
@@ -53,8 +54,11 @@ StageBranch::StageBranch(const Problem& problem, std::span<const std::size_t> st
   for (std::size_t i = 0; i < stages.size(); ++i)
     if (std::find(first.begin(), first.end(), stages[i]) != first.end()) bound_.heed(i);
   bound_.build();
-  for (std::size_t i = 0; i < bound_.cells(); ++i)
-    most_ += std::min(bound_.time(i), Ticks((std::int64_t{1} << 61) - most_.count()));
+  for (std::size_t i = 0; i < bound_.cells(); ++i) {
+    const Ticks left = Ticks(kMostTicks) - most_;
+    capped_ |= bound_.time(i) > left;
+    most_ += std::min(bound_.time(i), left);
+  }
 }
 
 // Of the last cut, which fits where it is heeded: whether it does everywhere.
@@ -86,37 +90,36 @@ void StageBranch::step(double top, double stride) {
     here_[i] = std::max(0.0, here_[i] + pace * bound_.over()[i]);
 }
 
-// Steps towards somewhat more than is proven: nobody knows how far the top is. False if stopped.
-bool StageBranch::find_root(Limits& limits) {
-  double reach = 0.1, best = 0;
-  int idle = 0;
-  here_ = root_;
+// Steps towards somewhat more than is proven: nobody knows how far the top is.
+void StageBranch::find_root(std::int64_t until, Limits& limits) {
+  Ascent& ascent = ascent_;
+  if (ascent.count == 0) here_ = root_;
   aim_ = Ticks::max();
-  for (int count = 0; count < kRootSteps && reach > 1e-4; ++count) {
-    if (!bound_.evaluate(here_, limits)) return false;
+  for (; ascent.count < kRootSteps && ascent.reach > 1e-4; ++ascent.count) {
+    if (limits.work() >= until || !bound_.evaluate(here_, limits)) return;
     note_cut(limits);
-    if (bound_.value() > best) {
-      if (bound_.value() > best * (1 + 5e-5)) idle = 0;
-      best = bound_.value();
+    if (bound_.value() > ascent.best) {
+      if (bound_.value() > ascent.best * (1 + 5e-5)) ascent.idle = 0;
+      ascent.best = bound_.value();
       root_ = here_;
       proven_ = std::max(proven_, bound_.proven());
     }
-    if (++idle > kRootPatience) {
-      idle = 0;
-      reach *= 0.7;
+    if (++ascent.idle > kRootPatience) {
+      ascent.idle = 0;
+      ascent.reach *= 0.7;
       here_ = root_;
-      if (!bound_.evaluate(here_, limits)) return false;
+      if (!bound_.evaluate(here_, limits)) return;
     }
-    step(std::max(best, bound_.scaled(Ticks(1))) * (1 + reach), 1);
+    step(std::max(ascent.best, bound_.scaled(Ticks(1))) * (1 + ascent.reach), 1);
   }
+  ascent = {};
   rooted_ = true;
   if (stride_ == 0) stride_ = proven_.count() / 64;
-  return true;
 }
 
 void StageBranch::begin_round(Ticks enough) {
   stride_ = std::clamp<std::int64_t>(stride_, 1, most_.count() + 1);
-  aim_ = std::min({proven_ + Ticks(stride_), best_, enough});
+  aim_ = std::min({proven_ + std::min(Ticks(stride_), Ticks::max() - proven_), best_, enough});
   multipliers_ = root_;
   nodes_ = 0;
   misses_ = 0;
@@ -126,8 +129,8 @@ void StageBranch::begin_round(Ticks enough) {
 
 void StageBranch::end_round() {
   proven_ = std::max(proven_, aim_);
-  infeasible_ = aim_ > most_;
-  finished_ = best_ <= proven_ || infeasible_;
+  infeasible_ = aim_ > most_ && !capped_;
+  finished_ = best_ <= proven_ || infeasible_ || all_nodes_ > kMostNodes;
   leave_round();
   // What a round costs is exponential in what it asks for, and should not grow too fast.
   const double growth = static_cast<double>(nodes_) / static_cast<double>(nodes_before_);
@@ -218,7 +221,12 @@ std::int32_t StageBranch::choose() const {
 void StageBranch::branch(Limits& limits) {
   const std::int32_t cell = choose();
   if (cell < 0) {
-    if (bound_.can_fit(limits)) judge_cut(limits);
+    if (bound_.can_fit(limits)) {
+      // Cells that only other stages want may still run in the plans of this leaf, which all take
+      // at least what has been decided.
+      aim_ = std::min(aim_, bound_.cost());
+      judge_cut(limits);
+    }
     if (limits.stopped()) return;
     return backtrack();
   }
@@ -255,12 +263,12 @@ void StageBranch::run(Ticks known, Ticks enough, std::int64_t work, Limits& limi
   const std::int64_t until = limits.work() + work;
   while (!finished_ && !limits.stopped() && limits.work() < until && proven_ < enough) {
     if (!rooted_) {
-      if (!find_root(limits)) return;
+      find_root(until, limits);
       continue;
     }
     if (!in_round_) {
       proven_ = std::max(proven_, known);
-      finished_ = best_ <= proven_;
+      finished_ = best_ <= proven_ || (capped_ && proven_ >= most_);
       if (finished_ || proven_ >= enough) return;
       begin_round(enough);
     }

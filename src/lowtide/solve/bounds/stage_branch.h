@@ -36,8 +36,13 @@ class StageBranch {
     Run next;  // open: both sides have been seen
     std::vector<double> multipliers;
   };
+  // Where the ascent to the best multipliers without decisions stands.
+  struct Ascent {
+    double reach = 0.1, best = 0;
+    int idle = 0, count = 0;
+  };
 
-  bool find_root(Limits& limits);
+  void find_root(std::int64_t until, Limits& limits);
   void begin_round(Ticks enough);
   void end_round();
   void give_up_round();
@@ -57,11 +62,13 @@ class StageBranch {
   StageBound bound_;
   std::vector<double> root_, multipliers_, here_;  // the best there, the best here, the last tried
   std::vector<double> mean_;                       // of recent cuts, whether they run a cell
+  Ascent ascent_;
   std::vector<Fork> path_;
   Ticks proven_, aim_;
   Ticks best_ = Ticks::max();  // cost of a choice of runs that fits at every stage
-  Ticks most_;                 // no feasible choice costs more
-  std::int64_t stride_ = 0;    // from aim to aim
+  Ticks most_;                 // no feasible choice costs more, unless capped
+  bool capped_ = false;
+  std::int64_t stride_ = 0;                             // from aim to aim
   std::int64_t nodes_ = 0, nodes_before_, most_nodes_;  // of the round, the one before
   std::int64_t all_nodes_ = 0;
   std::vector<std::uint8_t> missing_;  // stages to be heeded from the next round on
