@@ -2,9 +2,14 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include "lowtide/cli/terminal.h"
 
 namespace lowtide::cli {
 
@@ -33,7 +38,9 @@ void LiveLine::run() {
   std::unique_lock lock(mutex_);
   for (auto pause = 1000ms; !wake_.wait_for(lock, pause, [this] { return stop_; }); pause = 200ms) {
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    fmt::print(stderr, "\r\x1b[K{:6.1f} s   {}", passed.count(), text_);
+    // A line that wraps would stay behind.
+    const std::string line = fmt::format("{:6.1f} s   {}", passed.count(), text_);
+    fmt::print(stderr, "\r\x1b[K{}", std::string_view(line).substr(0, width_of(STDERR_FILENO) - 1));
     std::fflush(stderr);
     shown = true;
   }

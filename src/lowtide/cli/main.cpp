@@ -1,5 +1,7 @@
 // The command `lowtide`: arguments in, text out.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -47,7 +49,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    fmt::print(stderr, "lowtide: standard output cannot be written: {}\n", std::strerror(errno));
+    return lowtide::cli::kBadInput;
   } catch (const lowtide::InputError& error) {
     fmt::print(stderr, "lowtide: {}\n", lowtide::clean_text(error.what()));
     return lowtide::cli::kBadInput;

@@ -1,9 +1,15 @@
 #include "lowtide/cli/search_flags.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 namespace lowtide::cli {
 
@@ -20,16 +26,37 @@ int SearchFlags::thread_count() const {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+// CLI11's own check of a number lets nan through, and cuts what is too large.
+template <class Number>
+CLI::Validator no_less_than_zero(const char* what) {
+  return CLI::Validator(
+      [what](const std::string& text) {
+        Number number{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        if (whole && number >= 0 && number <= std::numeric_limits<Number>::max())
+          return std::string();
+        return fmt::format("'{}' is not {}, 0 or more", text, what);
+      },
+      "");
+}
+
+}  // namespace
+
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
   command.add_option("--time", flags.time, "Stop after so many seconds (10, or none with --work)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(no_less_than_zero<double>("a number of seconds"));
   command
       .add_option("--work", flags.work, "Stop after so much work: the same result on every machine")
-      ->check(CLI::NonNegativeNumber);
+      ->check(no_less_than_zero<std::int64_t>("a whole number"));
   command.add_option("--order", flags.order, "Keep the graph's order or choose one")
       ->check(CLI::IsMember({"free", "given"}))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Seed of all that is random")->capture_default_str();
+  command.add_option("--seed", flags.seed, "Seed of all that is random")
+      ->check(no_less_than_zero<std::uint64_t>("a whole number"))
+      ->capture_default_str();
   command.add_option("--threads", flags.threads, "Threads to use (all cores)")
       ->check(CLI::Range(1, 4096));
 }

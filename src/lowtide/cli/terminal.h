@@ -1,11 +1,15 @@
 // What stands at the other end: a terminal of some width, or a pipe.
 #pragma once
 
+#include <cstddef>
+
 #include "lowtide/io/plot.h"
 
 namespace lowtide::cli {
 
 bool is_terminal(int descriptor);
+// Columns of $COLUMNS or of the window there, or 80.
+std::size_t width_of(int descriptor);
 
 // For text on standard output: the window's width or $COLUMNS or 80; colour on a terminal unless
 // NO_COLOR is set; Unicode as the locale says.

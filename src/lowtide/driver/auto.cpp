@@ -52,7 +52,8 @@ struct Task {
   const Solver* part;
   std::int64_t work;
   std::uint64_t seed;
-  bool endless = false;  // is not asked whether it finished
+  bool endless = false;         // is not asked whether it finished
+  bool in_given_order = false;  // of a problem whose order is free
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
@@ -60,10 +61,16 @@ struct Task {
   std::exception_ptr failure = nullptr;
 };
 
+Problem in_given_order(Problem problem) {
+  problem.order = Order::given;
+  return problem;
+}
+
 class Portfolio {
  public:
   Portfolio(const Problem& problem, Context& context)
       : problem_(problem),
+        given_(in_given_order(problem)),
         context_(context),
         starts_(context.starts().begin(), context.starts().end()),
         clocked_(context.limits().settings().seconds.has_value()),
@@ -148,6 +155,8 @@ class Portfolio {
             .work = slice,
             .seed = mix(index),
             .endless = true,
+            // A plan in the given order is a plan in any, and sooner found.
+            .in_given_order = problem_.order == Order::free && (number == 0 || turn % 4 == 2),
             .options = search_options(turn, brief)};
   }
 
@@ -227,10 +236,11 @@ class Portfolio {
         const std::scoped_lock lock(mutex_);
         if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
           context_.offer(*progress.plan, task.part->name());
-        context_.raise_bound(progress.bound.duration);
+        if (!task.in_given_order) context_.raise_bound(progress.bound.duration);
       };
-    Context inner(problem_, task.part->name(), std::move(settings));
-    task.outcome = task.part->solve(problem_, inner);
+    const Problem& problem = task.in_given_order ? given_ : problem_;
+    Context inner(problem, task.part->name(), std::move(settings));
+    task.outcome = task.part->solve(problem, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
     if (!task.endless) task.lead = inner.lead();
@@ -240,8 +250,10 @@ class Portfolio {
     context_.limits().spend(task.work_done);
     if (!task.outcome) return;
     const Outcome& outcome = *task.outcome;
-    context_.raise_bound(outcome.bound.duration);
-    context_.raise_floor(outcome.bound.peak);
+    if (!task.in_given_order) {
+      context_.raise_bound(outcome.bound.duration);
+      context_.raise_floor(outcome.bound.peak);
+    }
     if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
       context_.offer(*outcome.plan, task.part->name());
     if (task.smallest &&
@@ -272,6 +284,7 @@ class Portfolio {
   }
 
   const Problem& problem_;
+  const Problem given_;  // the same in the given order
   Context& context_;
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
   bool leads_ = false;        // whether plans over the budget are starts too

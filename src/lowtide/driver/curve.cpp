@@ -35,7 +35,8 @@ namespace lowtide {
 
 namespace {
 
-constexpr int kPasses = 2;  // after the first, of a solver that has no parts
+constexpr double kFirstCurve = 10;  // seconds: the first pass takes no more than in so short a run
+constexpr int kPasses = 2;          // after the first, of a solver that has no parts
 // With parts each pass is longer than the one before, and the shortest does so much work at a
 // point.
 constexpr double kGrowth = 1.4, kLeastWork = 20'000, kLeastWorkPerOp = 10;
@@ -153,6 +154,9 @@ double CurveRun::gap(Bytes budget) const {
 }
 
 void CurveRun::first_pass() {
+  // However long the whole may take, there is a first curve soon.
+  const double seconds = request_.settings.limits.seconds.value_or(0);
+  const double part = seconds > kFirstCurve ? kFirstCurve / seconds : 1;
   const auto waves = waves_of(budgets_.size());
   for (std::size_t i = 0; i < waves.size(); ++i) {
     std::vector<SweepTask> tasks;
@@ -164,7 +168,7 @@ void CurveRun::first_pass() {
       later.push_back(static_cast<std::size_t>(std::ranges::count_if(waves[next], open)));
     // What comes after the waves is worth as much again, and a half.
     later.push_back(static_cast<std::size_t>(1.5 * static_cast<double>(budgets_.size())));
-    round(tasks, sweep_.share(tasks.size(), later));
+    round(tasks, sweep_.share(tasks.size(), later) * part);
   }
 }
 
