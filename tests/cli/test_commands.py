@@ -4,9 +4,10 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
-from conftest import SOURCE, lowtide
+from conftest import BINARY, SOURCE, lowtide
 
 
 @pytest.fixture
@@ -200,3 +201,20 @@ def test_documentation_lists_every_solver_and_option():
     page = (SOURCE / "docs/reference/solvers.md").read_text()
     listed = lowtide("solvers", "--options").out
     assert f"```\n{listed}```\n" in page, f"docs/reference/solvers.md must hold this:\n{listed}"
+
+
+@pytest.mark.parametrize("flag, value", [("--time", "nan"), ("--time", "-1"), ("--time", "1e400"), ("--time", "soon"),
+                                         ("--work", "99999999999999999999"), ("--work", "-1"), ("--seed", "-1"),
+                                         ("--work", "1.5")])
+def test_limits_that_are_none(chain, flag, value):
+    done = lowtide("plan", chain, "--budget", "100%", flag, value)
+    assert done.code == 2 and flag in done.err and f"'{value}'" in done.err
+    assert len(done.err) < 200
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_behind_standard_output(chain):
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([BINARY, "plan", chain, "--budget", "100%", "--json"], stdout=full,
+                             stderr=subprocess.PIPE, text=True, timeout=60)
+    assert run.returncode == 2 and "standard output" in run.stderr

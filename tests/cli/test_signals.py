@@ -85,13 +85,11 @@ def test_deadline_is_kept(large):
     assert done["time_s"] < 10
 
 
-def test_live_line_on_a_terminal_only(large, tmp_path):
-    quiet = subprocess.run([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "3"],
-                           capture_output=True, text=True, timeout=200)
-    assert quiet.stderr == ""
+def on_a_terminal(*arguments, columns=200):
+    """What the command writes on standard error if that is a terminal."""
     leader, follower = pty.openpty()
-    run = subprocess.Popen([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "4"],
-                           stdout=subprocess.DEVNULL, stderr=follower)
+    run = subprocess.Popen([BINARY, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=follower,
+                           env={**os.environ, "COLUMNS": str(columns)})
     os.close(follower)
     text = b""
     end = time.monotonic() + 120
@@ -106,7 +104,35 @@ def test_live_line_on_a_terminal_only(large, tmp_path):
             text += chunk
     run.wait(timeout=60)
     os.close(leader)
-    shown = text.decode()
+    return text.decode()
+
+
+def test_live_line_on_a_terminal_only(large, tmp_path):
+    quiet = subprocess.run([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "3"],
+                           capture_output=True, text=True, timeout=200)
+    assert quiet.stderr == ""
+    shown = on_a_terminal("plan", large, "--budget", "45%", "--solver", "evict", "--time", "4")
     assert re.search(r"\d+\.\d s", shown)
     assert "overhead" in shown and "bound" in shown and "gap" in shown and "peak" in shown
     assert shown.endswith("\x1b[K"), "the line is wiped at the end"
+
+
+def test_live_line_is_no_wider_than_the_terminal(resnet):
+    shown = on_a_terminal("curve", resnet, "--time", "3", columns=50)
+    lines = [line for line in shown.replace("\x1b[K", "").split("\r") if line]
+    assert lines and all(len(line) < 50 for line in lines)
+    assert "points planned" in shown
+
+
+def test_a_long_curve_that_is_interrupted_has_its_points(tmp_path):
+    graph = tmp_path / "transformer.graph.json"
+    assert lowtide("generate", "transformer", "--ops", 300, "-o", graph).code == 0
+    run = subprocess.Popen([BINARY, "curve", graph, "--from", "50%", "--points", "5", "--time", "2000", "--json"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(15)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 0, err
+    durations = [point["duration"] for point in json.loads(out)["points"]]
+    # Not one plan for all, which is what the first solves leave.
+    assert len(set(durations)) == len(durations) == 5
