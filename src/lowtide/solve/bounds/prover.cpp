@@ -150,13 +150,10 @@ bool Prover::windows() {
     if (window_sizes_ == kWindowMoments.size()) return false;
     const std::size_t count = kWindowMoments[window_sizes_++];
     if (count * size > kMostWindowed) return false;
-    std::vector<std::size_t> moments;
-    for (const OpId op : critical_ops(problem_, profile_, count))
-      moments.push_back(graph.position(op));
+    const std::vector<std::size_t> moments = critical_positions(count);
     // One moment is a cut; fewer than asked for have been tried as they are.
     if (moments.size() < 2) return false;
     if (moments.size() < count) window_sizes_ = kWindowMoments.size();
-    std::sort(moments.begin(), moments.end());
     for (std::size_t i = 0; i < count; ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
     windows_.emplace(problem_, moments, scale_);
@@ -168,23 +165,24 @@ bool Prover::windows() {
   return true;
 }
 
+std::vector<std::size_t> Prover::critical_positions(std::size_t most) const {
+  std::vector<std::size_t> positions;
+  for (const OpId op : critical_ops(problem_, profile_, most))
+    positions.push_back(problem_.graph.position(op));
+  std::sort(positions.begin(), positions.end());
+  return positions;
+}
+
 // Says whether more is to be hoped for.
 bool Prover::stages(std::int64_t work) {
   const Graph& graph = problem_.graph;
   const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
   if (kFirstStages * size > kMostStaged) return false;
   if (!stages_) {
-    const auto moments = [&](std::size_t most) {
-      std::vector<std::size_t> result;
-      for (const OpId op : critical_ops(problem_, profile_, most))
-        result.push_back(graph.position(op));
-      std::sort(result.begin(), result.end());
-      return result;
-    };
-    const std::vector<std::size_t> first = moments(kFirstStages);
+    const std::vector<std::size_t> first = critical_positions(kFirstStages);
     if (first.empty()) return false;
     const std::vector<std::size_t> all =
-        moments(std::clamp(kMostStaged / size, first.size(), kMostStages));
+        critical_positions(std::clamp(kMostStaged / size, first.size(), kMostStages));
     for (std::size_t i = 0; i < all.size(); ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
     stages_.emplace(problem_, all, first);

@@ -42,6 +42,8 @@ class Prover {
   void branch_at(Cut& cut);
   bool windows();
   bool stages(std::int64_t work);
+  // Of the given order, ascending.
+  std::vector<std::size_t> critical_positions(std::size_t most) const;
   void offer(OpId op, const CutSearch& search);
   void claim_infeasible(CutSearch& search);
   void claim(Ticks extra);
