@@ -36,6 +36,7 @@ class Options {
 
   double number(std::string_view name) const;
   std::string_view choice(std::string_view name) const;
+  bool on(std::string_view name) const { return choice(name) == "on"; }  // of a switch_option
 
  private:
   const OptionSpec& spec(std::string_view name) const;

@@ -57,17 +57,15 @@ class Bounds final : public Solver {
     for (const Plan& start : context.starts()) context.offer(start);
     context.offer_sequence(problem.graph.order());
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
-    const auto on = [&](std::string_view option) {
-      return context.options().choice(option) == "on";
-    };
+    const Options& options = context.options();
     const bool given = problem.order == Order::given;
     const ProverSettings settings{
-        .gaps = given && on("gaps"),
-        .cuts = on("cuts"),
-        .branching = on("cuts") && on("branching"),
-        .windows = given && on("windows"),
-        .stages = given && on("stages"),
-        .nodes = static_cast<std::int64_t>(context.options().number("nodes"))};
+        .gaps = given && options.on("gaps"),
+        .cuts = options.on("cuts"),
+        .branching = options.on("cuts") && options.on("branching"),
+        .windows = given && options.on("windows"),
+        .stages = given && options.on("stages"),
+        .nodes = static_cast<std::int64_t>(options.number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();
     return context.finish();
   }

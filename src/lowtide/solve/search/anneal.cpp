@@ -85,9 +85,9 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
       moves_(network, state_, context.random()),
       best_duration_(std::numeric_limits<double>::infinity()) {
   unlimited_work_ = 1000 + 100 * static_cast<double>(network.graph.link_count());
-  const auto on = [&](std::string_view name) { return context.options().choice(name) == "on"; };
-  moves_.switches = {on("remove"), on("exchange"), on("shift"),
-                     on("push"),   on("chains"),   on("estimates")};
+  const Options& options = context.options();
+  moves_.switches = {options.on("remove"), options.on("exchange"), options.on("shift"),
+                     options.on("push"),   options.on("chains"),   options.on("estimates")};
   moves_.shift_first = shift_first;
   moves_.price = first_price(network, moves_.typical_time);
   least_price_ = 1e-3 * moves_.price;
