@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Capture one training step of a PyTorch model as a Lowtide graph, without running it.
 
-    python capture.py resnet50 --batch 128 --device a100 -o resnet50.graph.json.gz
-    python capture.py my/models.py:small_net -o small.graph.json
+    python -m lowtide.torch resnet50 --batch 128 --device a100 -o resnet50.graph.json.gz
+    python -m lowtide.torch my/models.py:small_net -o small.graph.json
 
 MODEL is the name of a built-in example, or a function: `package.module:function` or
 `path/to/file.py:function`.  The function returns (module, inputs, loss function); the loss function is
@@ -11,9 +10,8 @@ place the module's own result is the loss.  With --batch the function is called 
 runs while new tensors are fake: a model of any size takes no memory.
 
 The graph holds the forward, a barrier, and the backward.  Bytes are those of storages; times are ns
-from a roofline model of the named GPU (torch_capture/roofline.py), never measured; workspaces of kernels
-are not known and count 0.  What becomes of views, dropout, batch norm and updates in place:
-torch_capture/lowering.py.  Needs torch 2.13.
+from a roofline model of the named GPU (roofline.py), never measured; workspaces of kernels are not known
+and count 0.  What becomes of views, dropout, batch norm and updates in place: lowering.py.
 """
 
 from __future__ import annotations
@@ -26,36 +24,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+import lowtide
 
-from torch_capture.graph_file import write_graph
-from torch_capture.roofline import DEVICES
-
-try:
-    from torch_capture import example_models
-    from torch_capture.fake_step import Built, CaptureError, trace_step
-    from torch_capture.lowering import lower
-except ModuleNotFoundError as error:
-    raise ImportError(f"{error}; capturing needs PyTorch: pip install torch==2.13.0 numpy") from error
+from . import example_models
+from .capture import capture
+from .errors import CaptureError
+from .fake_step import Built
+from .roofline import DEVICES
 
 DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}
-
-
-def capture(build: Callable[[], Built], *, name: str, device: str = "a100", dtype: str = "f32") -> dict[str, Any]:
-    """The Lowtide graph (a dict as the file format has it) of one training step.
-
-    build: returns (module, inputs, loss function), see trace_step.  Real tensors among them are replaced
-        by fake ones in a copy; the module itself stays as it is.
-    name: the graph's name, for people.  device: a key of DEVICES.
-    dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
-
-    Raises CaptureError for a model that cannot be captured.
-    """
-    if device not in DEVICES:
-        raise CaptureError(f"unknown device {device!r}; known are {', '.join(DEVICES)}")
-    if dtype not in DTYPES:
-        raise CaptureError(f"unknown number type {dtype!r}; known are {', '.join(DTYPES)}")
-    return lower(trace_step(build, dtype), DEVICES[device], name)
 
 
 def _find(model: str) -> Callable[..., Built]:
@@ -103,7 +80,7 @@ def _builder(options: argparse.Namespace) -> tuple[Callable[[], Built], str]:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="capture.py", description="Capture one training step of a PyTorch model as a graph, without running it.",
+        prog="python -m lowtide.torch", description="Capture one training step of a PyTorch model as a graph, without running it.",
         epilog="Times are a roofline estimate for the device, not a measurement.")
     parser.add_argument("model", metavar="MODEL",
                         help=f"{', '.join(example_models.EXAMPLES)}, or MODULE:FUNCTION or FILE.py:FUNCTION that "
@@ -127,12 +104,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         build, title = _builder(options)
         name = options.name or f"{title}, {DTYPES[options.dtype]}, {DEVICES[options.device].title}"
-        graph = capture(build, name=name, device=options.device, dtype=options.dtype)
-        size = write_graph(graph, options.output)
-    except (CaptureError, OSError) as error:
-        print(f"capture.py: {error}", file=sys.stderr)
+        graph = capture(build, name=name, costs=options.device, dtype=options.dtype)
+        graph.save(options.output)
+    except (CaptureError, OSError, lowtide.Error) as error:
+        print(f"lowtide.torch: {error}", file=sys.stderr)
         return 2
-    print(f"{options.output}: {len(graph['ops'])} ops, {len(graph['tensors'])} tensors, {size} bytes")
+    size = Path(options.output).stat().st_size
+    print(f"{options.output}: {graph.num_ops} ops, {graph.num_tensors} tensors, {size} bytes")
     return 0
 
 

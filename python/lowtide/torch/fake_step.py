@@ -33,17 +33,14 @@ from torch.fx.traceback import annotate, preserve_node_meta
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-ORIGIN = "lowtide_origin"  # key in a node's meta["custom"]: the path of the module that ran
+from .errors import CaptureError
+from .lowering import ORIGIN
 
 LossFunction = Callable[..., Any]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
 
 _HALF = (torch.bfloat16, torch.float16)
 _builtin_attention = F.scaled_dot_product_attention  # the step sees _attention under this name
-
-
-class CaptureError(Exception):
-    """The model cannot be captured; the text says why and what to do, in words for people."""
 
 
 class _Intercept(TorchFunctionMode):

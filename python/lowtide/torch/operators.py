@@ -9,7 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from .fake_step import CaptureError
+from .errors import CaptureError
 
 aten = torch.ops.aten
 
@@ -43,6 +43,11 @@ def storage(t: torch.Tensor) -> int:
     if t.layout != torch.strided:
         raise CaptureError(f"the step makes a tensor of layout {t.layout}; only dense tensors have one storage")
     return t.untyped_storage()._cdata
+
+
+def bytes_of(t: torch.Tensor) -> int:
+    """Bytes of t's storage."""
+    return int(t.untyped_storage().nbytes())
 
 
 def arguments_of(node: torch.fx.Node) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A Lowtide graph under construction: tensors and ops that may still change, then the file's dict.
 
-Knows the rules of the file format and nothing of PyTorch.  Tensors are numbered as they come; an op that
-is dropped or moved does not disturb the others, since ops name each other as objects until `finish`.
+Knows the rules of the file format and nothing of PyTorch.  Tensors are numbered as they come; ops name each
+other as objects until `finish`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from typing import Any
 
 class BrokenOrder(Exception):
     """An op reads a tensor that an op before it changed in place."""
+
+
+def _present(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in entry.items() if value is not None} for entry in entries]
 
 
 @dataclass(eq=False)
@@ -29,16 +33,19 @@ class Op:
     after: list[Op] = field(default_factory=list)
     mutates: list[int] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
+    workspace: int = 0
+    runs: Any = None  # what computes it; not in the file
 
 
 class GraphBuilder:
     """Collects tensors and ops in the given order."""
 
     def __init__(self) -> None:
-        self.tensors: list[dict[str, Any] | None] = []
+        self.tensors: list[dict[str, Any]] = []
         self.ops: list[Op] = []
         self.producer: dict[int, Op] = {}
         self.barrier: Op | None = None
+        self.before_barrier: list[Op] = []  # what must have run once when the barrier is reached
         self._effect: Op | None = None
 
     def tensor(self, name: str, size: int, role: str | None, shape: list[int], dtype: str) -> int:
@@ -56,40 +63,26 @@ class GraphBuilder:
         self.producer.update(dict.fromkeys(op.outputs, op))
         return op
 
-    def cross(self, inputs: list[int], outputs: list[int]) -> None:
-        """Append the barrier, after all effects and all changes in place so far."""
-        first = [op for op in self.ops if op.mutates or op is self._effect]
+    def cross(self, inputs: list[int], outputs: list[int]) -> Op:
+        """Append the barrier, after all effects and all of before_barrier so far."""
+        first = [*self.before_barrier, *([self._effect] if self._effect else [])]
         self.barrier = self.op(Op("barrier", "lowtide.barrier", inputs, outputs, 0, recomputable=False, after=first))
         self._effect = None
-
-    def write_into(self, op: Op, target: int) -> None:
-        """Make `op`, whose one output nobody reads, write into `target` instead."""
-        (output,) = op.outputs
-        assert not any(output in other.inputs for other in self.ops), op.name
-        self.tensors[output] = None
-        del self.producer[output]
-        op.inputs = list(dict.fromkeys([*op.inputs, target]))
-        op.kind, op.outputs, op.mutates, op.recomputable = op.kind + "_", [], [target], False
-
-    def readers_after(self, op: Op, tensors: set[int]) -> bool:
-        """Does an op after `op` read one of `tensors`?"""
-        return any(tensors.intersection(later.inputs) for later in self.ops[self.ops.index(op) + 1:])
+        return self.barrier
 
     def finish(self, name: str, outputs: list[int]) -> dict[str, Any]:
-        """The graph as the file format has it: indices without gaps, keys in the format's order.
+        """The graph as the file format has it, keys in the format's order.
 
         Raises BrokenOrder.
         """
         self._check_reads()
-        new = {old: i for i, old in enumerate(i for i, t in enumerate(self.tensors) if t)}
         place = {op: i for i, op in enumerate(self.ops)}
-        ops = [{"name": op.name, "kind": op.kind, "inputs": [new[t] for t in op.inputs],
-                "outputs": [new[t] for t in op.outputs], "time": op.time, "recomputable": op.recomputable,
-                "after": sorted({place[o] for o in op.after}), "mutates": [new[t] for t in op.mutates],
+        ops = [{"name": op.name, "kind": op.kind, "inputs": op.inputs, "outputs": op.outputs, "time": op.time,
+                "workspace": op.workspace, "recomputable": op.recomputable,
+                "after": sorted({place[o] for o in op.after}), "mutates": op.mutates,
                 "phase": op.phase, "origin": op.origin, "attributes": op.attributes} for op in self.ops]
         return {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
-                "tensors": [t for t in self.tensors if t], "ops": ops,
-                "outputs": [new[t] for t in dict.fromkeys(outputs)]}
+                "tensors": _present(self.tensors), "ops": _present(ops), "outputs": outputs}
 
     def _check_reads(self) -> None:
         changed: dict[int, Op] = {}

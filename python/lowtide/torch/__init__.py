@@ -1,0 +1,28 @@
+"""Lowtide in PyTorch: training under a budget in bytes, with the same numbers coming out.
+
+    model = torch.compile(model, backend="lowtide", options={"budget": "8GiB"})
+
+or, with inputs to plan for before the first step,
+
+    model = lowtide.torch.optimize(model, (x, y), budget="8GiB")
+
+`explain` shows what each budget would cost, `capture` writes a training step's graph without running it,
+`measure_peak` says what a step took.
+"""
+
+import torch
+
+if torch.__version__.split(".")[:2] != ["2", "13"]:
+    import warnings
+
+    warnings.warn(f"lowtide.torch is written for torch 2.13, and this is torch {torch.__version__}", stacklevel=2)
+
+from .backend import LowtideWarning, backend, reports
+from .capture import capture
+from .errors import BudgetError, CaptureError
+from .meter import measure_peak
+from .optimize import optimize
+from .planning import Report
+
+__all__ = ["BudgetError", "CaptureError", "LowtideWarning", "Report", "backend", "capture",
+           "measure_peak", "optimize", "reports"]

@@ -1,0 +1,134 @@
+"""The torch.compile backend: every region that Dynamo hands over is captured, planned and run by its plan.
+
+AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
+part it (`_Region.partition`): there the graph is lowered, planned and emitted.  Both halves then run as
+straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own partition, with a
+warning, or fails, as the options say; a budget that cannot be kept fails always.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import default_partition
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from .costs import Measured, pricing
+from .emit import emit
+from .errors import CaptureError
+from .execute import compile_graph
+from .lowering import lower
+from .operators import leaves
+from .planning import Report, plan_program
+from .settings import Settings
+
+_reports: list[Report] = []
+_numbers = itertools.count()
+
+
+class LowtideWarning(UserWarning):
+    """A region runs without a plan; the text says why."""
+
+
+def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
+            **_: Any) -> Callable[..., Any]:
+    """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
+
+    Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
+    the budget (torch.compile wraps it in its own BackendCompilerFailed).
+    """
+    settings = Settings.of(options)
+    return compile_region(gm, example_inputs, settings)
+
+
+def reports() -> list[Report]:
+    """What became of the regions that this process compiled, in their order."""
+    return list(_reports)
+
+
+def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings) -> Callable[..., Any]:
+    """A function that runs gm on inputs like example_inputs, by plans that keep the budget."""
+    for value in example_inputs:
+        if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
+            return _fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
+                              "that a plan counts", settings, gm)
+    if any(_is_symbolic(value) for value in example_inputs):
+        return _EachShape(gm, settings)
+    return _Region(settings).compile(gm, example_inputs)
+
+
+def _fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
+    words = f"this region runs without a plan, so no budget is kept: {reason}"
+    if settings.fallback == "error":
+        raise CaptureError(words)
+    warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
+    return otherwise
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(n, torch.SymInt) and not n.node.is_constant() for n in (*value.shape, *value.stride()))
+    return isinstance(value, (torch.SymInt, torch.SymFloat))
+
+
+class _EachShape:
+    """A region whose sizes Dynamo left open: a plan of its own for every size that comes."""
+
+    def __init__(self, gm: fx.GraphModule, settings: Settings) -> None:
+        self._gm, self._settings = gm, settings
+        self._known: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        key = tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args)
+        key += (torch.is_grad_enabled(),)
+        if key not in self._known:
+            self._known[key] = _Region(self._settings).compile(self._gm, list(args))
+        return self._known[key](*args)
+
+
+class _Region:
+    """One graph on its way from Dynamo to running code."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._number = next(_numbers)
+        self._inputs: list[Any] = []
+
+    def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        self._inputs = list(example_inputs)
+        compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
+                                inference_compiler=self._run("inference"), partition_fn=self.partition)
+        try:
+            return compiler(gm, example_inputs)
+        finally:
+            self._inputs = []
+
+    def _run(self, side: str) -> Callable[..., Any]:
+        def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+            return compile_graph(module, f"region {self._number} {side}")
+
+        return compile_side
+
+    def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
+                  **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        try:
+            tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
+            device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+            price = pricing(self._settings.costs, device, real=True)
+            program = lower(joint, num_fwd_outputs, price, f"region {self._number}")
+            if isinstance(price, Measured):
+                price.save()
+            resident = self._settings.resident(leaves(self._inputs), device)
+            settled, report = plan_program(program, self._settings, resident)
+        except CaptureError as error:
+            parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+            return _fall_back(str(error), self._settings, parts)
+        _reports.append(report)
+        return emit(program, settled.computes)

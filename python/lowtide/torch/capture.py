@@ -1,0 +1,57 @@
+"""`capture`: the graph of one training step, without running it, a GPU, or memory for the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import lowtide
+
+from .costs import pricing
+from .fake_step import Built, LossFunction, trace_step
+from .lowering import Program, lower
+from .random_state import STATE_BYTES
+from .settings import state_tensors
+
+
+def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
+            costs: str = "a100", dtype: str = "f32", optimizer: Any = None, name: str = "") -> lowtide.Graph:
+    """The Lowtide graph of one training step: forward, barrier, backward.
+
+    model, inputs, loss: the module, its arguments (a tuple, or one tensor) and a function that is called as
+        loss(module, *inputs) and returns the loss, or a tuple that begins with it; without one the module's
+        own result is the loss.  Or, in the place of the model, a function without arguments that returns
+        all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
+        tensors are replaced by fake ones in a copy; the module stays as it is.
+    costs: whose times to estimate (a key of roofline.DEVICES, or "cpu", "flops").
+    dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
+    optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
+    name: the graph's name, for people.
+
+    Raises CaptureError for a model that cannot be captured.
+    """
+    build = _built(model, inputs, loss) if isinstance(model, torch.nn.Module) else model
+    program = capture_program(build, costs=costs, dtype=dtype, name=name or _name(model))
+    parameters = sum(t["bytes"] for t in program.graph["tensors"] if t.get("role") == "parameter")
+    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * parameters})
+
+
+def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "") -> Program:
+    """The lowered program of a step; arguments as of `capture`."""
+    price = pricing(costs, torch.device("cpu"), real=False)
+    joint = trace_step(build, dtype)
+    (output,) = joint.graph.find_nodes(op="output")
+    forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs == "cpu" else "cuda"])
+
+
+def _built(model: torch.nn.Module, inputs: Any, loss: LossFunction | None) -> Callable[[], Built]:
+    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    return lambda: (model, arguments, loss)
+
+
+def _name(model: Any) -> str:
+    word = type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "model")
+    return f"{word} training"

@@ -1,0 +1,173 @@
+"""What a kernel costs: ns and workspace, measured on the device or from a roofline model of a named one.
+
+Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), warmed up,
+median of a few runs, on tensors of its own made for that; kept on disk under a key of device, driver and
+torch version.  The generators of random numbers are left as they were.  A kernel that cannot be run alone,
+or whose tensors are larger than the memory that is free, gets the roofline's figure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import cache
+from .errors import CaptureError
+from .operators import DTYPES, touched_bytes, values
+from .roofline import DEVICES, Device, kernel_ns
+
+_RUNS = 3
+_LONG = 0.05  # seconds of one run beyond which one is enough
+_LIMIT = 20.0  # seconds for all measurements of one model; what comes later is estimated
+
+aten = torch.ops.aten
+_CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
+# A CPU core or two, for kernels that are not measured there.
+_CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16": 2e10}, 1e10, 0, fixed=3000)
+
+
+def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple[int, int]]:
+    """The price function that lowering.lower takes.
+
+    costs: "auto" (measured where the tensors are real, else the roofline of an A100, or of the CPU),
+    "measured", "flops" (matrix operations alone, a tick each), or the name of a device of roofline.DEVICES.
+    Raises CaptureError for another word.
+    """
+    if costs == "auto":
+        costs = "measured" if real else ("cpu" if device.type == "cpu" and real else "a100")
+    if costs == "measured":
+        return Measured(device)
+    if costs == "flops":
+        return lambda node, read, written, flops: (flops, 0)
+    if costs == "cpu":
+        return Roofline(_CPU)
+    if costs not in DEVICES:
+        raise CaptureError(f"unknown costs {costs!r}; known are auto, measured, flops, cpu, {', '.join(DEVICES)}")
+    return Roofline(DEVICES[costs])
+
+
+class Roofline:
+    """Times of a device's data sheet (roofline.py); no workspaces."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __call__(self, node: torch.fx.Node, read: list[torch.Tensor], written: list[torch.Tensor],
+                 flops: int) -> tuple[int, int]:
+        floats = [t.dtype for t in (*read, *written) if t.dtype.is_floating_point or t.dtype.is_complex]
+        dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
+        if dtype == "f32" and node.target.overloadpacket in _CONVOLUTIONS:
+            dtype = "tf32"
+        return kernel_ns(self._device, flops, dtype, touched_bytes(read) + touched_bytes(written)), 0
+
+
+class Measured:
+    """Times and workspaces of this machine's device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._file = cache.path_of("costs", *_identity(device))
+        self._known: dict[str, list[int]] = cache.read(self._file) or {}
+        self._estimate = Roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
+        self._left = _LIMIT
+        self._new = False
+
+    def __call__(self, node: torch.fx.Node, read: list[torch.Tensor], written: list[torch.Tensor],
+                 flops: int) -> tuple[int, int]:
+        key = _key(node)
+        if key not in self._known:
+            found = self._measure(node) if self._left > 0 else None
+            if found is None:
+                return self._estimate(node, read, written, flops)
+            self._known[key] = list(found)
+            self._new = True
+        ns, workspace = self._known[key]
+        return ns, workspace
+
+    def save(self) -> None:
+        """Keep what was measured on disk."""
+        if self._new:
+            cache.write(self._file, (cache.read(self._file) or {}) | self._known)
+            self._new = False
+
+    def _measure(self, node: torch.fx.Node) -> tuple[int, int] | None:
+        began = time.perf_counter()
+        try:
+            with torch.no_grad(), _untraced(), torch.random.fork_rng(
+                    [self._device] if self._device.type == "cuda" else []):
+                args, kwargs = _materialise((values(node.args), values(node.kwargs)), self._device)
+                return self._time(lambda: node.target(*args, **kwargs))
+        except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers
+            return None
+        finally:
+            self._left -= time.perf_counter() - began
+
+    def _time(self, run: Callable[[], Any]) -> tuple[int, int]:
+        gpu = self._device.type == "cuda"
+        if gpu:
+            torch.cuda.synchronize(self._device)
+            torch.cuda.reset_peak_memory_stats(self._device)
+            before = torch.cuda.memory_allocated(self._device)
+        result = run()
+        workspace = 0
+        if gpu:
+            torch.cuda.synchronize(self._device)
+            after = torch.cuda.memory_allocated(self._device)
+            workspace = max(0, torch.cuda.max_memory_allocated(self._device) - max(after, before))
+        del result
+        times = []
+        for _ in range(_RUNS):
+            began = time.perf_counter()
+            run()
+            if gpu:
+                torch.cuda.synchronize(self._device)
+            times.append(time.perf_counter() - began)
+            if times[-1] > _LONG:
+                break
+        return max(1, int(statistics.median(times) * 1e9)), workspace
+
+
+def _identity(device: torch.device) -> tuple[Any, ...]:
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.__version__)
+    return (device.type, torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.__version__)
+
+
+def _key(node: torch.fx.Node) -> str:
+    def of(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))
+        return value
+
+    return repr((str(node.target), pytree.tree_map(of, (values(node.args), values(node.kwargs)))))
+
+
+@contextlib.contextmanager
+def _untraced() -> Any:
+    """Real kernels, whatever is being traced around."""
+    from torch._subclasses.fake_tensor import unset_fake_temporarily
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    with _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing():
+        yield
+
+
+def _materialise(tree: Any, device: torch.device) -> Any:
+    """Real tensors in the place of fake ones, of numbers that any kernel takes."""
+
+    def real(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        size = [int(n) for n in value.shape]
+        made = torch.empty_strided(size, [int(n) for n in value.stride()], dtype=value.dtype, device=device)
+        return made.fill_(0.5) if value.dtype.is_floating_point or value.dtype.is_complex else made.zero_()
+
+    return pytree.tree_map(real, tree)

@@ -1,0 +1,16 @@
+"""What goes wrong on the way from a model to a plan that runs, in words for people."""
+
+
+class CaptureError(Exception):
+    """The model cannot be captured; the text says why and what to do."""
+
+
+class BudgetError(Exception):
+    """No plan keeps the budget.
+
+    floor: bytes that no plan can go below (proven), smallest: bytes of the smallest plan found or None.
+    """
+
+    def __init__(self, message: str, floor: int, smallest: "int | None") -> None:
+        super().__init__(message)
+        self.floor, self.smallest = floor, smallest

@@ -1,0 +1,322 @@
+"""Joint FX graph of a training step -> Lowtide graph, and for each op the node that runs it.
+
+A tensor is one storage; a node whose results all live in storages that exist already is a view and no
+op.  The order of the nodes is the order given.  Between forward and backward stands the barrier: it
+takes the forward's results and makes the tangents, as control goes to the user and back.  It `mutates`
+the inputs that the runtime overwrites when the forward has ended (buffers, running statistics), so no
+plan reads them afterwards.
+
+What is not one node, one op:
+
+* Dropout is MASK (draws; input -> mask) and APPLY (input and mask -> output, may run again).  The kernel
+  makes both at once, so MASK has the output as its workspace.
+* Batch norm in training is STATISTICS (new running statistics; runs once) and NORM (input, weight, bias
+  -> output, mean, inverse deviation; may run again, without the statistics).  The two are one kernel the
+  first time: STATISTICS takes no time, and `settle` (plan_steps.py) puts it right before the first NORM.
+* A random draw whose result is larger than the generator's state gets a STATE op before it: the state is
+  a tensor that a plan may keep instead of the result, and draw the same numbers again.
+
+Random draws follow one another by `after`; the barrier comes after the forward's draws, because the user
+sees the generator there.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._functorch.partitioners import _extract_fwd_bwd_outputs
+
+from .errors import CaptureError
+from .graph_builder import BrokenOrder, GraphBuilder, Op
+from .operators import (
+    DTYPES,
+    arguments_of,
+    attributes_of,
+    bytes_of,
+    is_backward,
+    is_effect,
+    leaves,
+    operations,
+    storage,
+    values,
+)
+from .random_state import STATE_BYTES, may_replay
+
+aten = torch.ops.aten
+_FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
+_BN_BACKWARD = aten.native_batch_norm_backward.default
+ORIGIN = "lowtide_origin"  # key in a node's meta["custom"]: the path of the module that ran
+_WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
+
+# node, its arguments by name, fake tensors read and written, operations -> ticks (ns), workspace (bytes)
+Price = Callable[[torch.fx.Node, list[torch.Tensor], list[torch.Tensor], int], "tuple[int, int]"]
+
+
+class Kind(enum.Enum):
+    """How an op runs; see the file's head."""
+
+    CALL = enum.auto()
+    MASK = enum.auto()
+    APPLY = enum.auto()
+    STATISTICS = enum.auto()
+    NORM = enum.auto()
+    STATE = enum.auto()
+    BARRIER = enum.auto()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What computes one op: the node of the joint graph; state: the STATE op to draw again from."""
+
+    kind: Kind
+    node: torch.fx.Node | None = None
+    state: int | None = None
+
+
+@dataclass
+class Program:
+    """A joint graph and the Lowtide graph it became.
+
+    graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
+    forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
+    """
+
+    joint: torch.fx.GraphModule
+    graph: dict[str, Any]
+    runs: list[Run]
+    barrier: int
+    forward_outputs: list[Any]
+    backward_outputs: list[Any]
+    forward_descriptors: list[Any]
+    backward_descriptors: list[Any]
+    views: set[torch.fx.Node] = field(default_factory=set)
+
+
+def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
+          state_bytes: int | None = None) -> Program:
+    """The program of a joint graph with descriptors.
+
+    price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
+    device (random_state.STATE_BYTES).
+
+    Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
+    """
+    try:
+        return _Lowering(joint, num_forward_outputs, price, state_bytes).run(name)
+    except BrokenOrder as error:
+        raise CaptureError(str(error)) from error
+
+
+class _Lowering:
+    def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
+                 state_bytes: int | None) -> None:
+        self._joint, self._price, self._state_bytes = joint, price, state_bytes
+        self._graph = GraphBuilder()
+        self._home: dict[int, int] = {}  # storage -> tensor
+        self._views: set[torch.fx.Node] = set()
+        outputs = _extract_fwd_bwd_outputs(joint, num_fwd_outputs=num_forward_outputs)
+        self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
+        self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
+        self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
+
+    def run(self, name: str) -> Program:
+        tangents = []
+        for node in self._inputs:
+            descriptor = node.meta.get("desc")
+            kind = type(descriptor).__name__
+            if kind == "TangentAOTInput" or node.name.startswith("tangents"):
+                tangents.append(node)
+                continue
+            role = {"ParamAOTInput": "parameter", "BufferAOTInput": "state"}.get(kind, "input")
+            for t in leaves(node.meta.get("val")):
+                self._tensor(t, _label(descriptor) or node.name, role)
+        for node in self._nodes:
+            if not is_backward(node):
+                self._lower(node)
+        self._cross(tangents)
+        for node in self._nodes:
+            if is_backward(node):
+                self._lower(node)
+        graph = self._graph.finish(name, self._outputs(tangents))
+        place = {op: i for i, op in enumerate(self._graph.ops)}
+        runs = [Run(kind, node, place[state] if state else None)
+                for kind, node, state in (op.runs for op in self._graph.ops)]
+        return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, self._backward,
+                       self._forward_desc, self._backward_desc, self._views)
+
+    # ---- tensors
+
+    def _tensor(self, t: torch.Tensor, name: str, role: str | None = None) -> int:
+        """The tensor of t's storage; made, and named, when the storage is new."""
+        if storage(t) not in self._home:
+            if t.dtype not in DTYPES:
+                raise CaptureError(f"{name}: numbers of type {t.dtype} cannot be captured")
+            shape = [int(n) for n in t.shape]
+            self._home[storage(t)] = self._graph.tensor(name, bytes_of(t), role, shape, DTYPES[t.dtype])
+        return self._home[storage(t)]
+
+    def _known(self, tensors: list[torch.Tensor]) -> list[int]:
+        return list(dict.fromkeys(self._home[storage(t)] for t in tensors))
+
+    def _cross(self, tangents: list[torch.fx.Node]) -> None:
+        """The barrier: the forward's results in, the tangents out, the inputs that change mutated."""
+        mutated = {id(desc.mutated_input) for desc in self._forward_desc if hasattr(desc, "mutated_input")}
+        equal = [desc.mutated_input for desc in self._forward_desc if hasattr(desc, "mutated_input")]
+        changed = [n for n in self._inputs
+                   if id(n.meta.get("desc")) in mutated or n.meta.get("desc") in equal]
+        overwritten = self._known(leaves([n.meta["val"] for n in changed]))
+        handed_out = self._known(leaves(values([n for n in self._forward if isinstance(n, torch.fx.Node)])))
+        made = [self._tensor(t, n.name) for n in tangents for t in leaves(n.meta["val"])]
+        barrier = self._graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
+        barrier.mutates = overwritten
+        barrier.runs = (Kind.BARRIER, None, None)
+
+    def _outputs(self, tangents: list[torch.fx.Node]) -> list[int]:
+        """What the caller holds at the end, gradients named; inputs handed out again are there anyway.
+
+        New values of inputs are copied and dropped when the forward has ended.  The autograd engine holds
+        the tangents until the backward has returned.
+        """
+        kept = [n for n, desc in zip(self._forward, self._forward_desc, strict=True)
+                if isinstance(n, torch.fx.Node) and not hasattr(desc, "mutated_input")]
+        outputs = [t for t in self._known(leaves(values([*kept, *tangents]))) if t in self._graph.producer]
+        gradients: dict[int, list[str]] = {}
+        for node, desc in zip(self._backward, self._backward_desc, strict=True):
+            if not isinstance(node, torch.fx.Node):
+                continue
+            for tensor in self._known(leaves(node.meta["val"])):
+                if tensor in self._graph.producer:
+                    outputs.append(tensor)
+                    gradients.setdefault(tensor, []).append(f"{_label(getattr(desc, 'grad_of', None))}.grad")
+        for tensor, names in gradients.items():
+            self._graph.tensors[tensor] |= {"name": ", ".join(names), "role": "gradient"}
+        return list(dict.fromkeys(outputs))
+
+    # ---- ops
+
+    def _lower(self, node: torch.fx.Node) -> None:
+        if node.op == "get_attr":
+            value = operator.attrgetter(node.target)(self._joint)
+            for t in leaves(node.meta.get("val", value)):
+                self._tensor(t, node.name, "constant")
+            return
+        if node.target is operator.getitem:
+            return
+        results = leaves(node.meta.get("val"))
+        if not results and isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int)):
+            raise CaptureError(f"{node.name}: {node.target} computes a size while the step runs; a plan needs fixed "
+                               "sizes")
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
+                               "torch.compile, flex attention, control-flow operators and the like")
+        fresh = {storage(t): t for t in reversed(results) if storage(t) not in self._home}
+        if results and not fresh:
+            self._views.add(node)
+            return
+        if node.target._schema.is_mutable:
+            raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and tracing left it so")
+        arguments = arguments_of(node)
+        if node.target is aten.native_dropout.default and is_effect(node, arguments):
+            self._dropout(node, arguments)
+        elif node.target is _FUNCTIONAL_BN and arguments["training"]:
+            self._batch_norm(node, arguments)
+        else:
+            self._plain(node, arguments, list(reversed(fresh.values())))
+
+    def _op(self, node: torch.fx.Node, kind: Kind, read: list[torch.Tensor], written: list[torch.Tensor],
+            *, name: str = "", word: str = "", flops: int = 0, attributes: dict[str, Any] | None = None) -> Op:
+        """An op that reads and writes these fake tensors; the written ones get tensors of their own."""
+        name = name or node.name
+        inputs = self._known(read)
+        outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
+                                     for i, t in enumerate(written)))
+        time, workspace = self._price(node, read, written, flops)
+        attributes = (attributes or {}) | ({"flops": flops} if flops else {})
+        return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
+                  "backward" if is_backward(node) else "forward", self._origin(node, inputs),
+                  attributes=attributes, workspace=workspace, runs=(kind, node, None))
+
+    def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
+        path = module_path(node)
+        if path is None:  # a sum of two gradients belongs with whoever made the second
+            path = next((self._graph.producer[t].origin for t in reversed(inputs) if t in self._graph.producer), None)
+        return path or None
+
+    def _plain(self, node: torch.fx.Node, arguments: dict[str, Any], fresh: list[torch.Tensor]) -> None:
+        unread = ("running_mean", "running_var") if node.target is _BN_BACKWARD and arguments["train"] else ()
+        read = leaves(values([value for key, value in arguments.items() if key not in unread]))
+        op = self._op(node, Kind.CALL, read, fresh, flops=operations(node, arguments),
+                      attributes=attributes_of(node, arguments))
+        self._draw(op, is_effect(node, arguments))
+
+    def _draw(self, op: Op, effect: bool) -> None:
+        """Append an op; if it draws random numbers that are worth it, with the generator's state before it."""
+        kind, node, _ = op.runs
+        size = sum(self._graph.tensors[t]["bytes"] for t in op.outputs)
+        if not effect or not may_replay(node):
+            self._graph.op(op, effect=effect)
+            return
+        state_bytes = self._state_bytes or STATE_BYTES[leaves(node.meta["val"])[0].device.type]
+        if size < _WORTH_A_STATE * state_bytes:
+            self._graph.op(op, effect=True)
+            return
+        tensor = self._graph.tensor(f"{op.name}.state", state_bytes, None, [state_bytes], "u8")
+        state = Op(f"{op.name}.state", "lowtide.random_state", [], [tensor], 0, op.phase, op.origin,
+                   runs=(Kind.STATE, node, None))
+        self._graph.op(state, effect=True)
+        op.inputs.append(tensor)
+        op.runs = (kind, node, state)
+        self._graph.op(op, effect=True)
+        op.recomputable = True
+
+    def _dropout(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
+        out, mask = node.meta["val"]
+        source = arguments["input"].meta["val"]
+        chance = {"p": arguments["p"]}
+        draw = self._op(node, Kind.MASK, [source], [mask], name=f"{node.name}.mask", word="lowtide.dropout_mask",
+                        attributes=chance)
+        draw.workspace += bytes_of(out)
+        self._draw(draw, True)
+        self._graph.op(self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply",
+                                attributes=chance))
+
+    def _batch_norm(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
+        out, mean, invstd, new_mean, new_var = node.meta["val"]
+        pure = leaves(values([arguments[key] for key in ("input", "weight", "bias")]))
+        running = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+        name = node.name.replace("_native_batch_norm_legit_functional", "native_batch_norm")
+        stats = self._op(node, Kind.STATISTICS, [*pure, *running], [new_mean, new_var], name=f"{name}.stats",
+                         word="lowtide.batch_norm_stats", attributes={"momentum": arguments["momentum"]})
+        stats.recomputable, stats.time, stats.workspace = False, 0, 0
+        self._graph.op(stats)
+        norm = self._op(node, Kind.NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
+                        attributes={"eps": arguments["eps"]})
+        norm.after = [stats]
+        self._graph.op(norm)
+        self._graph.before_barrier.append(norm)
+
+
+def module_path(node: torch.fx.Node) -> str | None:
+    """The path of the module whose forward made the node, "" for the model itself, None if nobody knows."""
+    path = node.meta.get("custom", {}).get(ORIGIN)
+    if path is not None:
+        return path
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
+    if not stack:
+        return None
+    text = list(stack.values())[-1][0]
+    return text.removeprefix("L['self'].").removeprefix("L['self']").replace("_modules['", "").replace("']", "")
+
+
+def _label(descriptor: Any) -> str:
+    """An input's name for people: the path of a parameter or buffer, or which argument it is."""
+    if descriptor is None:
+        return ""
+    if hasattr(descriptor, "target"):
+        return descriptor.target.removeprefix("model.")
+    return f"input{descriptor.idx}" if hasattr(descriptor, "idx") else type(descriptor).__name__

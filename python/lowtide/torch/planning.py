@@ -1,0 +1,134 @@
+"""A program and a budget -> the settled plan that will run, from the cache or from the planner.
+
+The budget is the whole peak: the graph's inputs and parameters, what stands beside the region (`resident`),
+and all that is live while a step runs.  A plan that settles above the budget is never returned.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import lowtide
+
+from . import cache
+from .errors import BudgetError
+from .lowering import Program
+from .settings import Settings
+from .steps import Settled, settle
+
+
+@dataclass
+class Report:
+    """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
+
+    peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
+    freed after its last use).  floor: bytes that no plan can go below.  again: module path -> op names that
+    run more than once, with how often.
+    """
+
+    name: str
+    ops: int
+    budget: int
+    peak: int
+    own_peak: int
+    floor: int
+    resident: int
+    inputs: int
+    duration: int
+    own_duration: int
+    bound: int
+    status: str
+    seconds: float
+    cached: bool
+    again: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def overhead(self) -> float:
+        """Share of the time of one pass that the plan adds."""
+        return self.duration / self.own_duration - 1 if self.own_duration else 0.0
+
+    def __str__(self) -> str:
+        took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
+        return (f"lowtide: {self.name}: {size(self.peak)} of {size(self.budget)} (without a plan {size(self.own_peak)}), "
+                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
+
+
+def plan_program(program: Program, settings: Settings, resident: int) -> tuple[Settled, Report]:
+    """The plan of `program` beside `resident` bytes.  Raises BudgetError if none keeps the budget."""
+    began = time.perf_counter()
+    description = program.graph | {"resident_bytes": resident}
+    graph = lowtide.Graph.from_dict(description)
+    problem = lowtide.Problem(graph, settings.budget, order=settings.order)
+    file = cache.path_of("plans", graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
+    steps, facts = _known(graph, problem, file)
+    cached = steps is not None
+    if not cached:
+        outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
+                               threads=settings.threads, progress=settings.progress)
+        if outcome.plan is None:
+            raise _too_small(problem.budget, outcome, graph)
+        steps = list(outcome.plan.steps)
+        facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
+        cache.write(file, facts | {"steps": steps})
+    settled = settle(program, steps)
+    cost = lowtide.verify(lowtide.Graph.from_dict(settled.graph | {"resident_bytes": resident}),
+                          lowtide.Plan(settled.steps))
+    if cost.peak > problem.budget:
+        raise BudgetError(f"the plan settles at {size(cost.peak)}, above the budget of {size(problem.budget)}",
+                          facts["floor"], cost.peak)
+    tensors = program.graph["tensors"]
+    made = {t for op in program.graph["ops"] for t in op["outputs"]}
+    report = Report(
+        name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
+        own_peak=graph.own_peak, floor=facts["floor"], resident=resident,
+        inputs=sum(t["bytes"] for i, t in enumerate(tensors) if i not in made), duration=cost.duration,
+        own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
+        seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
+    return settled, report
+
+
+def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
+    """Steps and facts from the cache if they are there and still hold."""
+    entry = cache.read(file)
+    try:
+        steps = [(str(kind), int(index)) for kind, index in entry["steps"]]
+        if lowtide.verify(graph, lowtide.Plan(steps)).peak <= problem.budget:
+            return steps, {key: entry[key] for key in ("bound", "status", "floor")}
+    except (TypeError, KeyError, ValueError):
+        pass
+    return None, {}
+
+
+def _too_small(budget: int, outcome: Any, graph: Any) -> BudgetError:
+    floor, smallest = outcome.floor, outcome.smallest_peak
+    words = f"no plan keeps this step within {size(budget)} ({budget} bytes): "
+    if floor and floor > budget:
+        words += f"no plan of it can take less than {size(floor)} ({floor} bytes), proven"
+    else:
+        words += f"the search found none (no plan can take less than {size(floor or 0)})"
+    if smallest:
+        words += f"; the smallest found takes {size(smallest)} ({smallest} bytes)"
+    words += f"; without recomputation it takes {size(graph.own_peak)}"
+    return BudgetError(words, floor, smallest)
+
+
+def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:
+    again: dict[str, Counter[str]] = {}
+    for op, times in Counter(computes).items():
+        if times > 1:
+            entry = program.graph["ops"][op]
+            again.setdefault(entry.get("origin") or "", Counter())[entry["name"]] += times - 1
+    return again
+
+
+def size(n: int) -> str:
+    """Bytes for people: three digits that count, binary units."""
+    value, unit = float(n), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1000 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{n} B" if unit == "B" else f"{value:.3g} {unit}"

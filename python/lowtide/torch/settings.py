@@ -1,0 +1,105 @@
+"""What a user may say about a compiled region: the options of the backend and of `optimize`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+
+from .meter import bytes_held
+
+_STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
+    "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
+    "adadelta": 2, "rprop": 2, "asgd": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options, as torch.compile(options={...}) and lowtide.torch.optimize(...) take them.
+
+    budget: bytes of the whole peak (an int or "8GiB"), or a share ("60%", "act:50%").
+    order: "free" (ops may change places) or "given".
+    reserve: bytes that stand beside the region (old gradients, other models, a loss computed outside it);
+        by default what the GPU's allocator holds when the region is compiled beyond the region's own
+        inputs, and nothing on a CPU.
+    optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
+    costs: "auto", "measured", "flops", or a device's name (costs.pricing).
+    time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
+    fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
+        or "error".  A budget that cannot be kept is an error always.
+    progress: called with the planner's events (lowtide.plan).
+    """
+
+    budget: int | str
+    order: str = "free"
+    reserve: int | None = None
+    optimizer: Any = None
+    costs: str = "auto"
+    time: float | None = 1.0
+    work: int | None = None
+    seed: int = 1
+    threads: int = 0
+    fallback: str = "warn"
+    progress: Callable[[Any], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.fallback not in ("warn", "error"):
+            raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
+        if self.order not in ("free", "given"):
+            raise ValueError(f"order must be 'free' or 'given', not {self.order!r}")
+        if self.reserve is not None and self.reserve < 0:
+            raise ValueError(f"reserve is bytes beside the region and cannot be {self.reserve}")
+        state_tensors(self.optimizer)
+
+    @staticmethod
+    def of(options: dict[str, Any] | None) -> Settings:
+        """From the dict that torch.compile hands on.  Raises ValueError naming what is wrong."""
+        options = dict(options or {})
+        known = [f.name for f in fields(Settings)]
+        for name in options:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(known)}"
+                raise ValueError(f"lowtide knows no option {name!r}{hint}")
+        if "budget" not in options:
+            raise ValueError("lowtide needs a budget: torch.compile(model, backend=\"lowtide\", "
+                             "options={\"budget\": \"8GiB\"})")
+        return Settings(**options)
+
+    def plan_key(self) -> tuple[Any, ...]:
+        """What of this a plan depends on, beside graph, budget and order."""
+        return (self.time, self.work, self.seed)
+
+    def resident(self, inputs: list[torch.Tensor], device: torch.device) -> int:
+        """Bytes beside a region with these inputs: `reserve` and the state that the optimizer will hold."""
+        own = bytes_held(inputs)
+        beside = self.reserve
+        if beside is None:
+            beside = max(0, torch.cuda.memory_allocated(device) - own) if device.type == "cuda" else 0
+        rule = state_tensors(self.optimizer)
+        if not rule:
+            return beside
+        trained = [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
+        state = rule * bytes_held(trained)
+        if isinstance(self.optimizer, torch.optim.Optimizer) and self.reserve is None and device.type == "cuda":
+            state = max(0, state - bytes_held(self.optimizer))  # what is there is in `beside` already
+        return beside + state
+
+
+def state_tensors(optimizer: Any) -> int:
+    """How many numbers the optimizer keeps for each parameter.  Raises ValueError for one without a rule."""
+    if optimizer is None:
+        return 0
+    if isinstance(optimizer, torch.optim.Optimizer):
+        name, group = type(optimizer).__name__, optimizer.param_groups[0]
+    else:
+        name, group = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "?"), {}
+    if name.lower() not in _STATE_TENSORS:
+        raise ValueError(f"no rule for the state of optimizer {name!r}; known are {', '.join(_STATE_TENSORS)}; "
+                         "give its bytes as reserve= instead")
+    extra = {"sgd": bool(group.get("momentum")), "rmsprop": bool(group.get("momentum")) + bool(group.get("centered"))}
+    return _STATE_TENSORS[name.lower()] + int(bool(group.get("amsgrad"))) + int(extra.get(name.lower(), 0))
