@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test test-long bench format lint fuzz install clean
+.PHONY: help deps build wheel demo test test-long bench format lint fuzz install clean
 
 DATA ?=
 BENCH_TIME ?= 10
@@ -25,15 +25,19 @@ build: ## build/release/lowtide
 	@tools/deps build
 	@tools/build release lowtide_cli
 
+wheel: ## The Python package: build/wheels, installed into build/venv
+	@tools/deps build wheel
+	@tools/wheel
+
 demo: build ## Plan the training of a ResNet-50 into half its memory, write build/demo.html
 	@tools/demo
 
 test: ## Everything that CI runs, in under 25 minutes on two cores
-	@tools/deps build test capture
+	@tools/deps build wheel test capture
 	@tools/test
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
-	@tools/deps build test capture fuzz
+	@tools/deps build wheel test capture fuzz
 	@tools/test long
 	@tools/fuzz 600
 

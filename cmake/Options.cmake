@@ -1,6 +1,7 @@
 option(LOWTIDE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOWTIDE_WERROR "Warnings are errors" OFF)
 option(LOWTIDE_DEBUG_CHECKS "Compile the expensive assertions in" OFF)
+option(LOWTIDE_PYTHON "Build the Python package; pyproject.toml asks for it" OFF)
 option(LOWTIDE_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(LOWTIDE_INSTALL "Write the install rules" ${PROJECT_IS_TOP_LEVEL})
 set(LOWTIDE_SANITIZE "" CACHE STRING "Sanitizers for everything, as in address,undefined")
@@ -11,7 +12,7 @@ mark_as_advanced(LOWTIDE_QUICK)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-# The Python bindings will link the same static rooms into a shared object.
+# The Python bindings link the same static rooms into a shared object.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Nothing here is a C++ module; looking for them costs a scan of every file.
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)

@@ -31,25 +31,11 @@ struct Arguments {
   bool json = false;
 };
 
-// "5%" and "5" of the time that the graph takes once, exactly; rounded down.
 Ticks time_limit(const std::string& overhead, const Graph& graph) {
-  const auto refuse = [&](const std::string& what) {
-    throw InputError("--overhead \"" + overhead + "\"",
-                     what + "; write a percentage of 0 or more (5%, 0.5%)");
-  };
-  BudgetSpec share;
   try {
-    share = parse_budget(overhead.ends_with('%') ? overhead : overhead + "%");
-  } catch (const InputError&) {
-    refuse(overhead.starts_with('-') ? "is negative" : "is not a percentage");
-  }
-  if (share.kind != BudgetSpec::Kind::share_of_peak) refuse("is not a percentage");
-  try {
-    const Ticks base = graph.total_time();
-    return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,
-                                                   Rounding::floor)));
-  } catch (const OverflowError&) {
-    return Ticks::max();
+    return overhead_limit(overhead, graph);
+  } catch (const InputError& error) {
+    throw InputError("--" + error.place(), error.reason());
   }
 }
 

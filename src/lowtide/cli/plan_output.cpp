@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "lowtide/base/error.h"
-#include "lowtide/base/version.h"
-#include "lowtide/graph/hash.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
@@ -27,34 +25,16 @@ void require_writable(const std::string& path) {
 PlanOutput::PlanOutput(const Problem& problem, std::string path)
     : problem_(problem), path_(std::move(path)) {
   require_writable(path_);
-  if (!path_.empty()) hash_ = graph_hash(problem.graph);
 }
 
 void PlanOutput::write(const Outcome& outcome, const Request& request) const {
   if (path_.empty()) return;
-  PlanFile file;
-  file.graph_hash = hash_;
-  file.graph_name = problem_.graph.name();
-  file.budget = problem_.budget;
-  file.order = problem_.order;
-  file.claims.status = outcome.status;
-  if (outcome.plan) {
-    file.plan = *outcome.plan;
-    file.claims.duration = outcome.cost.duration;
-    file.claims.peak = outcome.cost.peak;
-  }
-  if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
-  FoundBy by;
-  by.solver = outcome.found_by.empty() ? request.solver : outcome.found_by;
-  by.seed = request.seed;
-  by.time_limit = request.limits.seconds;
-  by.work_limit = request.limits.work;
-  by.stopped_by = to_string(outcome.stopped_by);
-  by.version = std::string(kVersion);
-  by.note = outcome.note;
-  by.history = outcome.history;
-  file.found_by = std::move(by);
-  write_text_file(path_, write_plan(file));
+  FoundBy asked;
+  asked.solver = request.solver;
+  asked.seed = request.seed;
+  asked.time_limit = request.limits.seconds;
+  asked.work_limit = request.limits.work;
+  write_text_file(path_, write_plan(plan_file(problem_, outcome, std::move(asked))));
 }
 
 namespace {

@@ -21,7 +21,7 @@ class PlanOutput {
 
  private:
   const Problem& problem_;
-  std::string path_, hash_;
+  std::string path_;
 };
 
 struct PlanSummary {

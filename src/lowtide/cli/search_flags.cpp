@@ -1,30 +1,23 @@
 #include "lowtide/cli/search_flags.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <system_error>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "lowtide/driver/driver.h"
+
 namespace lowtide::cli {
 
 LimitSettings SearchFlags::limits(const CancelToken& cancel) const {
-  constexpr double kDefaultSeconds = 10;
-  LimitSettings limits{.seconds = time, .work = work, .cancel = &cancel};
-  // A work limit alone means no clock, so that the run repeats exactly.
-  if (!time && !work) limits.seconds = kDefaultSeconds;
-  return limits;
+  return limits_or_default(time, work, cancel);
 }
 
-int SearchFlags::thread_count() const {
-  if (threads > 0) return threads;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
+int SearchFlags::thread_count() const { return threads_or_all(threads); }
 
 namespace {
 

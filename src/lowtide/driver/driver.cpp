@@ -1,6 +1,8 @@
 // The gate: nothing that a solver says passes here without having been looked at.
 #include "lowtide/driver/driver.h"
 
+#include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "lowtide/base/error.h"
@@ -34,6 +36,19 @@ void examine(const Problem& problem, const Solver& solver, const Outcome& outcom
 }
 
 }  // namespace
+
+LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
+                                const CancelToken& cancel) {
+  constexpr double kDefaultSeconds = 10;
+  LimitSettings limits{.seconds = seconds, .work = work, .cancel = &cancel};
+  if (!seconds && !work) limits.seconds = kDefaultSeconds;
+  return limits;
+}
+
+int threads_or_all(int threads) {
+  if (threads > 0) return threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 SolverTable all_solvers() {
   SolverTable table = make_solvers();

@@ -36,6 +36,12 @@ struct Answer {
   std::optional<Plan> lead, smallest;
 };
 
+// What whoever asks gets where nothing is said: ten seconds, or no clock with a limit of work, so
+// that the run repeats exactly; and all cores for 0 threads.
+LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
+                                const CancelToken& cancel);
+int threads_or_all(int threads);
+
 // All solvers, the driver's own `auto` last.
 SolverTable all_solvers();
 

@@ -50,6 +50,11 @@ struct PlanFile {
 PlanFile read_plan(const std::string& path);  // "-": standard input; gzip or plain
 PlanFile read_plan_text(std::string_view text, const std::string& file_name);
 
+// The file of an answer: the plan found for the problem, or that none was. `asked` says how it was
+// sought (solver, seed, limits); how it went is taken from the outcome. Claims are of least time,
+// whatever was asked for: that a plan needs the least memory is not among them.
+PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked);
+
 // Deterministic; several steps on a line, what is absent left out.
 std::string write_plan(const PlanFile& file);
 

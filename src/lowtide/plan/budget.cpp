@@ -86,4 +86,25 @@ BudgetSpec parse_budget(std::string_view text) {
   refuse(text, "the unit \"" + suffix + "\" is not known");
 }
 
+Ticks overhead_limit(std::string_view overhead, const Graph& graph) {
+  const auto refuse_overhead = [&](const std::string& what) {
+    throw InputError("overhead \"" + std::string(overhead) + "\"",
+                     what + "; write a percentage of 0 or more (5%, 0.5%)");
+  };
+  BudgetSpec share;
+  try {
+    share = parse_budget(std::string(overhead) + (overhead.ends_with('%') ? "" : "%"));
+  } catch (const InputError&) {
+    refuse_overhead(overhead.starts_with('-') ? "is negative" : "is not a percentage");
+  }
+  if (share.kind != BudgetSpec::Kind::share_of_peak) refuse_overhead("is not a percentage");
+  try {
+    const Ticks base = graph.total_time();
+    return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,
+                                                   Rounding::floor)));
+  } catch (const OverflowError&) {
+    return Ticks::max();
+  }
+}
+
 }  // namespace lowtide

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lowtide/base/units.h"
+#include "lowtide/graph/graph.h"
 
 namespace lowtide {
 
@@ -18,5 +19,9 @@ struct BudgetSpec {
 
 // Throws InputError (place "budget") saying what would be right.
 BudgetSpec parse_budget(std::string_view text);
+
+// The most that a plan may take if its overhead is to be "5%" or "5" at most: exact, rounded down,
+// at most Ticks::max(). Throws InputError (place "overhead") for what is no percentage.
+Ticks overhead_limit(std::string_view overhead, const Graph& graph);
 
 }  // namespace lowtide

@@ -1,0 +1,110 @@
+#include "convert.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "lowtide/base/error.h"
+#include "lowtide/io/plot_text.h"
+#include "lowtide/plan/budget.h"
+#include "lowtide/sim/budget.h"
+
+namespace lowtide::python {
+
+namespace {
+
+// Any integer as its digits, so that one beyond 64 bits is refused in words too.
+std::optional<std::string> digits_of(nb::handle value) {
+  if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) return std::nullopt;
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  return std::string(nb::str(index).c_str());
+}
+
+// The fraction 0.05 as "5%", without the error that 100 x 0.07 has.
+std::string percentage(double fraction) {
+  char text[512];
+  const auto end = std::to_chars(text, text + sizeof text, fraction, std::chars_format::fixed).ptr;
+  std::string digits(text, end);
+  auto point = digits.find('.');
+  if (point == std::string::npos)
+    point = digits.size();
+  else
+    digits.erase(point, 1);
+  if (digits.size() < point + 2) digits.append(point + 2 - digits.size(), '0');
+  digits.insert(point + 2, ".");
+  return digits + "%";
+}
+
+}  // namespace
+
+std::string path_of(nb::handle path) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw nb::python_error();
+  const nb::object owner = nb::steal(bytes);
+  return {PyBytes_AsString(bytes), static_cast<std::size_t>(PyBytes_Size(bytes))};
+}
+
+Bytes budget_of(nb::handle budget, const Graph& graph, const char* what) {
+  std::string text;
+  if (nb::isinstance<nb::str>(budget))
+    text = nb::cast<std::string>(budget);
+  else if (auto digits = digits_of(budget))
+    text = *digits;
+  else
+    throw nb::type_error(
+        (std::string(what) + " must be an int (bytes) or a str (\"8GiB\", \"60%\", \"act:50%\")")
+            .c_str());
+  try {
+    return resolve_budget(parse_budget(text), graph);
+  } catch (const InputError& error) {
+    throw InputError(std::string(what) + " \"" + text + "\"", error.reason());
+  }
+}
+
+Order order_of(const std::string& word) {
+  if (word == to_string(Order::free)) return Order::free;
+  if (word == to_string(Order::given)) return Order::given;
+  throw InputError("order \"" + word + "\"", "is neither free nor given");
+}
+
+Objective objective_of(const std::string& word) {
+  if (word == "time") return Objective::least_time;
+  if (word == "memory") return Objective::least_memory;
+  throw InputError("objective \"" + word + "\"", "is neither time nor memory");
+}
+
+Ticks overhead_limit_of(nb::handle overhead, const Graph& graph) {
+  if (nb::isinstance<nb::str>(overhead))
+    return overhead_limit(nb::cast<std::string>(overhead), graph);
+  const double fraction = PyFloat_AsDouble(overhead.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  const std::string shown = nb::str(overhead).c_str();
+  if (!(fraction >= 0) || !std::isfinite(fraction))
+    throw InputError("overhead " + shown,
+                     "is no fraction of 0 or more; 0.05 and \"5%\" are the same");
+  try {
+    return overhead_limit(percentage(fraction), graph);
+  } catch (const InputError&) {
+    throw InputError("overhead " + shown, "too large, or too many digits; write \"5%\" or 0.05");
+  }
+}
+
+std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
+  if (limit.is_none()) return std::nullopt;
+  if (nb::isinstance<nb::str>(limit)) return overhead_limit_of(limit, graph);
+  const auto digits = digits_of(limit);
+  if (!digits) throw nb::type_error("time_limit must be an int (ticks) or a str (\"5%\")");
+  std::int64_t ticks = 0;
+  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), ticks);
+  if (error != std::errc() || ticks < 0)
+    throw InputError("time_limit " + *digits, "is no number of ticks from 0 to 2^63 - 1");
+  return Ticks(ticks);
+}
+
+void warn(const std::string& name, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    if (PyErr_WarnEx(PyExc_UserWarning, clean_text(name + ": " + warning).c_str(), 1) != 0)
+      throw nb::python_error();
+}
+
+}  // namespace lowtide::python

@@ -1,0 +1,45 @@
+// Python values as the words of the core, refused in the words of the command.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nanobind/nanobind.h>
+// A file without these would take the same types for classes of its own.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/problem.h"
+
+namespace lowtide::python {
+
+namespace nb = nanobind;
+
+// A str or os.PathLike, as the file system has it.
+std::string path_of(nb::handle path);
+// An int (bytes), or a str as the command takes it. InputError whose place is `what` and the value.
+Bytes budget_of(nb::handle budget, const Graph& graph, const char* what = "budget");
+// "free" or "given"; "time" or "memory".
+Order order_of(const std::string& word);
+Objective objective_of(const std::string& word);
+// A str is a percentage as the command takes it ("5%"), a number a fraction (0.05).
+Ticks overhead_limit_of(nb::handle overhead, const Graph& graph);
+// An int is ticks, a str the overhead that the plan may have.
+std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph);
+
+// As Python warnings.
+void warn(const std::string& name, const std::vector<std::string>& warnings);
+
+// A count that is not known is None.
+inline nb::object if_any(bool there, std::int64_t value) {
+  return there ? nb::object(nb::int_(value)) : nb::object(nb::none());
+}
+inline nb::object if_any(bool there, double value) {
+  return there ? nb::object(nb::float_(value)) : nb::object(nb::none());
+}
+
+}  // namespace lowtide::python

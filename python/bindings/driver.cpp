@@ -1,0 +1,200 @@
+// lowtide/driver/driver.h
+#include "lowtide/driver/driver.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "lowtide/base/error.h"
+
+#include "problem.h"
+#include "run.h"
+#include "search.h"
+
+namespace lowtide::python {
+
+namespace {
+
+// A Progress that outlives the call it came with.
+struct News {
+  GraphObject graph;
+  double seconds;
+  std::string solver;
+  std::optional<Cost> cost;
+  std::optional<Bytes> smallest_peak;
+  Bound bound;
+};
+
+std::string option_text(nb::handle value) {
+  if (PyBool_Check(value.ptr())) return value.ptr() == Py_True ? "on" : "off";
+  return nb::str(value).c_str();
+}
+
+std::vector<Plan> starts_of(nb::handle start) {
+  std::vector<Plan> starts;
+  if (start.is_none()) return starts;
+  if (nb::isinstance<PlanObject>(start)) {
+    starts.push_back(nb::cast<const PlanObject&>(start).file->plan);
+    return starts;
+  }
+  for (nb::handle entry : start) {
+    if (!nb::isinstance<PlanObject>(entry)) throw nb::type_error("start must be a Plan or several");
+    starts.push_back(nb::cast<const PlanObject&>(entry).file->plan);
+  }
+  return starts;
+}
+
+ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& order,
+                       const std::string& objective, nb::handle time_limit) {
+  if (!nb::isinstance<ProblemObject>(graph)) {
+    if (!nb::isinstance<GraphObject>(graph))
+      throw nb::type_error("plan() takes a Graph or a Problem");
+    return make_problem(nb::cast<const GraphObject&>(graph), budget, order, objective, time_limit);
+  }
+  if (!budget.is_none() || order != "free" || objective != "time" || !time_limit.is_none())
+    throw nb::type_error("a Problem says budget, order, objective and time_limit itself");
+  return nb::cast<ProblemObject>(graph);
+}
+
+OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order,
+                   const std::string& objective, nb::handle time_limit, const std::string& solver,
+                   std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
+                   int threads, std::optional<nb::dict> options, nb::handle start,
+                   nb::object progress) {
+  OutcomeObject result;
+  result.asked = asked_of(graph, budget, order, objective, time_limit);
+  const Search search{time, work, seed, threads};
+  CancelToken token;
+  Request request;
+  request.solver = solver;
+  request.limits = search.limits(token);
+  request.seed = seed;
+  request.threads = search.thread_count();
+  if (options)
+    for (const auto& [name, value] : *options)
+      request.options.emplace_back(nb::cast<std::string>(name), option_text(value));
+  request.starts = starts_of(start);
+  result.how = search.found_by(solver, request.limits);
+
+  Courier<News> courier(std::move(progress));
+  const GraphObject& told = result.asked.graph;
+  if (courier.wanted())
+    request.watcher = [&](const Progress& now) {
+      courier.post({told, now.seconds, std::string(now.solver),
+                    now.plan != nullptr ? std::optional(now.cost) : std::nullopt, now.smallest_peak,
+                    now.bound});
+    };
+  const Problem problem = result.asked.problem();
+  const auto begun = std::chrono::steady_clock::now();
+  Answer answer;
+  run_beside(
+      token, [&] { answer = solve(all_solvers(), problem, request); },
+      [&](bool last) { courier.deliver(last); });
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  result.outcome = std::move(answer.outcome);
+  result.supported = answer.support.yes;
+  return result;
+}
+
+void bind_progress(nb::module_& module) {
+  nb::class_<News>(module, "Progress",
+                   "Where a solve stands. What is not known yet is None; otherwise as in Outcome.")
+      .def_ro("seconds", &News::seconds, "Since the solve began.")
+      .def_ro("solver", &News::solver)
+      .def_prop_ro(
+          "duration",
+          [](const News& n) {
+            return if_any(n.cost.has_value(), n.cost ? n.cost->duration.count() : 0);
+          },
+          nb::sig("def duration(self) -> int | None"))
+      .def_prop_ro(
+          "peak",
+          [](const News& n) {
+            return if_any(n.cost.has_value(), n.cost ? n.cost->peak.count() : 0);
+          },
+          nb::sig("def peak(self) -> int | None"))
+      .def_prop_ro("bound", [](const News& n) { return n.bound.duration.count(); })
+      .def_prop_ro("floor", [](const News& n) { return n.bound.peak.count(); })
+      .def_prop_ro(
+          "smallest_peak",
+          [](const News& n) {
+            return if_any(n.smallest_peak.has_value(),
+                          n.smallest_peak ? n.smallest_peak->count() : 0);
+          },
+          nb::sig("def smallest_peak(self) -> int | None"))
+      .def_prop_ro(
+          "overhead",
+          [](const News& n) {
+            return if_any(
+                n.cost.has_value(),
+                n.cost ? overhead_percent(n.cost->duration, n.graph->total_time()) / 100 : 0.0);
+          },
+          nb::sig("def overhead(self) -> float | None"))
+      .def_prop_ro(
+          "gap",
+          [](const News& n) {
+            return if_any(n.cost.has_value(),
+                          n.cost ? gap_percent(n.cost->duration, n.bound.duration) / 100 : 0.0);
+          },
+          nb::sig("def gap(self) -> float | None"));
+}
+
+}  // namespace
+
+Search::Search(std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
+               int threads)
+    : time_(time), work_(work), seed_(seed), threads_(threads) {
+  if (time && !(*time >= 0 && *time <= std::numeric_limits<double>::max()))
+    throw InputError(fmt::format("time {}", *time), "is not a number of seconds, 0 or more");
+  if (work && *work < 0)
+    throw InputError(fmt::format("work {}", *work), "is not a whole number, 0 or more");
+  if (threads < 0 || threads > 4096)
+    throw InputError(fmt::format("threads {}", threads),
+                     "is not in range [1 - 4096], or 0 for all cores");
+}
+
+FoundBy Search::found_by(const std::string& solver, const LimitSettings& limits) const {
+  FoundBy found;
+  found.solver = solver;
+  found.seed = seed_;
+  found.time_limit = limits.seconds;
+  found.work_limit = limits.work;
+  return found;
+}
+
+void bind_driver(nb::module_& module) {
+  bind_progress(module);
+  module.def(
+      "plan", &plan, nb::arg("graph"), nb::arg("budget") = nb::none(), nb::kw_only(),
+      nb::arg("order") = "free", nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(),
+      nb::arg("solver") = "auto", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
+      nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("options") = nb::none(),
+      nb::arg("start") = nb::none(), nb::arg("progress") = nb::none(),
+      nb::sig("def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
+              "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
+              "str = \"auto\", time: float | None = None, work: int | None = None, seed: int = 0, "
+              "threads: int = 0, options: dict[str, typing.Any] | None = None, start: Plan | "
+              "collections.abc.Iterable[Plan] | None = None, progress: "
+              "collections.abc.Callable[[Progress], typing.Any] | None = None) -> Outcome"),
+      "Plan a graph into a memory budget. The plan found is verified.\n\n"
+      "`budget`, `order`, `objective`, `time_limit`: see Problem. `time`: stop after so many "
+      "seconds (10, or none with `work`). `work`: stop after so much work, with the same result "
+      "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
+      "`lowtide solvers --options` lists them. `start`: plans to begin from, best first. "
+      "`progress` is called on the calling thread with a Progress, 20 times a second at most; an "
+      "exception in it ends the solve and is raised.\n\n"
+      "Other threads run meanwhile. Ctrl-C ends the solve and returns the best so far, with "
+      "stopped_by \"cancelled\"; a second one raises KeyboardInterrupt.\n\nRaises Error.");
+  module.def(
+      "solvers",
+      [] {
+        nb::list list;
+        const SolverTable table = all_solvers();
+        for (const auto& solver : table.all())
+          list.append(nb::make_tuple(solver->name(), solver->summary()));
+        return list;
+      },
+      nb::sig("def solvers() -> list[tuple[str, str]]"), "(name, what it is for) of every solver.");
+}
+
+}  // namespace lowtide::python

@@ -1,0 +1,263 @@
+// lowtide/graph/graph.h, and the files of it.
+#include "lowtide/graph/graph.h"
+
+#include <fmt/format.h>
+
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/dot.h"
+#include "lowtide/io/graph_json.h"
+#include "lowtide/io/text_file.h"
+#include "lowtide/sim/simulate.h"
+
+#include "convert.h"
+#include "objects.h"
+
+namespace lowtide::python {
+
+namespace {
+
+struct OpObject {
+  GraphObject graph;
+  OpId id;
+  const Op& op() const { return graph->op(id); }
+};
+struct TensorObject {
+  GraphObject graph;
+  TensorId id;
+  const Tensor& tensor() const { return graph->tensor(id); }
+};
+
+template <class Ids>
+nb::list indices(const Ids& ids) {
+  nb::list list;
+  for (const auto id : ids) list.append(id.index());
+  return list;
+}
+
+std::size_t checked_index(std::int64_t index, std::size_t count) {
+  const auto size = static_cast<std::int64_t>(count);
+  if (index < 0) index += size;
+  if (index < 0 || index >= size) throw nb::index_error();
+  return static_cast<std::size_t>(index);
+}
+
+GraphObject read_text(std::string_view text, const std::string& name) {
+  std::optional<GraphFile> file;
+  {
+    const nb::gil_scoped_release released;
+    file = read_graph_text(text, name);
+  }
+  warn(name, file->warnings);
+  return make_graph(std::move(file->graph));
+}
+
+GraphObject load(nb::handle path) {
+  const std::string name = path_of(path);
+  std::optional<GraphFile> file;
+  {
+    const nb::gil_scoped_release released;
+    file = read_graph(name);
+  }
+  warn(name_of_file(name), file->warnings);
+  return make_graph(std::move(file->graph));
+}
+
+GraphObject from_json(nb::handle text, const std::string& name) {
+  if (nb::isinstance<nb::bytes>(text)) {
+    const auto bytes = nb::cast<nb::bytes>(text);
+    return read_text({bytes.c_str(), bytes.size()}, name);
+  }
+  if (!nb::isinstance<nb::str>(text)) throw nb::type_error("text must be a str or bytes");
+  return read_text(nb::cast<std::string_view>(text), name);
+}
+
+GraphObject from_dict(nb::handle dict) {
+  const nb::object text = nb::module_::import_("json").attr("dumps")(dict);
+  return read_text(nb::cast<std::string_view>(text), "<dict>");
+}
+
+void save(const GraphObject& graph, nb::handle path) {
+  const std::string name = path_of(path);
+  const nb::gil_scoped_release released;
+  write_text_file(name, write_graph(*graph));
+}
+
+std::int64_t own_peak_of(const GraphObject& graph) {
+  if (!graph.own_peak) graph.own_peak = own_peak(*graph);
+  return graph.own_peak->count();
+}
+
+const std::string& hash_of(const GraphObject& graph) {
+  if (graph.hash.empty()) graph.hash = graph_hash(*graph);
+  return graph.hash;
+}
+
+void bind_op(nb::module_& module) {
+  nb::class_<OpObject>(module, "Op", "One operation of a graph.")
+      .def_prop_ro("index", [](const OpObject& o) { return o.id.index(); })
+      .def_prop_ro("name", [](const OpObject& o) { return o.op().name; })
+      .def_prop_ro("kind", [](const OpObject& o) { return o.op().kind; })
+      .def_prop_ro("phase", [](const OpObject& o) { return o.op().phase; })
+      .def_prop_ro("origin", [](const OpObject& o) { return o.op().origin; })
+      .def_prop_ro(
+          "attributes", [](const OpObject& o) { return o.op().attributes; },
+          "A JSON object as text, or empty.")
+      .def_prop_ro(
+          "time", [](const OpObject& o) { return o.op().time.count(); }, "In ticks.")
+      .def_prop_ro(
+          "workspace", [](const OpObject& o) { return o.op().workspace.count(); },
+          "Bytes needed only while it runs.")
+      .def_prop_ro(
+          "recomputable", [](const OpObject& o) { return o.graph->recomputable(o.id); },
+          "Whether a plan may compute it more than once.")
+      .def_prop_ro(
+          "inputs", [](const OpObject& o) { return indices(o.graph->inputs(o.id)); },
+          nb::sig("def inputs(self) -> list[int]"), "Indices of tensors.")
+      .def_prop_ro(
+          "outputs", [](const OpObject& o) { return indices(o.graph->outputs(o.id)); },
+          nb::sig("def outputs(self) -> list[int]"), "Indices of tensors.")
+      .def_prop_ro(
+          "after", [](const OpObject& o) { return indices(o.graph->after(o.id)); },
+          nb::sig("def after(self) -> list[int]"),
+          "Indices of ops that are first computed before it.")
+      .def_prop_ro(
+          "mutates", [](const OpObject& o) { return indices(o.graph->mutates(o.id)); },
+          nb::sig("def mutates(self) -> list[int]"), "Indices of inputs that it changes in place.")
+      .def("__repr__",
+           [](const OpObject& o) { return "<lowtide.Op: " + o.graph->label(o.id) + ">"; });
+}
+
+void bind_tensor(nb::module_& module) {
+  nb::class_<TensorObject>(module, "Tensor", "One storage of a graph.")
+      .def_prop_ro("index", [](const TensorObject& t) { return t.id.index(); })
+      .def_prop_ro("name", [](const TensorObject& t) { return t.tensor().name; })
+      .def_prop_ro("bytes", [](const TensorObject& t) { return t.tensor().bytes.count(); })
+      .def_prop_ro(
+          "role", [](const TensorObject& t) { return to_string(t.tensor().role); },
+          "\"input\", \"parameter\", \"state\", \"constant\", \"activation\" or \"gradient\".")
+      .def_prop_ro(
+          "releasable", [](const TensorObject& t) { return t.graph->releasable(t.id); },
+          "Whether it is an input that a plan may free.")
+      .def_prop_ro("shape", [](const TensorObject& t) { return t.tensor().shape; })
+      .def_prop_ro("dtype", [](const TensorObject& t) { return t.tensor().dtype; })
+      .def_prop_ro(
+          "producer",
+          [](const TensorObject& t) -> nb::object {
+            const OpId op = t.graph->producer(t.id);
+            return op.valid() ? nb::object(nb::int_(op.index())) : nb::object(nb::none());
+          },
+          nb::sig("def producer(self) -> int | None"), "Index of the op that makes it, or None.")
+      .def_prop_ro(
+          "consumers", [](const TensorObject& t) { return indices(t.graph->consumers(t.id)); },
+          nb::sig("def consumers(self) -> list[int]"), "Indices of the ops that read it.")
+      .def_prop_ro(
+          "is_output", [](const TensorObject& t) { return t.graph->is_output(t.id); },
+          "Whether it must be live at the end.")
+      .def("__repr__",
+           [](const TensorObject& t) { return "<lowtide.Tensor: " + t.graph->label(t.id) + ">"; });
+}
+
+OpObject op_at(const GraphObject& g, std::int64_t index) {
+  return {g, OpId(checked_index(index, g->op_count()))};
+}
+TensorObject tensor_at(const GraphObject& g, std::int64_t index) {
+  return {g, TensorId(checked_index(index, g->tensor_count()))};
+}
+
+}  // namespace
+
+GraphObject make_graph(Graph graph) { return {std::make_shared<const Graph>(std::move(graph))}; }
+
+void bind_graph(nb::module_& module) {
+  bind_op(module);
+  bind_tensor(module);
+  nb::class_<GraphObject>(
+      module, "Graph",
+      "A computation graph: ops and the tensors between them. It never changes.\n\n"
+      "Bytes and ticks are int; `tick` names the unit of a tick.")
+      .def_static("load", &load, nb::arg("path"),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> Graph"),
+                  "Read a graph file (ours or networkx node-link, plain or gzip; \"-\" is standard "
+                  "input).\n\nRaises Error, naming file, place and op or tensor; unknown keys give "
+                  "a UserWarning.")
+      .def_static("from_json", &from_json, nb::arg("text"), nb::arg("name") = "<text>",
+                  nb::sig("def from_json(text: str | bytes, name: str = \"<text>\") -> Graph"),
+                  "Read a graph from the text of a file; errors call it `name`.")
+      .def_static("from_dict", &from_dict, nb::arg("graph"),
+                  nb::sig("def from_dict(graph: dict[str, typing.Any]) -> Graph"),
+                  "Make a graph from what a graph file holds, as a dict.")
+      .def("save", &save, nb::arg("path"),
+           nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+           "Write a graph file, compressed if the path ends in .gz.")
+      .def(
+          "to_json", [](const GraphObject& g) { return write_graph(*g); },
+          nb::call_guard<nb::gil_scoped_release>(), "The text of the graph's file.")
+      .def(
+          "to_dict",
+          [](const GraphObject& g) {
+            return nb::module_::import_("json").attr("loads")(write_graph(*g));
+          },
+          nb::sig("def to_dict(self) -> dict[str, typing.Any]"),
+          "What the graph's file holds, as a dict.")
+      .def(
+          "to_dot", [](const GraphObject& g) { return write_dot(*g); },
+          nb::call_guard<nb::gil_scoped_release>(), "A picture of it as text for Graphviz.")
+      .def_prop_ro("name", [](const GraphObject& g) { return g->name(); })
+      .def_prop_ro("num_ops", [](const GraphObject& g) { return g->op_count(); })
+      .def_prop_ro("num_tensors", [](const GraphObject& g) { return g->tensor_count(); })
+      .def_prop_ro(
+          "duration", [](const GraphObject& g) { return g->total_time().count(); },
+          "Ticks of computing each op once.")
+      .def_prop_ro("own_peak", &own_peak_of,
+                   "Bytes that its own order needs, everything freed as early as it may be: what "
+                   "a budget in per cent is a share of.")
+      .def_prop_ro(
+          "resident_bytes", [](const GraphObject& g) { return g->resident().count(); },
+          "Bytes always there that no tensor stands for.")
+      .def_prop_ro(
+          "input_bytes", [](const GraphObject& g) { return g->input_bytes().count(); },
+          "Bytes of all tensors that no op makes.")
+      .def_prop_ro(
+          "tick", [](const GraphObject& g) { return to_string(g->tick()); },
+          "Unit of a tick: \"ns\", \"us\", \"ms\", \"flop\" or \"none\".")
+      .def_prop_ro("hash", &hash_of,
+                   "\"sha256:...\" of all that planning depends on; names are left out.")
+      .def("op", &op_at, nb::arg("index"))
+      .def("tensor", &tensor_at, nb::arg("index"))
+      .def_prop_ro(
+          "ops",
+          [](const GraphObject& g) {
+            nb::list list;
+            for (std::size_t i = 0; i < g->op_count(); ++i) list.append(OpObject{g, OpId(i)});
+            return list;
+          },
+          nb::sig("def ops(self) -> list[Op]"), "A new list of all ops.")
+      .def_prop_ro(
+          "tensors",
+          [](const GraphObject& g) {
+            nb::list list;
+            for (std::size_t i = 0; i < g->tensor_count(); ++i)
+              list.append(TensorObject{g, TensorId(i)});
+            return list;
+          },
+          nb::sig("def tensors(self) -> list[Tensor]"), "A new list of all tensors.")
+      .def_prop_ro(
+          "outputs", [](const GraphObject& g) { return indices(g->outputs()); },
+          nb::sig("def outputs(self) -> list[int]"), "Indices of tensors live at the end.")
+      .def_prop_ro(
+          "order", [](const GraphObject& g) { return indices(g->order()); },
+          nb::sig("def order(self) -> list[int]"),
+          "Indices of all ops in the order that the graph was given in.")
+      .def("__reduce__",
+           [](const GraphObject& g) {
+             return nb::make_tuple(nb::type<GraphObject>().attr("from_json"),
+                                   nb::make_tuple(write_graph(*g)));
+           })
+      .def("__repr__", [](const GraphObject& g) {
+        return fmt::format("<lowtide.Graph {}: {} ops, {} tensors>",
+                           nb::repr(nb::str(g->name().c_str(), g->name().size())).c_str(),
+                           g->op_count(), g->tensor_count());
+      });
+}
+
+}  // namespace lowtide::python

@@ -1,0 +1,83 @@
+// What the Python objects hold. They share their graphs and plans, which never change, so that a
+// copy costs nothing and every object may outlive the one it came from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nanobind/nanobind.h>
+// A file without these would take the same types for classes of its own.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "lowtide/io/plan_json.h"
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/problem.h"
+
+namespace lowtide::python {
+
+namespace nb = nanobind;
+
+struct GraphObject {
+  std::shared_ptr<const Graph> graph;
+  // Computed when first asked for.
+  mutable std::optional<Bytes> own_peak = std::nullopt;
+  mutable std::string hash = {};
+
+  const Graph& operator*() const { return *graph; }
+  const Graph* operator->() const { return graph.get(); }
+};
+
+GraphObject make_graph(Graph graph);
+
+// A plan of a file or of an outcome knows which graph it is for and what it claims; one made of
+// steps alone has an empty hash and claims nothing.
+struct PlanObject {
+  std::shared_ptr<const PlanFile> file;
+};
+
+struct ProblemObject {
+  GraphObject graph;
+  Bytes budget;
+  std::optional<Ticks> time_limit;
+  Objective objective = Objective::least_time;
+  Order order = Order::free;
+
+  Problem problem() const {
+    return {.graph = *graph,
+            .budget = budget,
+            .time_limit = time_limit,
+            .objective = objective,
+            .order = order};
+  }
+};
+
+struct OutcomeObject {
+  ProblemObject asked;
+  Outcome outcome;
+  FoundBy how;  // it was asked for: solver, seed, limits
+  bool supported = true;
+  double seconds = 0;
+};
+
+// The file that `lowtide plan -o` writes for it.
+PlanFile file_of(const OutcomeObject& outcome);
+
+// One for each header that has something to say to Python.
+void bind_errors(nb::module_& module);
+void bind_graph(nb::module_& module);
+void bind_generate(nb::module_& module);
+void bind_plan(nb::module_& module);
+void bind_problem(nb::module_& module);
+void bind_outcome(nb::module_& module);
+void bind_simulate(nb::module_& module);
+void bind_verify(nb::module_& module);
+void bind_driver(nb::module_& module);
+void bind_tradeoff(nb::module_& module);
+void bind_report(nb::module_& module);
+
+}  // namespace lowtide::python

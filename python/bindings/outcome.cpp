@@ -1,0 +1,155 @@
+// lowtide/plan/outcome.h
+#include "lowtide/plan/outcome.h"
+
+#include <fmt/format.h>
+
+#include "lowtide/io/text_file.h"
+
+#include "problem.h"
+
+namespace lowtide::python {
+
+namespace {
+
+std::string_view status_of(const OutcomeObject& o) {
+  return o.supported ? to_string(o.outcome.status) : "unsupported";
+}
+
+// A bound is about plans that there are.
+bool bounded(const OutcomeObject& o) {
+  return o.supported && o.outcome.status != Status::infeasible;
+}
+
+double overhead_of(const OutcomeObject& o, const Cost& cost) {
+  return overhead_percent(cost.duration, o.asked.graph->total_time()) / 100;
+}
+
+std::optional<PlanObject> plan_of(const OutcomeObject& o) {
+  if (!o.outcome.plan) return std::nullopt;
+  return PlanObject{std::make_shared<const PlanFile>(file_of(o))};
+}
+
+void bind_cost(nb::module_& module) {
+  nb::class_<Cost>(module, "Cost", "What a plan costs.")
+      .def_prop_ro(
+          "duration", [](const Cost& c) { return c.duration.count(); }, "In ticks.")
+      .def_prop_ro(
+          "peak", [](const Cost& c) { return c.peak.count(); }, "In bytes.")
+      .def_prop_ro(
+          "host_peak", [](const Cost& c) { return c.host_peak.count(); },
+          "Bytes of copies on the host.")
+      .def("__repr__", [](const Cost& c) {
+        return fmt::format("<lowtide.Cost: duration {}, peak {}>", c.duration.count(),
+                           c.peak.count());
+      });
+  nb::class_<Incumbent>(module, "Incumbent", "A plan on the way to the best one.")
+      .def_ro("seconds", &Incumbent::seconds, "Since the solve began.")
+      .def_ro("work", &Incumbent::work)
+      .def_prop_ro("duration", [](const Incumbent& i) { return i.cost.duration.count(); })
+      .def_prop_ro("peak", [](const Incumbent& i) { return i.cost.peak.count(); });
+}
+
+}  // namespace
+
+PlanFile file_of(const OutcomeObject& o) { return plan_file(o.asked.problem(), o.outcome, o.how); }
+
+void bind_outcome(nb::module_& module) {
+  bind_cost(module);
+  nb::class_<OutcomeObject>(
+      module, "Outcome",
+      "What was found for a problem, and what is proven of it. What is not known is None.")
+      .def_prop_ro("status", &status_of,
+                   "\"optimal\": a plan, and none is better. \"feasible\": a plan. \"infeasible\": "
+                   "proven that there is none. \"unknown\": none was found. \"unsupported\": the "
+                   "solver does not take the problem; `note` says why.")
+      .def_prop_ro(
+          "stopped_by", [](const OutcomeObject& o) { return to_string(o.outcome.stopped_by); },
+          "\"finished\", \"deadline\", \"work limit\" or \"cancelled\" (by Ctrl-C).")
+      .def_prop_ro("plan", &plan_of)
+      .def_prop_ro("graph", [](const OutcomeObject& o) { return o.asked.graph; })
+      .def_prop_ro(
+          "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
+          nb::sig("def budget(self) -> int | None"), "Bytes that were asked for.")
+      .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.order); })
+      .def_prop_ro(
+          "duration",
+          [](const OutcomeObject& o) {
+            return if_any(o.outcome.plan.has_value(), o.outcome.cost.duration.count());
+          },
+          nb::sig("def duration(self) -> int | None"), "Ticks that the plan takes.")
+      .def_prop_ro(
+          "peak",
+          [](const OutcomeObject& o) {
+            return if_any(o.outcome.plan.has_value(), o.outcome.cost.peak.count());
+          },
+          nb::sig("def peak(self) -> int | None"), "Bytes that the plan needs.")
+      .def_prop_ro(
+          "bound",
+          [](const OutcomeObject& o) {
+            return if_any(bounded(o), o.outcome.bound.duration.count());
+          },
+          nb::sig("def bound(self) -> int | None"),
+          "Ticks: proven that no plan of the problem is shorter.")
+      .def_prop_ro(
+          "overhead",
+          [](const OutcomeObject& o) {
+            return if_any(o.outcome.plan.has_value(), overhead_of(o, o.outcome.cost));
+          },
+          nb::sig("def overhead(self) -> float | None"),
+          "duration / (duration of computing each op once) - 1.")
+      .def_prop_ro(
+          "gap",
+          [](const OutcomeObject& o) {
+            return if_any(o.outcome.plan.has_value(),
+                          gap_percent(o.outcome.cost.duration, o.outcome.bound.duration) / 100);
+          },
+          nb::sig("def gap(self) -> float | None"),
+          "(duration - bound) / bound; infinite if the bound alone is 0.")
+      .def_prop_ro(
+          "floor",
+          [](const OutcomeObject& o) { return if_any(o.supported, o.outcome.bound.peak.count()); },
+          nb::sig("def floor(self) -> int | None"),
+          "Bytes: proven that no plan needs less, however long it takes.")
+      .def_prop_ro(
+          "smallest_peak",
+          [](const OutcomeObject& o) {
+            const auto& peak = o.outcome.smallest_peak;
+            return if_any(peak.has_value(), peak ? peak->count() : 0);
+          },
+          nb::sig("def smallest_peak(self) -> int | None"),
+          "Bytes that the leanest plan seen needs, within the budget or not.")
+      .def_prop_ro(
+          "history",
+          [](const OutcomeObject& o) {
+            nb::list list;
+            for (const Incumbent& entry : o.outcome.history) list.append(entry);
+            return list;
+          },
+          nb::sig("def history(self) -> list[Incumbent]"), "Each better than the one before.")
+      .def_prop_ro(
+          "found_by", [](const OutcomeObject& o) { return o.outcome.found_by; },
+          "The solver whose plan this is.")
+      .def_prop_ro(
+          "note", [](const OutcomeObject& o) { return o.outcome.note; },
+          "A sentence for people, or empty.")
+      .def_ro("seconds", &OutcomeObject::seconds, "That it took.")
+      .def(
+          "save",
+          [](const OutcomeObject& o, nb::handle path) {
+            const std::string name = path_of(path);
+            const nb::gil_scoped_release released;
+            write_text_file(name, write_plan(file_of(o)));
+          },
+          nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
+          "Write the plan file that `lowtide plan -o` writes: without steps if there is no plan.")
+      .def("__repr__", [](const OutcomeObject& o) {
+        const auto& cost = o.outcome.cost;
+        const std::string found = o.outcome.plan
+                                      ? fmt::format(", peak {}, overhead {:.2f} %",
+                                                    cost.peak.count(), 100 * overhead_of(o, cost))
+                                      : std::string();
+        return fmt::format("<lowtide.Outcome: {}{}>", status_of(o), found);
+      });
+}
+
+}  // namespace lowtide::python

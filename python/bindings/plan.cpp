@@ -1,0 +1,182 @@
+// lowtide/plan/plan.h, and the files of it.
+#include "lowtide/plan/plan.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/text_file.h"
+#include "lowtide/sim/verify.h"
+
+#include "convert.h"
+#include "errors.h"
+#include "objects.h"
+
+namespace lowtide::python {
+
+namespace {
+
+constexpr std::array kKinds = {StepKind::compute, StepKind::free, StepKind::offload,
+                               StepKind::prefetch};
+
+Step step_of(nb::handle entry, std::size_t at) {
+  const auto refuse = [&](const std::string& what) {
+    throw InputError("step " + std::to_string(at),
+                     what + "; a step is (\"compute\" or \"free\", index)");
+  };
+  std::string word;
+  std::int64_t index = 0;
+  if (!nb::isinstance<nb::sequence>(entry) || nb::len(entry) != 2 ||
+      !nb::try_cast(entry[0], word) || !nb::try_cast(entry[1], index))
+    refuse("is no pair of a word and an index");
+  if (index < 0 || index > 0x7fffffff) refuse(std::to_string(index) + " is no index");
+  for (const StepKind kind : kKinds) {
+    if (to_string(kind) != word) continue;
+    if (kind == StepKind::offload || kind == StepKind::prefetch)
+      refuse("a plan that transfers needs its machine, so it must come from a file");
+    return {kind, static_cast<std::int32_t>(index)};
+  }
+  refuse("\"" + word + "\" is no kind of step");
+  return {};
+}
+
+PlanObject from_steps(nb::handle steps) {
+  PlanFile file;
+  for (nb::handle entry : steps) file.plan.steps.push_back(step_of(entry, file.plan.steps.size()));
+  return {std::make_shared<const PlanFile>(std::move(file))};
+}
+
+nb::list steps_of(const PlanObject& plan) {
+  std::array<nb::object, kKinds.size()> words;
+  for (const StepKind kind : kKinds) {
+    const std::string_view word = to_string(kind);
+    words[static_cast<std::size_t>(kind)] = nb::str(word.data(), word.size());
+  }
+  nb::list list;
+  for (const Step& step : plan.file->plan.steps)
+    list.append(nb::make_tuple(words[static_cast<std::size_t>(step.kind)], step.index));
+  return list;
+}
+
+PlanObject load(nb::handle path) {
+  const std::string name = path_of(path);
+  PlanFile file;
+  {
+    const nb::gil_scoped_release released;
+    file = read_plan(name);
+  }
+  warn(name_of_file(name), file.warnings);
+  file.warnings.clear();
+  return {std::make_shared<const PlanFile>(std::move(file))};
+}
+
+// A plan of bare steps claims what it costs, and no more.
+PlanFile claimed(const PlanFile& bare, const Graph& graph) {
+  PlanFile file = bare;
+  file.graph_hash = graph_hash(graph);
+  file.graph_name = graph.name();
+  const Verdict verdict =
+      verify({.graph = graph, .budget = Bytes::max(), .order = file.order}, file.plan);
+  if (!verdict.ok) throw PlanRefused(verdict.violation->reason, verdict.violation->step);
+  file.claims = {
+      .status = Status::feasible, .duration = verdict.cost.duration, .peak = verdict.cost.peak};
+  return file;
+}
+
+std::string text_of(const PlanFile& file, const GraphObject* graph) {
+  if (file.graph_hash.empty()) {
+    if (graph == nullptr)
+      throw InputError("graph", "is missing: a plan made of steps does not know its graph");
+    return write_plan(claimed(file, **graph));
+  }
+  if (graph != nullptr)
+    if (const std::string hash = graph_hash(**graph); hash != file.graph_hash)
+      throw WrongGraph("the plan is for another graph: its hash is " + file.graph_hash +
+                       ", this graph's " + hash);
+  return write_plan(file);
+}
+
+void save(const PlanObject& plan, nb::handle path, const GraphObject* graph) {
+  const std::string name = path_of(path);
+  const nb::gil_scoped_release released;
+  write_text_file(name, text_of(*plan.file, graph));
+}
+
+std::string to_json(const PlanObject& plan, const GraphObject* graph) {
+  const nb::gil_scoped_release released;
+  return text_of(*plan.file, graph);
+}
+
+template <class Unit>
+nb::object if_there(const std::optional<Unit>& value) {
+  return if_any(value.has_value(), value ? value->count() : 0);
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& module) {
+  nb::class_<PlanObject>(
+      module, "Plan",
+      "Every step of a run, in order: (\"compute\", op), (\"free\", tensor), and in plans that "
+      "transfer (\"offload\", tensor), (\"prefetch\", tensor). It never changes.\n\n"
+      "A plan of a file or an Outcome knows its graph's hash, its budget and what it claims; "
+      "Plan(steps) knows none of these.")
+      .def(
+          "__init__",
+          [](PlanObject* self, nb::handle steps) { new (self) PlanObject(from_steps(steps)); },
+          nb::arg("steps"),
+          nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[str, int]]) -> None"))
+      .def_static("load", &load, nb::arg("path"),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
+                  "Read a plan file. Raises Error; whether it holds for a graph, `verify` says.")
+      .def("save", &save, nb::arg("path"), nb::arg("graph") = nb::none(),
+           nb::sig(
+               "def save(self, path: str | os.PathLike[str], graph: Graph | None = None) -> None"),
+           "Write a plan file, compressed if the path ends in .gz.\n\n"
+           "A plan made of steps needs its graph, and is verified first: PlanError.")
+      .def("to_json", &to_json, nb::arg("graph") = nb::none(),
+           nb::sig("def to_json(self, graph: Graph | None = None) -> str"),
+           "The text that `save` writes.")
+      .def_prop_ro("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[str, int]]"),
+                   "A new list of the steps.")
+      .def_prop_ro(
+          "sequence",
+          [](const PlanObject& plan) {
+            nb::list list;
+            for (const OpId op : sequence_of(plan.file->plan)) list.append(op.index());
+            return list;
+          },
+          nb::sig("def sequence(self) -> list[int]"),
+          "Indices of the ops that it computes, in its order.")
+      .def_prop_ro(
+          "graph_hash",
+          [](const PlanObject& plan) -> std::optional<std::string> {
+            if (plan.file->graph_hash.empty()) return std::nullopt;
+            return plan.file->graph_hash;
+          },
+          "Of the graph that it is for, or None.")
+      .def_prop_ro(
+          "budget", [](const PlanObject& plan) { return if_there(plan.file->budget); },
+          nb::sig("def budget(self) -> int | None"),
+          "Bytes that it was made to keep within, or None.")
+      .def_prop_ro("order", [](const PlanObject& plan) { return to_string(plan.file->order); })
+      .def_prop_ro(
+          "claimed_duration",
+          [](const PlanObject& plan) { return if_there(plan.file->claims.duration); },
+          nb::sig("def claimed_duration(self) -> int | None"),
+          "Ticks; `verify` says whether it is so.")
+      .def_prop_ro(
+          "claimed_peak", [](const PlanObject& plan) { return if_there(plan.file->claims.peak); },
+          nb::sig("def claimed_peak(self) -> int | None"), "Bytes; `verify` says whether it is so.")
+      .def_prop_ro(
+          "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
+          nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
+      .def("__len__", [](const PlanObject& plan) { return plan.file->plan.steps.size(); })
+      .def("__repr__", [](const PlanObject& plan) {
+        return fmt::format("<lowtide.Plan: {} steps>", plan.file->plan.steps.size());
+      });
+}
+
+}  // namespace lowtide::python

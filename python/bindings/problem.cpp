@@ -1,0 +1,64 @@
+// lowtide/plan/problem.h
+#include "lowtide/plan/problem.h"
+
+#include "lowtide/base/error.h"
+
+#include "problem.h"
+
+namespace lowtide::python {
+
+ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const std::string& order,
+                           const std::string& objective, nb::handle time_limit) {
+  ProblemObject problem{.graph = graph, .budget = Bytes::max(), .time_limit = std::nullopt};
+  problem.order = order_of(order);
+  problem.objective = objective_of(objective);
+  problem.time_limit = time_limit_of(time_limit, *graph);
+  if (!budget.is_none())
+    problem.budget = budget_of(budget, *graph);
+  else if (problem.objective == Objective::least_time)
+    throw InputError("budget",
+                     "is missing; write bytes (8GiB, 512MB, 1000000), a share of the "
+                     "graph's peak (80%) or of its activations (act:50%)");
+  return problem;
+}
+
+nb::object budget_or_none(const ProblemObject& problem) {
+  return if_any(problem.budget != Bytes::max(), problem.budget.count());
+}
+
+void bind_problem(nb::module_& module) {
+  nb::class_<ProblemObject>(
+      module, "Problem",
+      "What may be asked: least time within a budget (objective \"time\"), or least memory within "
+      "a time limit (\"memory\").")
+      .def(
+          "__init__",
+          [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
+             const std::string& order, const std::string& objective, nb::handle time_limit) {
+            new (self) ProblemObject(make_problem(graph, budget, order, objective, time_limit));
+          },
+          nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
+          nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(),
+          nb::sig(
+              "def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
+              "\"free\", objective: str = \"time\", time_limit: int | str | None = None) -> None"),
+          "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
+          "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
+          "that the plan may have (\"5%\").\n\nRaises Error.")
+      .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
+      .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
+                   "In bytes, or None.")
+      .def_prop_ro("order", [](const ProblemObject& p) { return to_string(p.order); })
+      .def_prop_ro("objective",
+                   [](const ProblemObject& p) {
+                     return p.objective == Objective::least_memory ? "memory" : "time";
+                   })
+      .def_prop_ro(
+          "time_limit",
+          [](const ProblemObject& p) {
+            return if_any(p.time_limit.has_value(), p.time_limit ? p.time_limit->count() : 0);
+          },
+          nb::sig("def time_limit(self) -> int | None"), "In ticks, or None.");
+}
+
+}  // namespace lowtide::python

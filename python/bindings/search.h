@@ -1,0 +1,34 @@
+// What every function that searches is told: limits, seed and threads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/io/plan_json.h"
+
+namespace lowtide::python {
+
+class Search {
+ public:
+  // InputError for what is out of range.
+  Search(std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
+         int threads);
+
+  LimitSettings limits(const CancelToken& token) const {
+    return limits_or_default(time_, work_, token);
+  }
+  int thread_count() const { return threads_or_all(threads_); }
+  std::uint64_t seed() const { return seed_; }
+  // What a plan file says of it.
+  FoundBy found_by(const std::string& solver, const LimitSettings& limits) const;
+
+ private:
+  std::optional<double> time_;
+  std::optional<std::int64_t> work_;
+  std::uint64_t seed_;
+  int threads_;
+};
+
+}  // namespace lowtide::python

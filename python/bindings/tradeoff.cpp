@@ -1,0 +1,264 @@
+// lowtide/plan/tradeoff.h, lowtide/driver/curve.h and fit.h, and what lowtide/io writes of them.
+#include "lowtide/plan/tradeoff.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/driver/curve.h"
+#include "lowtide/driver/fit.h"
+#include "lowtide/io/curve_data.h"
+#include "lowtide/io/curve_html.h"
+#include "lowtide/io/curve_text.h"
+#include "lowtide/io/text_file.h"
+#include "lowtide/io/units_text.h"
+
+#include "convert.h"
+#include "objects.h"
+#include "run.h"
+#include "search.h"
+
+namespace lowtide::python {
+
+namespace {
+
+struct CurveObject {
+  GraphObject graph;
+  Tradeoff curve;
+  FoundBy how;
+  RunFacts facts;
+};
+struct FitObject {
+  GraphObject graph;
+  Fit fit;
+  FoundBy how;
+  RunFacts facts;
+};
+
+template <class Object>
+OutcomeObject outcome_of(const Object& from, Order order, const TradeoffPoint& point) {
+  return {.asked = {.graph = from.graph,
+                    .budget = point.budget,
+                    .time_limit = std::nullopt,
+                    .order = order},
+          .outcome = point.outcome,
+          .how = from.how};
+}
+
+std::int64_t checked_points(std::int64_t points) {
+  if (points < 2 || points > 10000)
+    throw InputError("points " + std::to_string(points), "is not in range [2 - 10000]");
+  return points;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
+  return {.width = width, .colour = colour, .unicode = unicode};
+}
+
+CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::int64_t points,
+                 const std::string& order, std::optional<double> time,
+                 std::optional<std::int64_t> work, std::uint64_t seed, int threads,
+                 nb::object progress) {
+  const Search search{time, work, seed, threads};
+  CancelToken token;
+  CurveRequest request;
+  request.order = order_of(order);
+  request.from = budget_of(from, *graph, "from_");
+  request.to = budget_of(to, *graph, "to");
+  if (request.from > request.to)
+    throw InputError(
+        std::string("from_ ") + nb::str(from).c_str(),
+        fmt::format("is more than to {}: {} against {}; give the smaller first",
+                    nb::str(to).c_str(), bytes_text(request.from), bytes_text(request.to)));
+  request.points = static_cast<std::size_t>(checked_points(points));
+  request.settings = {
+      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  Courier<CurveProgress> courier(std::move(progress));
+  if (courier.wanted()) request.watcher = [&](const CurveProgress& now) { courier.post(now); };
+  CurveObject result{.graph = graph,
+                     .curve = {},
+                     .how = search.found_by("auto", request.settings.limits),
+                     .facts = {}};
+  const auto begun = std::chrono::steady_clock::now();
+  run_beside(
+      token, [&] { result.curve = curve(all_solvers(), *graph, request); },
+      [&](bool last) { courier.deliver(last); });
+  result.facts = {seed, seconds_since(begun)};
+  return result;
+}
+
+FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
+                   std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
+                   int threads, nb::object progress) {
+  const Search search{time, work, seed, threads};
+  CancelToken token;
+  FitRequest request;
+  request.order = order_of(order);
+  request.time_limit = overhead_limit_of(overhead, *graph);
+  request.settings = {
+      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  Courier<FitProgress> courier(std::move(progress));
+  if (courier.wanted()) request.watcher = [&](const FitProgress& now) { courier.post(now); };
+  FitObject result{.graph = graph,
+                   .fit = {},
+                   .how = search.found_by("auto", request.settings.limits),
+                   .facts = {}};
+  const auto begun = std::chrono::steady_clock::now();
+  run_beside(
+      token, [&] { result.fit = fit(all_solvers(), *graph, request); },
+      [&](bool last) { courier.deliver(last); });
+  result.facts = {seed, seconds_since(begun)};
+  return result;
+}
+
+void bind_progress(nb::module_& module) {
+  nb::class_<CurveProgress>(module, "CurveProgress", "How far a curve is.")
+      .def_ro("points", &CurveProgress::points)
+      .def_ro("planned", &CurveProgress::planned, "Points with a plan.")
+      .def_ro("settled", &CurveProgress::settled, "Points with nothing left to find.")
+      .def_prop_ro(
+          "widest_gap", [](const CurveProgress& p) { return p.widest_gap / 100; },
+          "Of all points: overhead less its bound's.")
+      .def_prop_ro(
+          "smallest", [](const CurveProgress& p) { return p.smallest.count(); },
+          "Bytes: the smallest budget for which a plan is known.");
+  nb::class_<FitProgress>(module, "FitProgress", "How far a fit is.")
+      .def_prop_ro(
+          "floor", [](const FitProgress& p) { return p.floor.count(); },
+          "Bytes: within fewer there is no such plan.")
+      .def_prop_ro(
+          "budget", [](const FitProgress& p) { return p.budget.count(); },
+          "Bytes: within these there is one.");
+}
+
+void bind_curve(nb::module_& module) {
+  nb::class_<CurveObject>(module, "Curve", "Time against memory: what a range of budgets costs.")
+      .def_prop_ro(
+          "points",
+          [](const CurveObject& c) {
+            nb::list list;
+            for (const TradeoffPoint& point : c.curve.points)
+              list.append(outcome_of(c, c.curve.order, point));
+            return list;
+          },
+          nb::sig("def points(self) -> list[Outcome]"), "One for each budget, ascending.")
+      .def_prop_ro(
+          "smallest",
+          [](const CurveObject& c) -> std::optional<OutcomeObject> {
+            if (!c.curve.smallest) return std::nullopt;
+            return outcome_of(c, c.curve.order, *c.curve.smallest);
+          },
+          "For the smallest budget for which a plan was found, or None.")
+      .def_prop_ro(
+          "floor", [](const CurveObject& c) { return c.curve.floor.count(); },
+          "Bytes: proven that no plan needs less.")
+      .def_prop_ro(
+          "own_peak", [](const CurveObject& c) { return c.curve.own_peak.count(); },
+          "Bytes that the graph's own order needs.")
+      .def_prop_ro("stopped_by", [](const CurveObject& c) { return to_string(c.curve.stopped_by); })
+      .def_prop_ro("seconds", [](const CurveObject& c) { return c.facts.seconds; })
+      .def_prop_ro("graph", [](const CurveObject& c) { return c.graph; })
+      .def(
+          "to_csv", [](const CurveObject& c) { return curve_csv(*c.graph, c.curve); },
+          "As `lowtide curve --csv` writes it.")
+      .def(
+          "to_json", [](const CurveObject& c) { return curve_json(*c.graph, c.curve, c.facts); },
+          "As `lowtide curve --json` prints it.")
+      .def(
+          "to_html", [](const CurveObject& c) { return html_curve(*c.graph, c.curve); },
+          "One self-contained page.")
+      .def(
+          "save_html",
+          [](const CurveObject& c, nb::handle path) {
+            const std::string name = path_of(path);
+            const nb::gil_scoped_release released;
+            write_text_file(name, html_curve(*c.graph, c.curve));
+          },
+          nb::arg("path"), nb::sig("def save_html(self, path: str | os.PathLike[str]) -> None"))
+      .def(
+          "to_text",
+          [](const CurveObject& c, std::size_t width, bool colour, bool unicode) {
+            return curve_text(*c.graph, c.curve, style_of(width, colour, unicode));
+          },
+          nb::arg("width") = 80, nb::kw_only(), nb::arg("colour") = false,
+          nb::arg("unicode") = true, "As `lowtide curve` prints it.")
+      .def("__str__",
+           [](const CurveObject& c) {
+             return curve_text(*c.graph, c.curve, style_of(80, false, true));
+           })
+      .def("__len__", [](const CurveObject& c) { return c.curve.points.size(); })
+      .def("__repr__", [](const CurveObject& c) {
+        return fmt::format("<lowtide.Curve: {} points>", c.curve.points.size());
+      });
+  module.def(
+      "curve", &draw, nb::arg("graph"), nb::arg("from_") = "20%", nb::arg("to") = "100%",
+      nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free",
+      nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
+      nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
+              "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
+              "None = None, seed: int = 0, threads: int = 0, progress: "
+              "collections.abc.Callable[[CurveProgress], typing.Any] | None = None) -> Curve"),
+      "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
+      "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
+}
+
+void bind_fit(nb::module_& module) {
+  nb::class_<FitObject>(module, "Fit", "The smallest budget for some overhead.")
+      .def_prop_ro(
+          "outcome",
+          [](const FitObject& f) -> std::optional<OutcomeObject> {
+            if (!f.fit.point) return std::nullopt;
+            return outcome_of(f, f.fit.order, *f.fit.point);
+          },
+          "For the smallest budget for which such a plan was found, or None.")
+      .def_prop_ro(
+          "budget",
+          [](const FitObject& f) {
+            return if_any(f.fit.point.has_value(), f.fit.point ? f.fit.point->budget.count() : 0);
+          },
+          nb::sig("def budget(self) -> int | None"), "In bytes: the peak of that plan.")
+      .def_prop_ro(
+          "floor", [](const FitObject& f) { return f.fit.floor.count(); },
+          "Bytes: proven that within fewer there is no such plan.")
+      .def_prop_ro(
+          "time_limit", [](const FitObject& f) { return f.fit.time_limit.count(); },
+          "Ticks that the plan may take.")
+      .def_prop_ro("own_peak", [](const FitObject& f) { return f.fit.own_peak.count(); })
+      .def_prop_ro("stopped_by", [](const FitObject& f) { return to_string(f.fit.stopped_by); })
+      .def_prop_ro("seconds", [](const FitObject& f) { return f.facts.seconds; })
+      .def(
+          "to_json", [](const FitObject& f) { return fit_json(*f.graph, f.fit, f.facts, ""); },
+          "As `lowtide fit --json` prints it.")
+      .def("__str__",
+           [](const FitObject& f) { return fit_text(*f.graph, f.fit, style_of(80, false, true)); })
+      .def("__repr__", [](const FitObject& f) {
+        return f.fit.point ? fmt::format("<lowtide.Fit: budget {}>", f.fit.point->budget.count())
+                           : std::string("<lowtide.Fit: no plan>");
+      });
+  module.def(
+      "fit", &smallest, nb::arg("graph"), nb::arg("overhead"), nb::kw_only(),
+      nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
+      nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::sig(
+          "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
+          "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
+          "collections.abc.Callable[[FitProgress], typing.Any] | None = None) -> Fit"),
+      "Find the smallest budget within which a plan has at most that overhead: a percentage as "
+      "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
+}
+
+}  // namespace
+
+void bind_tradeoff(nb::module_& module) {
+  bind_progress(module);
+  bind_curve(module);
+  bind_fit(module);
+}
+
+}  // namespace lowtide::python

@@ -1,0 +1,47 @@
+// lowtide/sim/verify.h, as lowtide/io/check_plan.h judges the files of plans.
+#include "lowtide/sim/verify.h"
+
+#include "lowtide/graph/hash.h"
+#include "lowtide/io/check_plan.h"
+
+#include "convert.h"
+#include "errors.h"
+#include "objects.h"
+
+namespace lowtide::python {
+
+namespace {
+
+Cost judge(const GraphObject& graph, const PlanObject& plan, nb::handle budget,
+           const std::optional<std::string>& order) {
+  PlanFile file = *plan.file;
+  if (!budget.is_none()) file.budget = budget_of(budget, *graph);
+  if (order) file.order = order_of(*order);
+  const nb::gil_scoped_release released;
+  if (file.graph_hash.empty()) {
+    file.graph_hash = graph_hash(*graph);
+    file.claims.status = Status::feasible;
+  }
+  const PlanVerdict verdict = check_plan(*graph, file);
+  if (verdict.kind == PlanVerdict::Kind::another_graph) throw WrongGraph(verdict.reason);
+  if (verdict.kind == PlanVerdict::Kind::broken) throw PlanRefused(verdict.reason, verdict.step);
+  if (!verdict.cost)
+    throw PlanRefused("the file holds no plan; it says: " +
+                          std::string(to_string(file.claims.status.value_or(Status::unknown))),
+                      std::nullopt);
+  return *verdict.cost;
+}
+
+}  // namespace
+
+void bind_verify(nb::module_& module) {
+  module.def("verify", &judge, nb::arg("graph"), nb::arg("plan"), nb::arg("budget") = nb::none(),
+             nb::arg("order") = nb::none(),
+             nb::sig("def verify(graph: Graph, plan: Plan, budget: int | str | None = None, order: "
+                     "str | None = None) -> Cost"),
+             "Check every rule, the budget, the order and every claim of the plan, and say what it "
+             "costs.\n\n`budget` and `order` replace the plan's own. Raises PlanError, "
+             "WrongGraphError for a plan for another graph, Error for a bad budget.");
+}
+
+}  // namespace lowtide::python

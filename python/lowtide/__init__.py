@@ -1,0 +1,65 @@
+"""Fits the computation of a neural network into the memory there is.
+
+    graph = lowtide.Graph.load("gpt2.graph.json.gz")
+    outcome = lowtide.plan(graph, "60%")
+    outcome.save("gpt2.plan.json")
+
+Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error`; what a search
+finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.
+"""
+
+from lowtide._core import (
+    Cost,
+    Curve,
+    CurveProgress,
+    Error,
+    Fit,
+    FitProgress,
+    Graph,
+    Incumbent,
+    InternalError,
+    Op,
+    Outcome,
+    Plan,
+    PlanError,
+    Problem,
+    Progress,
+    Tensor,
+    Timeline,
+    WrongGraphError,
+    __version__,
+    curve,
+    fit,
+    generate,
+    own_plan,
+    plan,
+    report_html,
+    report_text,
+    simulate,
+    solvers,
+    verify,
+)
+
+__all__ = [
+    "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError", "Op",
+    "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline", "WrongGraphError", "__version__",
+    "curve", "fit", "generate", "own_plan", "plan", "report_html", "report_text", "simulate", "solvers", "verify",
+]
+
+# Tracebacks and pickles call them by the names that users know.
+for _name in __all__:
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = "lowtide"
+del _name
+
+
+def __getattr__(name):
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module("lowtide.torch")
+    raise AttributeError(f"module 'lowtide' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted([*globals(), "torch"])
