@@ -17,12 +17,12 @@ if torch.__version__.split(".")[:2] != ["2", "13"]:
 
     warnings.warn(f"lowtide.torch is written for torch 2.13, and this is torch {torch.__version__}", stacklevel=2)
 
-from .backend import LowtideWarning, backend, reports
 from .capture import capture
+from .entry import backend, optimize
 from .errors import BudgetError, CaptureError
 from .meter import measure_peak
-from .optimize import optimize
 from .planning import Report
+from .region import LowtideWarning, reports
 
 __all__ = ["BudgetError", "CaptureError", "LowtideWarning", "Report", "backend", "capture",
            "measure_peak", "optimize", "reports"]

@@ -2,8 +2,10 @@
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), warmed up,
 median of a few runs, on tensors of its own made for that; kept on disk under a key of device, driver and
-torch version.  The generators of random numbers are left as they were.  A kernel that cannot be run alone,
-or whose tensors are larger than the memory that is free, gets the roofline's figure.
+torch version.  The generators of random numbers are left as they were.  A kernel that cannot be run alone
+gets the roofline's figure, scaled by what others of this device took, and so do, under "auto", those that
+come when the time for measuring is used up.  Such a figure is kept like a measured one, so that the same
+step is priced the same the next time, and its plan is found again.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from .operators import DTYPES, touched_bytes, values
 from .roofline import DEVICES, Device, kernel_ns
 
 _RUNS = 3
-_LONG = 0.05  # seconds of one run beyond which one is enough
-_LIMIT = 20.0  # seconds for all measurements of one model; what comes later is estimated
+_LONG = 0.02  # seconds of one run beyond which it needs no repetition
+_LIMIT = 2.0  # seconds for the measurements of one region under "auto"
+_TOO_LONG = 0.2  # seconds beyond which "auto" scales an estimate: large kernels scale well
 
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
@@ -35,14 +38,14 @@ _CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16
 def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple[int, int]]:
     """The price function that lowering.lower takes.
 
-    costs: "auto" (measured where the tensors are real, else the roofline of an A100, or of the CPU),
-    "measured", "flops" (matrix operations alone, a tick each), or the name of a device of roofline.DEVICES.
-    Raises CaptureError for another word.
+    costs: "auto" (measured for some seconds where the tensors are real, else the roofline of an A100),
+    "measured" (all of them), "flops" (matrix operations alone, a tick each), or the name of a device of
+    roofline.DEVICES, or "cpu".  Raises CaptureError for another word.
     """
     if costs == "auto":
-        costs = "measured" if real else ("cpu" if device.type == "cpu" and real else "a100")
-    if costs == "measured":
-        return Measured(device)
+        costs = "auto" if real else "a100"
+    if costs in ("auto", "measured"):
+        return Measured(device, _LIMIT if costs == "auto" else float("inf"))
     if costs == "flops":
         return lambda node, read, written, flops: (flops, 0)
     if costs == "cpu":
@@ -70,21 +73,26 @@ class Roofline:
 class Measured:
     """Times and workspaces of this machine's device."""
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
+    def __init__(self, device: torch.device, seconds: float) -> None:
+        self._device, self._left = device, seconds
         self._file = cache.path_of("costs", *_identity(device))
         self._known: dict[str, list[int]] = cache.read(self._file) or {}
-        self._estimate = Roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
-        self._left = _LIMIT
+        self._roofline = Roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
+        self._ratios: list[float] = []  # measured over estimated, of the kernels measured here
         self._new = False
 
     def __call__(self, node: torch.fx.Node, read: list[torch.Tensor], written: list[torch.Tensor],
                  flops: int) -> tuple[int, int]:
         key = _key(node)
         if key not in self._known:
-            found = self._measure(node) if self._left > 0 else None
-            if found is None:
-                return self._estimate(node, read, written, flops)
+            estimate, _ = self._roofline(node, read, written, flops)
+            scaled = int(estimate * (statistics.median(self._ratios) if self._ratios else 1))
+            worth = self._left == float("inf") or (self._left > 0 and scaled < _TOO_LONG * 1e9)
+            found = self._measure(node) if worth else None
+            if found:
+                self._ratios.append(found[0] / estimate)
+            else:
+                found = scaled, 0
             self._known[key] = list(found)
             self._new = True
         ns, workspace = self._known[key]
@@ -114,13 +122,17 @@ class Measured:
             torch.cuda.synchronize(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
             before = torch.cuda.memory_allocated(self._device)
+        began = time.perf_counter()
         result = run()
+        first = time.perf_counter() - began
         workspace = 0
         if gpu:
             torch.cuda.synchronize(self._device)
             after = torch.cuda.memory_allocated(self._device)
             workspace = max(0, torch.cuda.max_memory_allocated(self._device) - max(after, before))
         del result
+        if first > _LONG and not gpu:
+            return int(first * 1e9), workspace
         times = []
         for _ in range(_RUNS):
             began = time.perf_counter()

@@ -1,15 +1,27 @@
-"""`optimize`: a module that trains under a budget, planned before the first step where inputs are given."""
+"""The ways in: `backend` for torch.compile, and `optimize`, which plans before the first step."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import fx
 from torch._dynamo.exc import BackendCompilerFailed
 
-from .backend import compile_region
 from .errors import BudgetError, CaptureError
+from .region import compile_region
 from .settings import Settings
+
+
+def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
+            **_: Any) -> Callable[..., Any]:
+    """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
+
+    Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
+    the budget (torch.compile wraps it in its own BackendCompilerFailed).
+    """
+    return compile_region(gm, example_inputs, Settings.of(options))
 
 
 class _Planned(Exception):
@@ -31,7 +43,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     settings = Settings.of({"budget": budget, **options})
     dry = [False]
 
-    def lowtide(gm: Any, inputs: list[Any]) -> Any:
+    def lowtide(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         run = compile_region(gm, inputs, settings)
 
         def call(*args: Any) -> Any:

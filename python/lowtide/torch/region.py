@@ -1,4 +1,4 @@
-"""The torch.compile backend: every region that Dynamo hands over is captured, planned and run by its plan.
+"""One compiled region: the graph that Dynamo hands over is captured, planned and run by its plan.
 
 AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
 part it (`_Region.partition`): there the graph is lowered, planned and emitted.  Both halves then run as
@@ -34,17 +34,6 @@ _numbers = itertools.count()
 
 class LowtideWarning(UserWarning):
     """A region runs without a plan; the text says why."""
-
-
-def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
-            **_: Any) -> Callable[..., Any]:
-    """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
-
-    Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
-    the budget (torch.compile wraps it in its own BackendCompilerFailed).
-    """
-    settings = Settings.of(options)
-    return compile_region(gm, example_inputs, settings)
 
 
 def reports() -> list[Report]:
