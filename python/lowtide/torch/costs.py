@@ -20,7 +20,6 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import cache
-from .errors import CaptureError
 from .operators import DTYPES, touched_bytes, values
 from .roofline import DEVICES, Device, kernel_ns
 
@@ -35,24 +34,27 @@ _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
 _CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16": 2e10}, 1e10, 0, fixed=3000)
 
 
-def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple[int, int]]:
-    """The price function that lowering.lower takes.
+def check_costs(costs: str) -> None:
+    """Raises ValueError unless `costs` is one of
 
-    costs: "auto" (measured for some seconds where the tensors are real, else the roofline of an A100),
-    "measured" (all of them), "flops" (matrix operations alone, a tick each), or the name of a device of
-    roofline.DEVICES, or "cpu".  Raises CaptureError for another word.
+    "auto"      measured for some seconds where the tensors are real, else the roofline of an A100
+    "measured"  measured, every kernel
+    "flops"     matrix operations alone, a tick each
+    "cpu", or a name of roofline.DEVICES: estimated
     """
-    if costs == "auto":
-        costs = "auto" if real else "a100"
-    if costs in ("auto", "measured"):
+    known = ("auto", "measured", "flops", "cpu", *DEVICES)
+    if costs not in known:
+        raise ValueError(f"unknown costs {costs!r}; known are {', '.join(known)}")
+
+
+def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple[int, int]]:
+    """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?"""
+    check_costs(costs)
+    if costs == "measured" or (costs == "auto" and real):
         return Measured(device, _LIMIT if costs == "auto" else float("inf"))
     if costs == "flops":
         return lambda node, read, written, flops: (flops, 0)
-    if costs == "cpu":
-        return Roofline(_CPU)
-    if costs not in DEVICES:
-        raise CaptureError(f"unknown costs {costs!r}; known are auto, measured, flops, cpu, {', '.join(DEVICES)}")
-    return Roofline(DEVICES[costs])
+    return Roofline(_CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs])
 
 
 class Roofline:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .costs import check_costs
 from .meter import bytes_held
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
@@ -27,7 +28,7 @@ class Settings:
         by default what the GPU's allocator holds when the region is compiled beyond the region's own
         inputs, and nothing on a CPU.
     optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
-    costs: "auto", "measured", "flops", or a device's name (costs.pricing).
+    costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
@@ -54,6 +55,7 @@ class Settings:
         if self.reserve is not None and self.reserve < 0:
             raise ValueError(f"reserve is bytes beside the region and cannot be {self.reserve}")
         state_tensors(self.optimizer)
+        check_costs(self.costs)
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
