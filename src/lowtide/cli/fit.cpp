@@ -85,8 +85,8 @@ int run(const Arguments& given) {
   if (given.json)
     fmt::print("{}", fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
   else if (given.output != "-")
-    fmt::print("{}{:<10} {:.3f} s, stopped by: {}\n", fit_text(graph, result, output_style()),
-               "time", seconds.count(), to_string(result.stopped_by));
+    fmt::print("{}{:<10} {:.3f} s\n", fit_text(graph, result, output_style()), "time",
+               seconds.count());
   if (!result.point) return kNoPlan;
   problem.budget = result.point->budget;
   Request found;

@@ -248,7 +248,7 @@ Tradeoff CurveRun::result() const {
   for (Bytes budget : budgets_) tradeoff.points.push_back(sweep_.point(budget));
   tradeoff.smallest = sweep_.point(smallest());
   tradeoff.floor = sweep_.known().floor();
-  tradeoff.stopped_by = sweep_.reason();
+  tradeoff.stopped_by = sweep_.stopped_by();
   return tradeoff;
 }
 

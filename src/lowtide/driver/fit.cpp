@@ -45,7 +45,7 @@ class FitRun {
     fit.own_peak = own_peak_;
     fit.time_limit = request_.time_limit;
     fit.floor = floor();
-    fit.stopped_by = sweep_.reason();
+    fit.stopped_by = sweep_.stopped_by();
     if (const Frontier::Entry* found = leanest()) fit.point = sweep_.point(found->cost.peak);
     return fit;
   }

@@ -252,6 +252,9 @@ void Sweep::take(Job& job) {
   for (Frontier::Entry& entry : job.found) known_.add(std::move(entry));
   tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
   tried.to_the_end = outcome.stopped_by == StopReason::finished;
+  // One that was cancelled alone had found enough.
+  if (!tried.to_the_end && outcome.stopped_by != StopReason::cancelled)
+    cut_short_ = outcome.stopped_by;
   limits_.spend(job.answer.work);
   // A claim against a plan that holds is a solver's mistake, and must not spread.
   const Frontier::Entry* best = known_.best(job.task.budget);
@@ -269,6 +272,7 @@ void Sweep::take(Job& job) {
 bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted) {
   if (reason() != StopReason::finished) return false;
   std::vector<Job> jobs = jobs_for(tasks, share);
+  cut_short_ = StopReason::finished;
   if (jobs.empty()) return false;
   run_all(jobs, wanted);
   for (Job& job : jobs) take(job);

@@ -47,6 +47,9 @@ class Sweep {
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
   StopReason reason() const;  // that it must stop now; `finished` if it need not
+  // What has ended it: the reason above, or the limit that the solves of the last round ran into,
+  // each within its part of it; `finished` if they all came to an end of their own.
+  StopReason stopped_by() const { return reason() != StopReason::finished ? reason() : cut_short_; }
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
 
@@ -91,6 +94,7 @@ class Sweep {
   Limits limits_;
   Frontier known_;
   bool by_parts_ = false;
+  StopReason cut_short_ = StopReason::finished;           // some solve of the last round
   std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;
 };

@@ -37,6 +37,17 @@ std::string head(const Graph& graph, const TerminalStyle& style) {
               style.width - 11, style.unicode));
 }
 
+std::string_view ending_of(const Fit& fit) {
+  if (fit.proven()) return "proven: no smaller budget will do";
+  switch (fit.stopped_by) {
+    case StopReason::deadline: return "not proven the smallest; stopped by the time limit";
+    case StopReason::work_limit: return "not proven the smallest; stopped by the work limit";
+    case StopReason::cancelled: return "not proven the smallest; interrupted";
+    case StopReason::finished: break;
+  }
+  return "not proven the smallest; gave up before the limit";
+}
+
 std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
   const Ticks base = graph.total_time();
@@ -89,7 +100,7 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
 std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& style) {
   const Ticks base = graph.total_time();
   std::string out = head(graph, style);
-  const auto row = [&](std::string_view key, const std::string& value) {
+  const auto row = [&](std::string_view key, std::string_view value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
   row("peak", exact(fit.own_peak) + " in its own order");
@@ -105,7 +116,8 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
   } else {
     row("budget", "none was found");
   }
-  if (fit.point && fit.point->budget == fit.floor)
+  row("status", ending_of(fit));
+  if (fit.proven())
     row("too small", "every smaller budget, proven");
   else
     row("too small", fmt::format("below {}, proven", exact(fit.floor)));

@@ -37,7 +37,10 @@ struct Fit {
   // Proven: within fewer bytes no plan is within the time limit. If `point` needs just these, no
   // smaller budget will do.
   Bytes floor;
+  // `finished`: it is proven, or given up before the limit.
   StopReason stopped_by = StopReason::finished;
+
+  bool proven() const { return point && point->budget == floor; }
 };
 
 }  // namespace lowtide
