@@ -8,6 +8,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 
@@ -42,6 +43,7 @@ void add_generate(CLI::App& app, int& status) {
     const auto ops = static_cast<std::size_t>(given->ops);
     const bool layered = given->kind == "layered";
     if (width->count() > 0 && !layered) throw InputError("--width", "only layered graphs have one");
+    require_writable(given->output);
     const Graph graph = layered ? generate_layered(ops, given->seed, given->layered)
                                 : generate(given->kind, ops, given->seed);
     write_text_file(given->output, write_graph(graph));

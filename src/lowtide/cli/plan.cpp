@@ -1,6 +1,7 @@
 // `lowtide plan`: fit a graph into a budget.
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -10,12 +11,13 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
+#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
-#include "lowtide/cli/plan_keeper.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
 
@@ -55,6 +57,17 @@ std::string progress_text(const Problem& problem, bool has_plan, const Cost& cos
                      gap_percent(cost.duration, bound), bytes_text(cost.peak));
 }
 
+Outcome outcome_of(const Progress& progress) {
+  Outcome outcome;
+  outcome.status = Status::feasible;
+  outcome.plan = *progress.plan;
+  outcome.cost = progress.cost;
+  outcome.bound = progress.bound;
+  outcome.found_by = progress.solver;
+  outcome.note = kWrittenMeanwhile;
+  return outcome;
+}
+
 int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
@@ -62,7 +75,9 @@ int run(const Arguments& given) {
   const Graph graph = load_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
-  const PlanOutput output(problem, given.output);
+  require_writable(given.output);
+  std::optional<PlanOutput> output;
+  if (!given.output.empty()) output.emplace(graph);
   const SolverTable solvers = all_solvers();
 
   const auto start = std::chrono::steady_clock::now();
@@ -73,17 +88,20 @@ int run(const Arguments& given) {
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
-      PlanKeeper keeper(output, request);
+      Keeper keeper(may_be_replaced(given.output));
       request.watcher = [&](const Progress& progress) {
         if (live)
           line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
                                     progress.bound.duration));
-        keeper.update(progress);
+        if (progress.plan == nullptr || !keeper.wanted()) return;
+        keeper.keep([&, so_far = outcome_of(progress)] {
+          output->write(given.output, problem, so_far, request);
+        });
       };
       answer = solve(solvers, problem, request);
     }
     try {
-      output.write(answer.outcome, request);
+      if (output) output->write(given.output, problem, answer.outcome, request);
     } catch (const InputError& error) {
       not_written = error.what();
     }

@@ -1,12 +1,10 @@
 #include "lowtide/cli/plan_output.h"
 
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/version.h"
@@ -14,29 +12,23 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
 void require_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  const auto folder = std::filesystem::path(path).parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    throw InputError("", "cannot be written: no such folder, or no leave to write there", path);
+  if (!path.empty()) require_writable_file(path);
 }
 
-PlanOutput::PlanOutput(const Problem& problem, std::string path)
-    : problem_(problem), path_(std::move(path)) {
-  require_writable(path_);
-  if (!path_.empty()) hash_ = graph_hash(problem.graph);
-}
+PlanOutput::PlanOutput(const Graph& graph) : graph_(graph), hash_(graph_hash(graph)) {}
 
-void PlanOutput::write(const Outcome& outcome, const Request& request) const {
-  if (path_.empty()) return;
+void PlanOutput::write(const std::string& path, const Problem& problem, const Outcome& outcome,
+                       const Request& request) const {
   PlanFile file;
   file.graph_hash = hash_;
-  file.graph_name = problem_.graph.name();
-  file.budget = problem_.budget;
-  file.order = problem_.order;
+  file.graph_name = graph_.name();
+  file.budget = problem.budget;
+  file.order = problem.order;
   file.claims.status = outcome.status;
   if (outcome.plan) {
     file.plan = *outcome.plan;
@@ -54,7 +46,7 @@ void PlanOutput::write(const Outcome& outcome, const Request& request) const {
   by.note = outcome.note;
   by.history = outcome.history;
   file.found_by = std::move(by);
-  write_text_file(path_, write_plan(file));
+  write_text_file(path, write_plan(file));
 }
 
 namespace {

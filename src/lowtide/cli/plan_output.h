@@ -11,17 +11,21 @@ namespace lowtide::cli {
 // path pass.
 void require_writable(const std::string& path);
 
+// The note of a plan that is not the last word.
+inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
+
+// Writes plans of one graph.
 class PlanOutput {
  public:
-  // An empty path: nothing is written.
-  PlanOutput(const Problem& problem, std::string path);
+  explicit PlanOutput(const Graph& graph);
 
-  const std::string& path() const { return path_; }
-  void write(const Outcome& outcome, const Request& request) const;
+  // The limits and the seed are the request's.
+  void write(const std::string& path, const Problem& problem, const Outcome& outcome,
+             const Request& request) const;
 
  private:
-  const Problem& problem_;
-  std::string path_, hash_;
+  const Graph& graph_;
+  std::string hash_;
 };
 
 struct PlanSummary {

@@ -8,6 +8,7 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/check_plan.h"
 #include "lowtide/io/report_html.h"
@@ -23,6 +24,7 @@ struct Arguments {
 };
 
 int run(const Arguments& given) {
+  require_writable(given.html);
   const Graph graph = load_graph(given.graph);
   std::optional<PlanFile> file;
   int status = kPlanFound;

@@ -94,6 +94,7 @@ class CurveRun {
         sweep_(solvers, graph, request.order, request.settings) {}
 
   Tradeoff run() {
+    report();
     first_pass();
     find_smallest();
     refine();
@@ -107,6 +108,7 @@ class CurveRun {
   bool refine(double share, std::size_t pass, bool proves);
   int passes() const;
   bool round(const std::vector<SweepTask>& tasks, double share);
+  void report() const;
   double gap(Bytes budget) const;  // as a part of the graph's own time
   Bytes smallest() const { return sweep_.known().leanest()->cost.peak; }
   Tradeoff result() const;
@@ -134,16 +136,20 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
     if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
   });
-  if (ran && request_.watcher) {
-    CurveProgress progress{.points = budgets_.size(), .smallest = smallest()};
-    for (Bytes budget : budgets_) {
-      progress.planned += known.best(budget) != nullptr ? 1 : 0;
-      progress.settled += known.settled(budget) ? 1 : 0;
-      progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
-    }
-    request_.watcher(progress);
-  }
+  if (ran) report();
   return ran;
+}
+
+void CurveRun::report() const {
+  if (!request_.watcher) return;
+  CurveProgress progress{
+      .points = budgets_.size(), .smallest = smallest(), .so_far = [this] { return result(); }};
+  for (Bytes budget : budgets_) {
+    progress.planned += sweep_.known().best(budget) != nullptr ? 1 : 0;
+    progress.settled += sweep_.known().settled(budget) ? 1 : 0;
+    progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
+  }
+  request_.watcher(progress);
 }
 
 double CurveRun::gap(Bytes budget) const {

@@ -167,8 +167,10 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   job.request.watcher = [&](const Progress& progress) {
     if (progress.plan == nullptr) return;
     const Cost& cost = progress.cost;
-    if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost))
+    if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost)) {
       found.add({cost, std::make_shared<const Plan>(*progress.plan), std::string(progress.solver)});
+      if (settings_.finds) settings_.finds(*progress.plan, cost, progress.solver);
+    }
     if (cost.duration <= job.task.enough) job.token->cancel();
   };
   try {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SweepSettings {
   LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
   std::uint64_t seed = 0;
   int threads = 1;  // shared out among the solves of a round: one each, more if these are few
+  // Sees plans that are better than those known, as the solves of a round come by them: on their
+  // threads, several at a time. Nothing has verified them yet.
+  std::function<void(const Plan&, const Cost&, std::string_view found_by)> finds = {};
 };
 
 struct SweepTask {

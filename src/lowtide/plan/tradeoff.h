@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/plan/outcome.h"
@@ -42,5 +43,15 @@ struct Fit {
 
   bool proven() const { return point && point->budget == floor; }
 };
+
+// Whether a budget lies among those of the points.
+bool in_range(const Tradeoff& tradeoff, Bytes budget);
+// The smallest peak of a plan that takes no longer than `base`, computing each op once.
+std::optional<Bytes> least_without_overhead(const Tradeoff& tradeoff, Ticks base);
+
+// Takes in a plan that was found since, where it is better; says whether it was. It must be a plan
+// of the graph in that order, and cost that.
+bool improve(Tradeoff& tradeoff, const Plan& plan, const Cost& cost, std::string_view found_by);
+bool improve(Fit& fit, const Plan& plan, const Cost& cost, std::string_view found_by);
 
 }  // namespace lowtide
