@@ -132,6 +132,7 @@ def test_ranges(chain):
     "arguments, words",
     [
         (["--from", "80%", "--to", "40%"], ["--from", "--to", "smaller first"]),
+        (["--from", "0.6"], ["--from", "did you mean 60%?"]),
         (["--from", "lots"], ["--from", "lots", "80%"]),
         (["--to", "-3"], ["--to", "negative"]),
         (["--points", "1"], ["--points"]),
@@ -225,6 +226,7 @@ def test_fit_says_how_it_ended(resnet, tmp_path):
     [
         ([], ["--overhead"]),
         (["--overhead", "-5%"], ["--overhead", "negative"]),
+        (["--overhead", "0.05"], ["--overhead", "did you mean 5%?"]),
         (["--overhead", "little"], ["--overhead", "little", "5%"]),
         (["--overhead", "act:5%"], ["--overhead", "percentage"]),
         (["--overhead", "5GiB"], ["--overhead", "percentage"]),

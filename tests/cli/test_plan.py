@@ -108,6 +108,7 @@ def test_solver_options(resnet):
     [
         (["--budget", "nonsense"], ["budget", "80%"]),
         (["--budget", "-5"], ["negative"]),
+        (["--budget", "0.6"], ["did you mean 60%?"]),
         (["--budget", "8 apples"], ["apples"]),
         ([], ["--budget"]),
         (["--budget", "50%", "--solver", "magic"], ["magic", "auto"]),

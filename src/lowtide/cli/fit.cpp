@@ -49,6 +49,10 @@ Ticks time_limit(const std::string& overhead, const Graph& graph) {
     refuse(overhead.starts_with('-') ? "is negative" : "is not a percentage");
   }
   if (share.kind != BudgetSpec::Kind::share_of_peak) refuse("is not a percentage");
+  const double percent =
+      100 * static_cast<double>(share.numerator) / static_cast<double>(share.denominator);
+  if (!overhead.ends_with('%') && percent > 0 && percent < 1)
+    refuse(fmt::format("has no % (did you mean {:g}%?)", 100 * percent));
   try {
     const Ticks base = graph.total_time();
     return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,
