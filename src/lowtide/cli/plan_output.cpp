@@ -59,6 +59,14 @@ std::string exact(Bytes bytes) {
   return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes.count());
 }
 
+// Where a budget is refuted at once, nobody has looked for lean plans.
+std::string smallest_text(const Graph& graph, Bytes smallest) {
+  return smallest == own_peak(graph)
+             ? fmt::format("{} is the peak of the graph's own order; no leaner plan was seen",
+                           exact(smallest))
+             : fmt::format("{} was the smallest peak found", exact(smallest));
+}
+
 }  // namespace
 
 std::string summary_text(const PlanSummary& summary) {
@@ -99,7 +107,7 @@ std::string summary_text(const PlanSummary& summary) {
     row("floor", fmt::format("no plan can need less than {}", exact(outcome.bound.peak)));
   }
   if (!outcome.plan && outcome.smallest_peak)
-    row("smallest", fmt::format("{} was the smallest peak found", exact(*outcome.smallest_peak)));
+    row("smallest", smallest_text(graph, *outcome.smallest_peak));
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
                     ? summary.solver
                     : fmt::format("{} ({})", summary.solver, outcome.found_by));
