@@ -80,11 +80,18 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
       out +=
           wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
                style.width, style.unicode);
+  if (const auto least = least_without_overhead(curve, graph.total_time()))
+    out += fmt::format("{:<10} {}, {}: the smallest peak found without overhead\n", "full speed",
+                       exact(*least), share_text(*least, curve.own_peak));
   if (curve.smallest) {
-    const Outcome& smallest = curve.smallest->outcome;
-    out += fmt::format("{:<10} {}, {}, overhead {}\n", "smallest", exact(curve.smallest->budget),
-                       share_text(curve.smallest->budget, curve.own_peak),
-                       percent_text(overhead_percent(smallest.cost.duration, graph.total_time())));
+    const Bytes budget = curve.smallest->budget;
+    const Ticks duration = curve.smallest->outcome.cost.duration;
+    out += fmt::format("{:<10} {}, {}, overhead {}{}\n", "smallest", exact(budget),
+                       share_text(budget, curve.own_peak),
+                       percent_text(overhead_percent(duration, graph.total_time())),
+                       in_range(curve, budget)                ? ""
+                       : budget < curve.points.front().budget ? "; below this range"
+                                                              : "; above this range");
   }
   out += fmt::format("{:<10} no plan can need less than {}\n", "floor", exact(curve.floor));
   const auto impossible = std::ranges::count_if(curve.points, [](const TradeoffPoint& point) {
@@ -108,11 +115,15 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
     const Outcome& outcome = fit.point->outcome;
     row("budget", fmt::format("{}, {} of it", exact(fit.point->budget),
                               share_text(fit.point->budget, fit.own_peak)));
-    row("overhead",
-        fmt::format("{} of {} allowed", percent_text(overhead_percent(outcome.cost.duration, base)),
-                    percent_text(overhead_percent(fit.time_limit, base))));
-    row("bound", fmt::format("{}: no plan for this budget has less",
-                             percent_text(overhead_percent(outcome.bound.duration, base))));
+    if (base.count() == 0)
+      row("overhead", "the graph has no times: no plan is slower than another");
+    else
+      row("overhead", fmt::format("{} of {} allowed",
+                                  percent_text(overhead_percent(outcome.cost.duration, base)),
+                                  percent_text(overhead_percent(fit.time_limit, base))));
+    if (base.count() > 0)
+      row("bound", fmt::format("{}: no plan for this budget has less",
+                               percent_text(overhead_percent(outcome.bound.duration, base))));
   } else {
     row("budget", "none was found");
   }

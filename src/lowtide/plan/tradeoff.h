@@ -24,8 +24,8 @@ struct Tradeoff {
   Bytes own_peak;                     // of the graph in its own order
   std::vector<TradeoffPoint> points;  // ascending
   // The smallest budget for which a plan was found, which is that plan's peak.
-  std::optional<TradeoffPoint> smallest;
-  Bytes floor;  // proven: no plan needs less
+  std::optional<TradeoffPoint> smallest = std::nullopt;
+  Bytes floor = {};  // proven: no plan needs less
   StopReason stopped_by = StopReason::finished;
 };
 
@@ -34,10 +34,10 @@ struct Fit {
   Order order = Order::free;
   Bytes own_peak;
   Ticks time_limit;
-  std::optional<TradeoffPoint> point;  // its budget is its plan's peak
+  std::optional<TradeoffPoint> point = std::nullopt;  // its budget is its plan's peak
   // Proven: within fewer bytes no plan is within the time limit. If `point` needs just these, no
   // smaller budget will do.
-  Bytes floor;
+  Bytes floor = {};
   // `finished`: it is proven, or given up before the limit.
   StopReason stopped_by = StopReason::finished;
 
