@@ -15,10 +15,13 @@
 //
 // Invariant: a point's plan is the best of all plans that any solve has found within its budget,
 // its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
-// solver does, and more time never makes a point worse.
+// solver does, and no pass makes a point worse.
 //
-// Loses: against as many runs of their own where the points have little in common, and on graphs so
-// large that one short solve does not come to a first plan of its own.
+// Loses: a run with more work is not a continuation of one with less, since every slice is longer
+// and the search cools down over the whole of its slice; so single points may come out worse,
+// mostly those of the smallest budgets. And against as many runs of their own where the points have
+// little in common, and on graphs so large that one short solve does not come to a first plan of
+// its own.
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
