@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import time
 
 import pytest
@@ -91,6 +92,28 @@ def test_same_seed_same_plan(resnet, tmp_path, solver):
         written = json.loads(path.read_text())
         plans.append((written["steps"], written["claims"]))
     assert plans[0] == plans[1]
+
+
+def test_the_same_work_gives_the_same_file(resnet, tmp_path):
+    first, second = tmp_path / "1.plan.json", tmp_path / "2.plan.json"
+    for path, threads in ((first, 1), (second, 2)):
+        assert lowtide("plan", resnet, "--budget", "50%", "--work", 2_000_000, "--threads", threads, "-o", path).code == 0
+    assert first.read_bytes() == second.read_bytes() and b'"history"' in first.read_bytes()
+    lowtide("plan", resnet, "--budget", "50%", "--work", 2_000_000, "--time", 100, "-o", first)
+    assert "seconds" in json.loads(first.read_text())["found_by"]["history"][0]
+
+
+def test_lines_fit_and_counts_are_readable(resnet, tmp_path):
+    narrow = lowtide("plan", resnet, "--budget", "60%", env={"COLUMNS": "50"}).out
+    assert len(narrow.splitlines()[0]) <= 50 and re.search(r"\(\d,\d{3},\d{3},\d{3} bytes\)", narrow)
+    unnamed = tmp_path / "mine.graph.json"
+    unnamed.write_text(json.dumps({
+        "format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 4}],
+        "ops": [{"inputs": [], "outputs": [0], "time": 1}], "outputs": [0]}))
+    for arguments in (["plan", unnamed, "--budget", "100%"], ["curve", unnamed], ["fit", unnamed, "--overhead", "5%"],
+                      ["show", unnamed]):
+        assert "mine.graph.json" in lowtide(*arguments).out.splitlines()[0]
+    assert "name" not in json.loads(lowtide("convert", unnamed).out)
 
 
 def test_compressed_plans_and_standard_streams(resnet, tmp_path):

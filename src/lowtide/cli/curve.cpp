@@ -106,7 +106,7 @@ int run(const Arguments& given) {
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   const SolverTable solvers = all_solvers();
   CurveRequest request = make_request(given, graph, interrupt.token());
   CurveOutput output(graph, request, {given.csv, given.html, given.folder});

@@ -125,7 +125,7 @@ int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   FitRequest request;
   request.order = given.search.problem_order();
   request.time_limit = time_limit(given.overhead, graph);

@@ -72,7 +72,7 @@ int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
   require_writable(given.output);
@@ -111,7 +111,7 @@ int run(const Arguments& given) {
   const PlanSummary summary{problem,         answer,
                             given.solver,    given.search.seed,
                             seconds.count(), not_written.empty() ? given.output : ""};
-  fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary));
+  fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary, output_style()));
   if (!not_written.empty()) throw InputError("", not_written);
   return answer.outcome.plan ? kPlanFound : kNoPlan;
 }

@@ -9,6 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/base/version.h"
 #include "lowtide/graph/hash.h"
+#include "lowtide/io/graph_text.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
@@ -55,21 +56,17 @@ std::string status_word(const Answer& answer) {
   return answer.support.yes ? std::string(to_string(answer.outcome.status)) : "unsupported";
 }
 
-std::string exact(Bytes bytes) {
-  return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes.count());
-}
-
 // Where a budget is refuted at once, nobody has looked for lean plans.
 std::string smallest_text(const Graph& graph, Bytes smallest) {
   return smallest == own_peak(graph)
              ? fmt::format("{} is the peak of the graph's own order; no leaner plan was seen",
-                           exact(smallest))
-             : fmt::format("{} was the smallest peak found", exact(smallest));
+                           exact_bytes_text(smallest))
+             : fmt::format("{} was the smallest peak found", exact_bytes_text(smallest));
 }
 
 }  // namespace
 
-std::string summary_text(const PlanSummary& summary) {
+std::string summary_text(const PlanSummary& summary, const TerminalStyle& style) {
   const Graph& graph = summary.problem.graph;
   const Outcome& outcome = summary.answer.outcome;
   const Ticks base = graph.total_time();
@@ -77,10 +74,8 @@ std::string summary_text(const PlanSummary& summary) {
   const auto row = [&](std::string_view key, const std::string& value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("graph", fmt::format("{} ({} ops, {} tensors)", graph.name(),
-                           count_text(static_cast<std::int64_t>(graph.op_count())),
-                           count_text(static_cast<std::int64_t>(graph.tensor_count()))));
-  row("budget", exact(summary.problem.budget));
+  row("graph", graph_text(graph, style.width - 11, style.unicode));
+  row("budget", exact_bytes_text(summary.problem.budget));
   if (!summary.answer.support.yes) {
     row("status",
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
@@ -90,7 +85,7 @@ std::string summary_text(const PlanSummary& summary) {
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
-    row("peak", exact(outcome.cost.peak));
+    row("peak", exact_bytes_text(outcome.cost.peak));
     row("overhead", percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound",
         fmt::format("{}, gap {}", percent_text(bound),
@@ -99,12 +94,13 @@ std::string summary_text(const PlanSummary& summary) {
                                 ticks_text(outcome.cost.duration, graph.tick()),
                                 ticks_text(base, graph.tick())));
   } else if (outcome.status == Status::infeasible) {
-    row("status",
-        fmt::format("infeasible: no plan can need less than {}", exact(outcome.bound.peak)));
+    row("status", fmt::format("infeasible: no plan can need less than {}",
+                              exact_bytes_text(outcome.bound.peak)));
   } else {
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
-    row("floor", fmt::format("no plan can need less than {}", exact(outcome.bound.peak)));
+    row("floor",
+        fmt::format("no plan can need less than {}", exact_bytes_text(outcome.bound.peak)));
   }
   if (!outcome.plan && outcome.smallest_peak)
     row("smallest", smallest_text(graph, *outcome.smallest_peak));

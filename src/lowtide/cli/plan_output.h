@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/plot.h"
 
 namespace lowtide::cli {
 
@@ -37,7 +38,7 @@ struct PlanSummary {
   std::string plan_file;
 };
 
-std::string summary_text(const PlanSummary& summary);
+std::string summary_text(const PlanSummary& summary, const TerminalStyle& style);
 std::string summary_json(const PlanSummary& summary);
 
 }  // namespace lowtide::cli

@@ -25,7 +25,7 @@ struct Arguments {
 
 int run(const Arguments& given) {
   require_writable(given.html);
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   std::optional<PlanFile> file;
   int status = kPlanFound;
   if (!given.plan.empty()) {

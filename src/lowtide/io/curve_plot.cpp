@@ -100,7 +100,8 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
       rows_(std::max<std::size_t>(style.height, 4)) {
   const auto add = [&](const TradeoffPoint& point) {
     const Outcome& outcome = point.outcome;
-    Mark mark{.budget = point.budget};
+    Mark mark;
+    mark.budget = point.budget;
     mark.planned = outcome.plan.has_value();
     mark.peak = mark.planned ? outcome.cost.peak : point.budget;
     mark.proven = outcome.status == Status::optimal;
