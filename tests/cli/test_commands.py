@@ -115,6 +115,16 @@ def test_generate(tmp_path, kind):
     assert done.code in (0, 1), done.err
 
 
+def test_generate_says_what_it_made(tmp_path):
+    path = tmp_path / "g.graph.json"
+    said = lowtide("generate", "transformer", "--ops", 5000, "-o", path).out
+    made = len(json.loads(path.read_text())["ops"])
+    assert made != 5000 and f"{made:,} ops (5,000 were asked for)" in said
+    printed = lowtide("generate", "transformer", "--ops", 5000)
+    assert len(json.loads(printed.out)["ops"]) == made and "5,000 were asked for" in printed.err
+    assert "asked" not in lowtide("generate", "transformer", "--ops", made, "-o", path).out
+
+
 def test_generate_refuses():
     assert lowtide("generate", "gan", "--ops", 10).code == 2
     assert lowtide("generate", "chain", "--ops", 0).code == 2

@@ -15,6 +15,10 @@ POINT_KEYS = ["budget", "share_percent", "status", "peak", "duration", "overhead
               "gap_percent", "found_by", "reason"]
 
 
+ONE_OP = json.dumps({
+    "format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 4}],
+    "ops": [{"inputs": [], "outputs": [0], "time": 1}], "outputs": [0]})
+
 # So that the runs end alike on every machine, and soon.
 WORK = ("--work", 3_000_000)
 
@@ -128,6 +132,7 @@ def test_ranges(chain):
     "arguments, words",
     [
         (["--from", "80%", "--to", "40%"], ["--from", "--to", "smaller first"]),
+        (["--from", "0.6"], ["--from", "did you mean 60%?"]),
         (["--from", "lots"], ["--from", "lots", "80%"]),
         (["--to", "-3"], ["--to", "negative"]),
         (["--points", "1"], ["--points"]),
@@ -164,7 +169,7 @@ def test_interrupted_runs_return_what_they_have(large, command):
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0 and err == ""
     assert time.monotonic() - asked < 30
-    assert json.loads(out)["stopped_by"] in ("cancelled", "finished")
+    assert json.loads(out)["stopped_by"] in ("cancelled", "finished", "gave up")
 
 
 def test_the_clock_is_for_the_whole_curve(large):
@@ -197,10 +202,23 @@ def test_fit_says_what_matters(resnet, tmp_path):
     assert max(map(len, done.out.splitlines())) <= 120
     # All of it is needed at once, whatever it takes.
     one = tmp_path / "one.graph.json"
-    one.write_text(json.dumps({
-        "format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 4}],
-        "ops": [{"inputs": [], "outputs": [0], "time": 1}], "outputs": [0]}))
+    one.write_text(ONE_OP)
     assert "every smaller budget" in lowtide("fit", one, "--overhead", "100%").out
+
+
+def test_fit_says_how_it_ended(resnet, tmp_path):
+    def ended(*arguments):
+        text = lowtide("fit", *arguments).out
+        return re.search(r"^status +(.*)$", text, re.M).group(1), lowtide("fit", *arguments, "--json").json()
+
+    text, said = ended(resnet, "--overhead", "5%", *WORK)
+    assert text == "not proven the smallest; stopped by the work limit" and said["stopped_by"] == "work limit"
+    text, said = ended(resnet, "--overhead", "5%", "--time", "1")
+    assert "stopped by the time limit" in text and said["stopped_by"] == "deadline"
+    one = tmp_path / "one.graph.json"
+    one.write_text(ONE_OP)
+    text, said = ended(one, "--overhead", "100%", *WORK)
+    assert text.startswith("proven") and said["smallest_proven"] and said["stopped_by"] == "finished"
 
 
 @pytest.mark.parametrize(
@@ -208,6 +226,7 @@ def test_fit_says_what_matters(resnet, tmp_path):
     [
         ([], ["--overhead"]),
         (["--overhead", "-5%"], ["--overhead", "negative"]),
+        (["--overhead", "0.05"], ["--overhead", "did you mean 5%?"]),
         (["--overhead", "little"], ["--overhead", "little", "5%"]),
         (["--overhead", "act:5%"], ["--overhead", "percentage"]),
         (["--overhead", "5GiB"], ["--overhead", "percentage"]),

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import time
 
 import pytest
 from conftest import lowtide
@@ -61,6 +63,12 @@ def test_infeasible_is_proven_and_written(chain, tmp_path):
     assert lowtide("verify", chain, plan).code == 1
 
 
+def test_the_own_peak_is_not_called_the_smallest_found(resnet, chain):
+    text = lowtide("plan", resnet, "--budget", "1%").out
+    assert "infeasible" in text and "is the peak of the graph's own order; no leaner plan was seen" in text
+    assert "was the smallest peak found" in lowtide("plan", resnet, "--budget", "14%", "--work", 1_000_000).out
+
+
 def test_unknown_names_the_smallest_peak(resnet):
     done = lowtide("plan", resnet, "--budget", "60%", "--solver", "given", "--json")
     said = done.json()
@@ -86,6 +94,28 @@ def test_same_seed_same_plan(resnet, tmp_path, solver):
     assert plans[0] == plans[1]
 
 
+def test_the_same_work_gives_the_same_file(resnet, tmp_path):
+    first, second = tmp_path / "1.plan.json", tmp_path / "2.plan.json"
+    for path, threads in ((first, 1), (second, 2)):
+        assert lowtide("plan", resnet, "--budget", "50%", "--work", 2_000_000, "--threads", threads, "-o", path).code == 0
+    assert first.read_bytes() == second.read_bytes() and b'"history"' in first.read_bytes()
+    lowtide("plan", resnet, "--budget", "50%", "--work", 2_000_000, "--time", 100, "-o", first)
+    assert "seconds" in json.loads(first.read_text())["found_by"]["history"][0]
+
+
+def test_lines_fit_and_counts_are_readable(resnet, tmp_path):
+    narrow = lowtide("plan", resnet, "--budget", "60%", env={"COLUMNS": "50"}).out
+    assert len(narrow.splitlines()[0]) <= 50 and re.search(r"\(\d,\d{3},\d{3},\d{3} bytes\)", narrow)
+    unnamed = tmp_path / "mine.graph.json"
+    unnamed.write_text(json.dumps({
+        "format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 4}],
+        "ops": [{"inputs": [], "outputs": [0], "time": 1}], "outputs": [0]}))
+    for arguments in (["plan", unnamed, "--budget", "100%"], ["curve", unnamed], ["fit", unnamed, "--overhead", "5%"],
+                      ["show", unnamed]):
+        assert "mine.graph.json" in lowtide(*arguments).out.splitlines()[0]
+    assert "name" not in json.loads(lowtide("convert", unnamed).out)
+
+
 def test_compressed_plans_and_standard_streams(resnet, tmp_path):
     packed = tmp_path / "p.plan.json.gz"
     assert lowtide("plan", resnet, "--budget", "70%", "-o", packed).code == 0
@@ -107,6 +137,7 @@ def test_solver_options(resnet):
     [
         (["--budget", "nonsense"], ["budget", "80%"]),
         (["--budget", "-5"], ["negative"]),
+        (["--budget", "0.6"], ["did you mean 60%?"]),
         (["--budget", "8 apples"], ["apples"]),
         ([], ["--budget"]),
         (["--budget", "50%", "--solver", "magic"], ["magic", "auto"]),
@@ -133,6 +164,22 @@ def test_bad_files_name_the_file(tmp_path, content):
     path.write_text(content, encoding="latin-1")
     done = lowtide("plan", path, "--budget", "50%")
     assert done.code == 2 and done.out == "" and str(path) in done.err
+
+
+def test_outputs_are_checked_before_the_search(resnet, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    start = time.monotonic()
+    for path, words in ((folder, "folder"), (tmp_path / "absent" / "p.json", "No such file"),
+                        (resnet / "p.json", "Not a directory"), ("/proc/p.json", "cannot be written")):
+        for arguments in (["plan", resnet, "--budget", "60%", "-o", path], ["fit", resnet, "--overhead", "5%", "-o", path],
+                          ["curve", resnet, "--csv", path], ["curve", resnet, "--html", path]):
+            done = lowtide(*arguments, "--time", 100)
+            assert done.code == 2 and done.out == "" and str(path) in done.err and words in done.err
+    assert lowtide("curve", resnet, "--time", 100, "-o", "/proc").code == 2
+    assert lowtide("show", resnet, "--html", folder).out == ""
+    assert time.monotonic() - start < 60
+    assert list(tmp_path.iterdir()) == [folder] and list(folder.iterdir()) == []
 
 
 def test_missing_file(tmp_path):

@@ -1,5 +1,6 @@
 """Long runs: interruption, the plan on disk, the live line, the clock."""
 
+import csv
 import json
 import os
 import pty
@@ -136,3 +137,44 @@ def test_a_long_curve_that_is_interrupted_has_its_points(tmp_path):
     durations = [point["duration"] for point in json.loads(out)["points"]]
     # Not one plan for all, which is what the first solves leave.
     assert len(set(durations)) == len(durations) == 5
+
+
+def test_a_killed_fit_leaves_its_plan(resnet, tmp_path):
+    plan = tmp_path / "fit.plan.json"
+    run = subprocess.Popen([BINARY, "fit", resnet, "--overhead", "5%", "--time", "300", "-o", plan])
+    wait_for(plan)
+    time.sleep(3)
+    run.kill()
+    run.wait(timeout=20)
+    found = lowtide("verify", resnet, plan, "--json").json()
+    own = lowtide("plan", resnet, "--budget", "100%", "--json").json()["budget"]
+    assert found["ok"] and found["overhead_percent"] <= 5 and found["peak"] < own
+    assert "while the search was running" in json.loads(plan.read_text())["found_by"]["note"]
+
+
+def test_a_killed_curve_leaves_its_files(resnet, tmp_path):
+    table, page, folder = tmp_path / "curve.csv", tmp_path / "curve.html", tmp_path / "plans"
+    run = subprocess.Popen([BINARY, "curve", resnet, "--points", "4", "--time", "300", "--csv", table, "--html", page,
+                            "-o", folder])
+    wait_for(page)
+    time.sleep(3)
+    run.kill()
+    run.wait(timeout=20)
+    rows = list(csv.DictReader(table.open()))
+    assert len(rows) == 5 and len({row["duration"] for row in rows if row["duration"]}) > 1
+    assert page.read_text().rstrip().endswith("</html>")
+    plans = list(folder.glob("*.plan.json"))
+    assert len(plans) >= 3
+    for plan in plans:
+        assert lowtide("verify", resnet, plan, "--json").json()["ok"]
+
+
+def test_what_is_no_file_is_written_once(resnet, tmp_path):
+    """A pipe takes one answer, however long the run."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    run = subprocess.Popen([BINARY, "fit", resnet, "--overhead", "5%", "--time", "5", "-o", pipe],
+                           stdout=subprocess.DEVNULL)
+    with pipe.open() as end:
+        json.loads(end.read())
+    assert run.wait(timeout=60) == 0

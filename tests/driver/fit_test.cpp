@@ -73,6 +73,13 @@ TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs
   CHECK(before < own_peak(graph));
 }
 
+TEST_CASE("fit: what stopped it is the limit, not its share among the solves") {
+  const Graph graph = generate("transformer", 120, 1);
+  const Fit found = fit(all_solvers(), graph, request_for(graph, 5));
+  REQUIRE_FALSE(found.proven());
+  CHECK(found.stopped_by == StopReason::work_limit);
+}
+
 TEST_CASE("fit: a time limit below the graph's own time") {
   const Graph graph = generate("chain", 20, 1);
   FitRequest request = request_for(graph, 0);

@@ -100,6 +100,10 @@ TEST_CASE("plan file: as it is written") {
   }
 }
 )");
+  // A run that repeats exactly gives the same file.
+  file.found_by->work_limit = 20;
+  CHECK(write_plan(file).find("\"seconds\"") == std::string::npos);
+  CHECK(read_plan_text(write_plan(file), "file").found_by->history.size() == 1);
   // Values that JSON has no words for do no harm.
   file.found_by->time_limit = std::numeric_limits<double>::infinity();
   file.found_by->history[0].seconds = std::numeric_limits<double>::quiet_NaN();

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lowtide/base/error.h"
+
 #include "io/refusal.h"
 #include "io/temporary_folder.h"
 
@@ -126,6 +128,22 @@ TEST_CASE("text file: standard input") {
   ::dup2(saved, STDIN_FILENO);
   ::close(saved);
   CHECK(name_of_file("-") == "standard input");
+}
+
+TEST_CASE("text file: where nothing can be written is known before, and nothing is left there") {
+  const TemporaryFolder folder;
+  put(folder / "old", "old");
+  for (const std::string& path : {std::string(folder / "old"), std::string(folder / "new"),
+                                  std::string("/dev/null"), std::string("-")})
+    CHECK_NOTHROW(require_writable_file(path));
+  CHECK(raw(folder / "old") == "old");
+  CHECK_FALSE(fs::exists(folder / "new"));
+  for (const std::string& path : {std::string(folder / "."), std::string(folder / "no/file"),
+                                  std::string(folder / "old/file")})
+    CHECK_THROWS_AS(require_writable_file(path), InputError);
+  CHECK(may_be_replaced(folder / "old"));
+  CHECK(may_be_replaced(folder / "new"));
+  for (const char* path : {"", "-", "/dev/null"}) CHECK_FALSE(may_be_replaced(path));
 }
 
 }  // namespace

@@ -98,6 +98,10 @@ TEST_CASE("budget: what is none is refused with words that help") {
   refused("99999999999999999999999", "too large");
   refused("9223372036854775807KiB", "larger than any memory");
   refused("10000000TiB", "larger than any memory");
+  refused("0.6", "did you mean 60%?");
+  refused("1.0", "did you mean 100%?");
+  refused("0.125", "did you mean 12.5%?");
+  refused("act:0.5", "did you mean act:50%?");
   refused("0.00000000000000000001%", "too many digits");
 }
 

@@ -79,5 +79,15 @@ TEST_CASE("sequence: without what is unread, random plans stay legal and need no
   }
 }
 
+TEST_CASE("sequence: one that lasts longer than can be counted is no plan") {
+  const Graph graph =
+      Sketch({1, 1}).op({}, {0}, INT64_MAX / 2).op({0}, {1}, INT64_MAX / 3).keep({1}).graph();
+  const Problem problem{.graph = graph, .budget = Bytes(9)};
+  Context context(problem, "test", {});
+  CHECK_FALSE(context.offer_sequence(ops({0, 1, 0})));
+  CHECK_FALSE(context.has_plan());
+  CHECK(context.offer_sequence(ops({0, 1})));
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -6,6 +6,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/io/dot.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
@@ -42,6 +43,7 @@ void add_convert(CLI::App& app, int& status) {
       ->check(CLI::IsMember({"lowtide", "dot"}));
   command->callback([given, &status] {
     const std::string format = format_of(*given);
+    require_writable(given->to);
     const Graph graph = load_graph(given->from);
     write_text_file(given->to, format == "dot" ? write_dot(graph) : write_graph(graph));
     status = 0;

@@ -2,26 +2,26 @@
 #include "lowtide/driver/curve.h"
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
-#include <system_error>
+#include <mutex>
+#include <string_view>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
+#include "lowtide/cli/curve_output.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
+#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
-#include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/io/curve_html.h"
 #include "lowtide/io/curve_text.h"
-#include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
 
@@ -66,48 +66,63 @@ std::string progress_text(const CurveProgress& progress) {
                      bytes_text(progress.smallest));
 }
 
-// Said before the search, not after it.
-void prepare(const Arguments& given) {
+// What is on disk while the curve is searched for: from the rounds, and from the solves in them.
+class CurveKeeper {
+ public:
+  explicit CurveKeeper(CurveOutput& output) : output_(output), keeper_(output.has_files()) {}
+
+  void update(const CurveProgress& progress) {
+    if (!keeper_.wanted()) return;
+    const std::lock_guard lock(mutex_);
+    best_ = progress.so_far();
+    keep();
+  }
+  void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
+    if (!keeper_.wanted()) return;
+    const std::lock_guard lock(mutex_);
+    if (improve(best_, plan, cost, found_by)) keep();
+  }
+
+ private:
+  void keep() {
+    keeper_.keep([this] {
+      Tradeoff curve;
+      {
+        const std::lock_guard lock(mutex_);
+        curve = best_;
+      }
+      output_.write_so_far(std::move(curve));
+    });
+  }
+
+  CurveOutput& output_;
+  Tradeoff best_;
+  std::mutex mutex_;
+  Keeper keeper_;
+};
+
+int run(const Arguments& given) {
   if (given.json && (given.csv == "-" || given.html == "-"))
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
-  require_writable(given.csv);
-  require_writable(given.html);
-  if (given.folder.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(given.folder, failed);
-  if (failed || !std::filesystem::is_directory(given.folder))
-    throw InputError("-o " + given.folder, "must be a folder, or one that can be made");
-}
-
-void write_plans(const Arguments& given, const Graph& graph, const Tradeoff& curve,
-                 const CurveRequest& asked) {
-  Request request;
-  request.limits = asked.settings.limits;
-  request.seed = asked.settings.seed;
-  const auto write = [&](const TradeoffPoint& point) {
-    if (!point.outcome.plan) return;
-    const Problem problem{.graph = graph, .budget = point.budget, .order = curve.order};
-    const auto name = fmt::format("{}.plan.json", point.budget.count());
-    PlanOutput(problem, (std::filesystem::path(given.folder) / name).string())
-        .write(point.outcome, request);
-  };
-  for (const TradeoffPoint& point : curve.points) write(point);
-  if (curve.smallest) write(*curve.smallest);
-}
-
-int run(const Arguments& given) {
-  prepare(given);
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   const SolverTable solvers = all_solvers();
   CurveRequest request = make_request(given, graph, interrupt.token());
+  CurveOutput output(graph, request, {given.csv, given.html, given.folder});
 
   const auto start = std::chrono::steady_clock::now();
   Tradeoff result;
   {
     LiveLine line("no point planned yet", !given.json && is_terminal(2));
-    request.watcher = [&](const CurveProgress& progress) { line.update(progress_text(progress)); };
+    CurveKeeper keeper(output);
+    request.watcher = [&](const CurveProgress& progress) {
+      line.update(progress_text(progress));
+      keeper.update(progress);
+    };
+    request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
+      keeper.find(plan, cost, found_by);
+    };
     result = curve(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -119,21 +134,8 @@ int run(const Arguments& given) {
     fmt::print("{:<10} {:.3f} s, stopped by: {}\n", "time", seconds.count(),
                to_string(result.stopped_by));
   }
-  const auto written = [&](const std::string& path) {
+  for (const std::string& path : output.write(result))
     if (text) fmt::print("{:<10} {}\n", "written", path);
-  };
-  if (!given.csv.empty()) {
-    write_text_file(given.csv, curve_csv(graph, result));
-    written(given.csv);
-  }
-  if (!given.html.empty()) {
-    write_text_file(given.html, html_curve(graph, result));
-    written(given.html);
-  }
-  if (!given.folder.empty()) {
-    write_plans(given, graph, result, request);
-    written(given.folder);
-  }
   for (const TradeoffPoint& point : result.points)
     if (point.outcome.plan) return kPlanFound;
   return kNoPlan;

@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,12 +15,14 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
+#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
 #include "lowtide/io/curve_text.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/plan/budget.h"
 
@@ -44,26 +49,86 @@ std::string progress_text(const FitProgress& progress) {
                      bytes_text(progress.floor));
 }
 
+// The plan file, and better ones of it as they come, from the solves and from the rounds.
+class FitOutput {
+ public:
+  FitOutput(const Graph& graph, const FitRequest& request, const std::string& path)
+      : graph_(graph), path_(path), keeper_(std::in_place, may_be_replaced(path)) {
+    require_writable(path);
+    found_by_.limits = request.settings.limits;
+    found_by_.seed = request.settings.seed;
+  }
+
+  void update(const FitProgress& progress) {
+    if (!keeper_->wanted()) return;
+    const std::lock_guard lock(mutex_);
+    best_ = progress.so_far();
+    keep();
+  }
+  void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
+    if (!keeper_->wanted()) return;
+    const std::lock_guard lock(mutex_);
+    if (improve(best_, plan, cost, found_by)) keep();
+  }
+  // At the end.
+  void finish(const Fit& fit) {
+    keeper_.reset();
+    write(fit);
+  }
+
+ private:
+  void keep() {
+    keeper_->keep([this] {
+      Fit fit;
+      {
+        const std::lock_guard lock(mutex_);
+        fit = best_;
+      }
+      if (!fit.point) return;
+      fit.point->outcome.note = kWrittenMeanwhile;
+      write(fit);
+    });
+  }
+  void write(const Fit& fit) const {
+    const Problem problem{.graph = graph_, .budget = fit.point->budget, .order = fit.order};
+    write_outcome(path_, problem, fit.point->outcome, found_by_);
+  }
+
+  const Graph& graph_;
+  std::string path_;
+  Request found_by_;
+  Fit best_;
+  std::mutex mutex_;
+  std::optional<Keeper> keeper_;
+};
+
 int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   FitRequest request;
   request.order = given.search.problem_order();
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,
                       .threads = given.search.thread_count()};
-  Problem problem{.graph = graph, .budget = Bytes(0), .order = request.order};
-  const PlanOutput output(problem, given.output);
+  std::optional<FitOutput> output;
+  if (!given.output.empty()) output.emplace(graph, request, given.output);
   const SolverTable solvers = all_solvers();
 
   const auto start = std::chrono::steady_clock::now();
   Fit result;
   {
     LiveLine line("no budget yet", !given.json && is_terminal(2));
-    request.watcher = [&](const FitProgress& progress) { line.update(progress_text(progress)); };
+    request.watcher = [&](const FitProgress& progress) {
+      line.update(progress_text(progress));
+      if (output) output->update(progress);
+    };
+    if (output)
+      request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
+        output->find(plan, cost, found_by);
+      };
     result = fit(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -71,14 +136,10 @@ int run(const Arguments& given) {
   if (given.json)
     fmt::print("{}", fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
   else if (given.output != "-")
-    fmt::print("{}{:<10} {:.3f} s, stopped by: {}\n", fit_text(graph, result, output_style()),
-               "time", seconds.count(), to_string(result.stopped_by));
+    fmt::print("{}{:<10} {:.3f} s\n", fit_text(graph, result, output_style()), "time",
+               seconds.count());
   if (!result.point) return kNoPlan;
-  problem.budget = result.point->budget;
-  Request found;
-  found.limits = request.settings.limits;
-  found.seed = given.search.seed;
-  output.write(result.point->outcome, found);
+  if (output) output->finish(result);
   if (!given.json && !given.output.empty() && given.output != "-")
     fmt::print("{:<10} {}\n", "written", given.output);
   return kPlanFound;

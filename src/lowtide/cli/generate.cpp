@@ -8,8 +8,10 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/io/units_text.h"
 
 namespace lowtide::cli {
 
@@ -42,12 +44,21 @@ void add_generate(CLI::App& app, int& status) {
     const auto ops = static_cast<std::size_t>(given->ops);
     const bool layered = given->kind == "layered";
     if (width->count() > 0 && !layered) throw InputError("--width", "only layered graphs have one");
+    require_writable(given->output);
     const Graph graph = layered ? generate_layered(ops, given->seed, given->layered)
                                 : generate(given->kind, ops, given->seed);
     write_text_file(given->output, write_graph(graph));
+    const auto text = [](std::size_t count) {
+      return count_text(static_cast<std::int64_t>(count));
+    };
+    // Networks are made of whole layers.
+    const std::string asked =
+        graph.op_count() == ops ? "" : fmt::format(" ({} were asked for)", text(ops));
     if (given->output != "-")
-      fmt::print("{}: {} ops, {} tensors, {} links\n", given->output, graph.op_count(),
-                 graph.tensor_count(), graph.link_count());
+      fmt::print("{}: {} ops{}, {} tensors, {} links\n", given->output, text(graph.op_count()),
+                 asked, text(graph.tensor_count()), text(graph.link_count()));
+    else if (!asked.empty())
+      fmt::print(stderr, "lowtide: {} ops{}\n", text(graph.op_count()), asked);
     status = 0;
   });
 }

@@ -1,6 +1,8 @@
 #include "lowtide/cli/input.h"
 
 #include <cstdio>
+#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -19,6 +21,12 @@ Graph load_graph(const std::string& path) {
   GraphFile file = read_graph(path);
   warn(path, file.warnings);
   return std::move(file.graph);
+}
+
+Graph load_named_graph(const std::string& path) {
+  Graph graph = load_graph(path);
+  if (!graph.name().empty() || path == "-") return graph;
+  return std::move(graph).named(std::filesystem::path(path).filename().string());
 }
 
 PlanFile load_plan(const std::string& path) {

@@ -11,6 +11,8 @@ namespace lowtide::cli {
 
 // Warnings go to standard error.
 Graph load_graph(const std::string& path);
+// The same; a graph without a name bears that of its file.
+Graph load_named_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
 
 }  // namespace lowtide::cli

@@ -10,12 +10,13 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
+#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
-#include "lowtide/cli/plan_keeper.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
 
@@ -55,14 +56,25 @@ std::string progress_text(const Problem& problem, bool has_plan, const Cost& cos
                      gap_percent(cost.duration, bound), bytes_text(cost.peak));
 }
 
+Outcome outcome_of(const Progress& progress) {
+  Outcome outcome;
+  outcome.status = Status::feasible;
+  outcome.plan = *progress.plan;
+  outcome.cost = progress.cost;
+  outcome.bound = progress.bound;
+  outcome.found_by = progress.solver;
+  outcome.note = kWrittenMeanwhile;
+  return outcome;
+}
+
 int run(const Arguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
-  const PlanOutput output(problem, given.output);
+  require_writable(given.output);
   const SolverTable solvers = all_solvers();
 
   const auto start = std::chrono::steady_clock::now();
@@ -73,17 +85,20 @@ int run(const Arguments& given) {
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
-      PlanKeeper keeper(output, request);
+      Keeper keeper(may_be_replaced(given.output));
       request.watcher = [&](const Progress& progress) {
         if (live)
           line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
                                     progress.bound.duration));
-        keeper.update(progress);
+        if (progress.plan == nullptr || !keeper.wanted()) return;
+        keeper.keep([&, so_far = outcome_of(progress)] {
+          write_outcome(given.output, problem, so_far, request);
+        });
       };
       answer = solve(solvers, problem, request);
     }
     try {
-      output.write(answer.outcome, request);
+      if (!given.output.empty()) write_outcome(given.output, problem, answer.outcome, request);
     } catch (const InputError& error) {
       not_written = error.what();
     }
@@ -93,7 +108,7 @@ int run(const Arguments& given) {
   const PlanSummary summary{problem,         answer,
                             given.solver,    given.search.seed,
                             seconds.count(), not_written.empty() ? given.output : ""};
-  fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary));
+  fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary, output_style()));
   if (!not_written.empty()) throw InputError("", not_written);
   return answer.outcome.plan ? kPlanFound : kNoPlan;
 }

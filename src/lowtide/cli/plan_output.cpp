@@ -1,40 +1,32 @@
 #include "lowtide/cli/plan_output.h"
 
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/io/graph_text.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
+#include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
 
 void require_writable(const std::string& path) {
-  if (path.empty() || path == "-") return;
-  const auto folder = std::filesystem::path(path).parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    throw InputError("", "cannot be written: no such folder, or no leave to write there", path);
+  if (!path.empty()) require_writable_file(path);
 }
 
-PlanOutput::PlanOutput(const Problem& problem, std::string path)
-    : problem_(problem), path_(std::move(path)) {
-  require_writable(path_);
-}
-
-void PlanOutput::write(const Outcome& outcome, const Request& request) const {
-  if (path_.empty()) return;
+void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
+                   const Request& request) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
   asked.time_limit = request.limits.seconds;
   asked.work_limit = request.limits.work;
-  write_text_file(path_, write_plan(plan_file(problem_, outcome, std::move(asked))));
+  write_text_file(path, write_plan(plan_file(problem, outcome, std::move(asked))));
 }
 
 namespace {
@@ -43,13 +35,17 @@ std::string status_word(const Answer& answer) {
   return answer.support.yes ? std::string(to_string(answer.outcome.status)) : "unsupported";
 }
 
-std::string exact(Bytes bytes) {
-  return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes.count());
+// Where a budget is refuted at once, nobody has looked for lean plans.
+std::string smallest_text(const Graph& graph, Bytes smallest) {
+  return smallest == own_peak(graph)
+             ? fmt::format("{} is the peak of the graph's own order; no leaner plan was seen",
+                           exact_bytes_text(smallest))
+             : fmt::format("{} was the smallest peak found", exact_bytes_text(smallest));
 }
 
 }  // namespace
 
-std::string summary_text(const PlanSummary& summary) {
+std::string summary_text(const PlanSummary& summary, const TerminalStyle& style) {
   const Graph& graph = summary.problem.graph;
   const Outcome& outcome = summary.answer.outcome;
   const Ticks base = graph.total_time();
@@ -57,10 +53,8 @@ std::string summary_text(const PlanSummary& summary) {
   const auto row = [&](std::string_view key, const std::string& value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("graph", fmt::format("{} ({} ops, {} tensors)", graph.name(),
-                           count_text(static_cast<std::int64_t>(graph.op_count())),
-                           count_text(static_cast<std::int64_t>(graph.tensor_count()))));
-  row("budget", exact(summary.problem.budget));
+  row("graph", graph_text(graph, style.width - 11, style.unicode));
+  row("budget", exact_bytes_text(summary.problem.budget));
   if (!summary.answer.support.yes) {
     row("status",
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
@@ -70,7 +64,7 @@ std::string summary_text(const PlanSummary& summary) {
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
-    row("peak", exact(outcome.cost.peak));
+    row("peak", exact_bytes_text(outcome.cost.peak));
     row("overhead", percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound",
         fmt::format("{}, gap {}", percent_text(bound),
@@ -79,15 +73,16 @@ std::string summary_text(const PlanSummary& summary) {
                                 ticks_text(outcome.cost.duration, graph.tick()),
                                 ticks_text(base, graph.tick())));
   } else if (outcome.status == Status::infeasible) {
-    row("status",
-        fmt::format("infeasible: no plan can need less than {}", exact(outcome.bound.peak)));
+    row("status", fmt::format("infeasible: no plan can need less than {}",
+                              exact_bytes_text(outcome.bound.peak)));
   } else {
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
-    row("floor", fmt::format("no plan can need less than {}", exact(outcome.bound.peak)));
+    row("floor",
+        fmt::format("no plan can need less than {}", exact_bytes_text(outcome.bound.peak)));
   }
   if (!outcome.plan && outcome.smallest_peak)
-    row("smallest", fmt::format("{} was the smallest peak found", exact(*outcome.smallest_peak)));
+    row("smallest", smallest_text(graph, *outcome.smallest_peak));
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
                     ? summary.solver
                     : fmt::format("{} ({})", summary.solver, outcome.found_by));

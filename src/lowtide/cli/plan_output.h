@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/plot.h"
 
 namespace lowtide::cli {
 
@@ -11,18 +12,12 @@ namespace lowtide::cli {
 // path pass.
 void require_writable(const std::string& path);
 
-class PlanOutput {
- public:
-  // An empty path: nothing is written.
-  PlanOutput(const Problem& problem, std::string path);
+// The note of a plan that is not the last word.
+inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
-  const std::string& path() const { return path_; }
-  void write(const Outcome& outcome, const Request& request) const;
-
- private:
-  const Problem& problem_;
-  std::string path_;
-};
+// Writes the plan file of an outcome; limits and seed are the request's.
+void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
+                   const Request& request);
 
 struct PlanSummary {
   const Problem& problem;
@@ -33,7 +28,7 @@ struct PlanSummary {
   std::string plan_file;
 };
 
-std::string summary_text(const PlanSummary& summary);
+std::string summary_text(const PlanSummary& summary, const TerminalStyle& style);
 std::string summary_json(const PlanSummary& summary);
 
 }  // namespace lowtide::cli

@@ -8,6 +8,7 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/check_plan.h"
 #include "lowtide/io/report_html.h"
@@ -23,7 +24,8 @@ struct Arguments {
 };
 
 int run(const Arguments& given) {
-  const Graph graph = load_graph(given.graph);
+  require_writable(given.html);
+  const Graph graph = load_named_graph(given.graph);
   std::optional<PlanFile> file;
   int status = kPlanFound;
   if (!given.plan.empty()) {

@@ -48,10 +48,8 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     return;
   }
   fmt::print("verified: every rule holds and every claim is true\n");
-  fmt::print("peak       {} ({} bytes)\n", bytes_text(verdict.cost->peak),
-             verdict.cost->peak.count());
-  if (file.budget)
-    fmt::print("budget     {} ({} bytes)\n", bytes_text(*file.budget), file.budget->count());
+  fmt::print("peak       {}\n", exact_bytes_text(verdict.cost->peak));
+  if (file.budget) fmt::print("budget     {}\n", exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",
              percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));

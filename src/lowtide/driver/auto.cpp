@@ -92,16 +92,10 @@ class Portfolio {
       for (const Solver* part : std::vector(unfinished_)) {
         if (stop()) return;
         if (pass > 0 && context_.limits().used() > kPassesShare) break;
-        std::vector<Task> tasks;
-        tasks.push_back({part, slice, context_.seed()});
-        epoch(tasks, 1);
+        alone(part, slice);
       }
     // Small graphs are often settled by this alone.
-    if (ops <= kSmall && proving_ != nullptr && !stop()) {
-      std::vector<Task> tasks;
-      tasks.push_back({proving_, 200 * ops, context_.seed()});
-      epoch(tasks, 1);
-    }
+    if (ops <= kSmall && proving_ != nullptr && !stop()) alone(proving_, 200 * ops);
     slice = 20'000 + 4 * ops;
     const bool unlimited = !clocked_ && !context_.limits().settings().work;
     if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
@@ -119,9 +113,9 @@ class Portfolio {
       const bool rises =
           context_.bound().duration > std::exchange(last_bound, context_.bound().duration);
       const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
-      if (proves && proving_ != nullptr) others.push_back({proving_, proof, context_.seed()});
+      if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
       if (number > 0)
-        for (const Solver* part : unfinished_) others.push_back({part, slice / 4, context_.seed()});
+        for (const Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
       const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
       if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
@@ -144,6 +138,10 @@ class Portfolio {
   const Solver* find(std::string_view name) const {
     const Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
     return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+  }
+
+  Task part_task(const Solver* part, std::int64_t work) const {
+    return {.part = part, .work = work, .seed = context_.seed()};
   }
 
   // Lanes and epochs differ in their random numbers and in how hot they begin.
@@ -170,6 +168,12 @@ class Portfolio {
     // done.
     context_.limits().spend(too_late() ? Limits::kPollWork : 0);
     return context_.done() && context_.smallest().has_value();
+  }
+
+  void alone(const Solver* part, std::int64_t work) {
+    std::vector<Task> tasks;
+    tasks.push_back(part_task(part, work));
+    epoch(tasks, 1);
   }
 
   void epoch(std::vector<Task>& tasks, int threads) {

@@ -15,10 +15,13 @@
 //
 // Invariant: a point's plan is the best of all plans that any solve has found within its budget,
 // its bound the best of all claims for its budget or a larger one. So the curve falls, whatever the
-// solver does, and more time never makes a point worse.
+// solver does, and no pass makes a point worse.
 //
-// Loses: against as many runs of their own where the points have little in common, and on graphs so
-// large that one short solve does not come to a first plan of its own.
+// Loses: a run with more work is not a continuation of one with less, since every slice is longer
+// and the search cools down over the whole of its slice; so single points may come out worse,
+// mostly those of the smallest budgets. And against as many runs of their own where the points have
+// little in common, and on graphs so large that one short solve does not come to a first plan of
+// its own.
 #include "lowtide/driver/curve.h"
 
 #include <algorithm>
@@ -94,6 +97,7 @@ class CurveRun {
         sweep_(solvers, graph, request.order, request.settings) {}
 
   Tradeoff run() {
+    report();
     first_pass();
     find_smallest();
     refine();
@@ -107,6 +111,7 @@ class CurveRun {
   bool refine(double share, std::size_t pass, bool proves);
   int passes() const;
   bool round(const std::vector<SweepTask>& tasks, double share);
+  void report() const;
   double gap(Bytes budget) const;  // as a part of the graph's own time
   Bytes smallest() const { return sweep_.known().leanest()->cost.peak; }
   Tradeoff result() const;
@@ -134,16 +139,20 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
     if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
   });
-  if (ran && request_.watcher) {
-    CurveProgress progress{.points = budgets_.size(), .smallest = smallest()};
-    for (Bytes budget : budgets_) {
-      progress.planned += known.best(budget) != nullptr ? 1 : 0;
-      progress.settled += known.settled(budget) ? 1 : 0;
-      progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
-    }
-    request_.watcher(progress);
-  }
+  if (ran) report();
   return ran;
+}
+
+void CurveRun::report() const {
+  if (!request_.watcher) return;
+  CurveProgress progress{
+      .points = budgets_.size(), .smallest = smallest(), .so_far = [this] { return result(); }};
+  for (Bytes budget : budgets_) {
+    progress.planned += sweep_.known().best(budget) != nullptr ? 1 : 0;
+    progress.settled += sweep_.known().settled(budget) ? 1 : 0;
+    progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
+  }
+  request_.watcher(progress);
 }
 
 double CurveRun::gap(Bytes budget) const {
@@ -248,7 +257,7 @@ Tradeoff CurveRun::result() const {
   for (Bytes budget : budgets_) tradeoff.points.push_back(sweep_.point(budget));
   tradeoff.smallest = sweep_.point(smallest());
   tradeoff.floor = sweep_.known().floor();
-  tradeoff.stopped_by = sweep_.reason();
+  tradeoff.stopped_by = sweep_.stopped_by();
   return tradeoff;
 }
 

@@ -14,7 +14,8 @@ namespace lowtide {
 struct CurveProgress {
   std::size_t points = 0, planned = 0, settled = 0;
   double widest_gap = 0;
-  Bytes smallest;  // budget for which a plan is known
+  Bytes smallest;                    // budget for which a plan is known
+  std::function<Tradeoff()> so_far;  // for as long as the call
 };
 
 struct CurveRequest {
@@ -22,7 +23,8 @@ struct CurveRequest {
   Bytes from, to;
   std::size_t points = 16;  // evenly spaced, both ends included; fewer if there are fewer budgets
   SweepSettings settings;   // limits of the whole curve
-  std::function<void(const CurveProgress&)> watcher;  // after every round, on the caller's thread
+  // At the start and after every round, on the caller's thread.
+  std::function<void(const CurveProgress&)> watcher;
 };
 
 // Every plan is verified for its point. Without a clock, the same for every number of threads. A

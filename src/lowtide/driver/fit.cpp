@@ -37,20 +37,27 @@ class FitRun {
 
   Fit run() {
     if (leanest() != nullptr) {
+      report();
       narrow();
       push();
     }
+    return result();
+  }
+
+ private:
+  Fit result() const {
     Fit fit;
     fit.order = request_.order;
     fit.own_peak = own_peak_;
     fit.time_limit = request_.time_limit;
     fit.floor = floor();
-    fit.stopped_by = sweep_.reason();
+    fit.stopped_by = sweep_.stopped_by();
     if (const Frontier::Entry* found = leanest()) fit.point = sweep_.point(found->cost.peak);
     return fit;
   }
-
- private:
+  void report() const {
+    if (request_.watcher) request_.watcher({floor(), upper(), [this] { return result(); }});
+  }
   const Frontier::Entry* leanest() const { return sweep_.known().leanest(request_.time_limit); }
   Bytes upper() const { return leanest()->cost.peak; }
   Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
@@ -87,7 +94,7 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
     const std::int64_t at = entry.cost.peak.count() / stretch;
     return &entry == answer || std::exchange(last, at) != at;
   });
-  if (ran && request_.watcher) request_.watcher({floor(), upper()});
+  if (ran) report();
   return ran;
 }
 

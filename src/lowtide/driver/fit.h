@@ -11,15 +11,17 @@ namespace lowtide {
 
 // Between the two, nothing is known.
 struct FitProgress {
-  Bytes floor;   // within fewer bytes there is no such plan
-  Bytes budget;  // within these there is one
+  Bytes floor;                  // within fewer bytes there is no such plan
+  Bytes budget;                 // within these there is one
+  std::function<Fit()> so_far;  // for as long as the call
 };
 
 struct FitRequest {
   Order order = Order::free;
   Ticks time_limit;  // of the plan
   SweepSettings settings;
-  std::function<void(const FitProgress&)> watcher;  // after every round, on the caller's thread
+  // At the start and after every round, on the caller's thread.
+  std::function<void(const FitProgress&)> watcher;
 };
 
 // There is always a plan unless the time limit is below the graph's total time. Otherwise as

@@ -167,8 +167,10 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   job.request.watcher = [&](const Progress& progress) {
     if (progress.plan == nullptr) return;
     const Cost& cost = progress.cost;
-    if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost))
+    if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost)) {
       found.add({cost, std::make_shared<const Plan>(*progress.plan), std::string(progress.solver)});
+      if (settings_.finds) settings_.finds(*progress.plan, cost, progress.solver);
+    }
     if (cost.duration <= job.task.enough) job.token->cancel();
   };
   try {
@@ -252,6 +254,9 @@ void Sweep::take(Job& job) {
   for (Frontier::Entry& entry : job.found) known_.add(std::move(entry));
   tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
   tried.to_the_end = outcome.stopped_by == StopReason::finished;
+  // One that was cancelled alone had found enough.
+  if (!tried.to_the_end && outcome.stopped_by != StopReason::cancelled)
+    cut_short_ = outcome.stopped_by;
   limits_.spend(job.answer.work);
   // A claim against a plan that holds is a solver's mistake, and must not spread.
   const Frontier::Entry* best = known_.best(job.task.budget);
@@ -269,6 +274,7 @@ void Sweep::take(Job& job) {
 bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted) {
   if (reason() != StopReason::finished) return false;
   std::vector<Job> jobs = jobs_for(tasks, share);
+  cut_short_ = StopReason::finished;
   if (jobs.empty()) return false;
   run_all(jobs, wanted);
   for (Job& job : jobs) take(job);

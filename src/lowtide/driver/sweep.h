@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SweepSettings {
   LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
   std::uint64_t seed = 0;
   int threads = 1;  // shared out among the solves of a round: one each, more if these are few
+  // Sees plans that are better than those known, as the solves of a round come by them: on their
+  // threads, several at a time. Nothing has verified them yet.
+  std::function<void(const Plan&, const Cost&, std::string_view found_by)> finds = {};
 };
 
 struct SweepTask {
@@ -47,6 +51,9 @@ class Sweep {
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
   StopReason reason() const;  // that it must stop now; `finished` if it need not
+  // What has ended it: the reason above, or the limit that the solves of the last round ran into,
+  // each within its part of it; `finished` if they all came to an end of their own.
+  StopReason stopped_by() const { return reason() != StopReason::finished ? reason() : cut_short_; }
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
 
@@ -91,6 +98,7 @@ class Sweep {
   Limits limits_;
   Frontier known_;
   bool by_parts_ = false;
+  StopReason cut_short_ = StopReason::finished;           // some solve of the last round
   std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;
 };

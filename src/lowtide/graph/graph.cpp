@@ -3,6 +3,11 @@
 
 namespace lowtide {
 
+Graph Graph::named(std::string name) && {
+  name_ = std::move(name);
+  return std::move(*this);
+}
+
 namespace {
 std::string make_label(std::string_view what, std::size_t index, const std::string& name) {
   std::string text = std::string(what) + " " + std::to_string(index);

@@ -47,6 +47,8 @@ struct Op {
 class Graph {
  public:
   const std::string& name() const { return name_; }
+  // The same graph under another name.
+  Graph named(std::string name) &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
 

@@ -50,12 +50,12 @@ std::string data_of(const Graph& graph, const Tradeoff& curve) {
 
 std::string html_curve(const Graph& graph, const Tradeoff& curve) {
   const std::string name = graph.name().empty() ? "Graph" : shorten(graph.name(), kLongestName);
-  return put_in(kCurveHtml,
-                {{"title", html_text(name + ": overhead against memory")},
-                 {"style", std::string(kPageStyle) + std::string(kCurveStyle)},
-                 {"text", html_text(curve_text(graph, curve, TerminalStyle{.width = 100}))},
-                 {"data", inside_script(data_of(graph, curve))},
-                 {"script", std::string(kPageTools) + std::string(kCurveScript)}});
+  return make_page({.title = name + ": overhead against memory",
+                    .text = curve_text(graph, curve, TerminalStyle{.width = 100}),
+                    .main = kCurveMain,
+                    .style = std::string(kCurveStyle),
+                    .data = data_of(graph, curve),
+                    .script = std::string(kCurveScript)});
 }
 
 }  // namespace lowtide

@@ -4,10 +4,14 @@ const LEFT = 72, RIGHT = 22, TOP = 26, BOTTOM = 56;
 const overheadOf = (ticks) => (D.base ? 100 * (ticks / D.base - 1) : 0);
 const shareText = (bytes) => percentText(D.ownPeak ? (100 * bytes) / D.ownPeak : 100, 1);
 
-const points = [...D.points];
-if (D.smallest && !points.some((point) => point.budget === D.smallest.budget)) points.push(D.smallest);
-points.sort((a, b) => a.budget - b.budget);
-for (const point of points) {
+// In the table all of them; in the chart those of the range that was asked for, since one far beyond
+// it would press all others together.
+const all = [...D.points];
+if (D.smallest && !all.some((point) => point.budget === D.smallest.budget)) all.push(D.smallest);
+all.sort((a, b) => a.budget - b.budget);
+const inRange = (budget) => budget >= D.points[0].budget && budget <= D.points[D.points.length - 1].budget;
+const points = all.filter((point) => inRange(point.budget));
+for (const point of all) {
   point.overhead = point.duration === null ? null : overheadOf(point.duration);
   point.boundOverhead = point.bound === null ? null : overheadOf(point.bound);
 }
@@ -17,7 +21,7 @@ let geometry, cursor = -1, everything = false;
 // Where few points are far above all others, as budgets near the smallest are, they are left out at
 // first so that the others can be seen.
 const sorted = planned.map((point) => point.overhead).sort((a, b) => a - b);
-const most = sorted[sorted.length - 1] ?? 0, high = sorted[Math.floor((sorted.length * 3) / 4)] ?? 0;
+const most = sorted[sorted.length - 1] ?? Math.max(0, ...points.map((point) => point.boundOverhead ?? 0)), high = sorted[Math.floor((sorted.length * 3) / 4)] ?? 0;
 const beyond = high > 0 && most > 3 * high ? 2 * high : null;
 
 function scales(width, height) {
@@ -50,7 +54,7 @@ function drawAxes(node, { height, right, range, top, x, y }) {
     svg("text", { x: right, y: height - 6, "text-anchor": "end" }, "budget, and its share of the own peak"));
 }
 
-// From each point the plan's height to the right, the bound's to the left.
+// From its own peak on the plan's height to the right, from each point the bound's to the left.
 function drawStairs(node, { right, x, y }) {
   const bounded = points.filter((point) => point.boundOverhead !== null && point.budget >= D.floor);
   if (bounded.length) {
@@ -60,8 +64,9 @@ function drawStairs(node, { right, x, y }) {
       svg("path", { class: "proven", d: `M${px(start)},${px(y(0))}${stairs}V${px(y(0))}Z` }),
       svg("path", { class: "proven-line", d: `M${px(start)},${px(y(bounded[0].boundOverhead))}${stairs}` }));
   }
+  const start = (point, i) => x(Math.max(point.peak, planned[i - 1]?.budget ?? points[0].budget));
   if (planned.length)
-    node.append(svg("path", { class: "plans", d: planned.map((point, i) => `${i ? `H${px(x(point.budget))}V` : `M${px(x(point.budget))},`}${px(y(point.overhead))}`).join("") + `H${px(right)}` }));
+    node.append(svg("path", { class: "plans", d: planned.map((point, i) => `${i ? `H${px(start(point, i))}V` : `M${px(start(point, i))},`}${px(y(point.overhead))}`).join("") + `H${px(right)}` }));
 }
 
 function drawFloor(node, { range, x, y, right }) {
@@ -87,7 +92,7 @@ function drawChart() {
       ? svg("path", { class: kind, d: `M${px(at)},${TOP - 5}l5,8h-10z` })
       : svg("circle", { class: kind, cx: at, cy: y(point.overhead), r: 4 }));
   }
-  if (D.smallest && D.smallest.duration !== null) {
+  if (D.smallest && D.smallest.duration !== null && inRange(D.smallest.budget)) {
     const at = x(D.smallest.budget), right = at < width - 190;
     node.append(svg("text", { class: "strong halo", x: at + (right ? 9 : -9), y: y(overheadOf(D.smallest.duration)) - 8, "text-anchor": right ? "start" : "end" }, `smallest ${bytesText(D.smallest.budget)}`));
   }
@@ -153,17 +158,19 @@ function drawFigures() {
   const figure = (title, value, note) => element("div", {}, element("div", { class: "muted" }, title),
     element("div", { class: "value" }, value), element("div", { class: "muted small" }, note));
   const list = [figure("Own peak", bytesText(D.ownPeak), "in the graph's own order")];
-  const free = planned.find((point) => point.duration === D.base);
-  if (free) list.push(figure("Without overhead", bytesText(free.budget), `${shareText(free.budget)} of the own peak`));
+  // Its own peak, since the budgets that were asked for may all be larger.
+  const free = Math.min(...all.filter((point) => point.duration === D.base).map((point) => point.peak));
+  if (Number.isFinite(free)) list.push(figure("Without overhead", bytesText(free), `${shareText(free)} of the own peak`));
   const half = planned.filter((point) => point.budget <= D.ownPeak / 2).pop();
   if (half) list.push(figure(`At ${shareText(half.budget)}`, percentText(half.overhead), half.status === "optimal" ? "overhead, proven the least" : `overhead; no plan has less than ${percentText(half.boundOverhead)}`));
-  if (D.smallest) list.push(figure("Smallest budget", bytesText(D.smallest.budget), `found, at ${percentText(D.smallest.overhead ?? overheadOf(D.smallest.duration))} overhead; none can need less than ${bytesText(D.floor)}`));
+  const where = !D.smallest || inRange(D.smallest.budget) ? "" : D.smallest.budget < D.points[0].budget ? ", below this range" : ", above this range";
+  if (D.smallest) list.push(figure("Smallest budget", bytesText(D.smallest.budget), `found${where}, at ${percentText(D.smallest.overhead ?? overheadOf(D.smallest.duration))} overhead; none can need less than ${bytesText(D.floor)}`));
   $("figures").replaceChildren(...list);
 }
 
 function drawTable() {
   const percent = (value) => (value === null ? "\u2013" : percentText(value));
-  const rows = [...points].reverse(), missing = -1;
+  const rows = [...all].reverse(), missing = -1;
   $("points").replaceChildren(table("Points of the curve", [
     { title: "budget", kind: "number", text: (point) => bytesText(point.budget), value: (point) => point.budget },
     { title: "share", kind: "number", text: (point) => shareText(point.budget), value: (point) => point.budget },

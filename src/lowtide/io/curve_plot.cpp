@@ -58,6 +58,7 @@ double round_up(double value) {
 
 struct Mark {
   Bytes budget;
+  Bytes peak;                      // of its plan, which holds from there on
   double overhead = 0, bound = 0;  // per cent
   bool planned = false, proven = false;
 };
@@ -71,6 +72,7 @@ class Plotter {
   double highest() const;
   std::size_t column_of(Bytes budget) const;
   double budget_at(std::size_t column) const;
+  std::size_t start_of(std::size_t i) const;  // column from which a mark's plan holds
   std::size_t row_of(double overhead) const {
     const double part = std::min(overhead / top_, 1.0);
     return static_cast<std::size_t>(std::lround(part * static_cast<double>(rows_ - 1)));
@@ -98,15 +100,18 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
       rows_(std::max<std::size_t>(style.height, 4)) {
   const auto add = [&](const TradeoffPoint& point) {
     const Outcome& outcome = point.outcome;
-    Mark mark{.budget = point.budget};
+    Mark mark;
+    mark.budget = point.budget;
     mark.planned = outcome.plan.has_value();
+    mark.peak = mark.planned ? outcome.cost.peak : point.budget;
     mark.proven = outcome.status == Status::optimal;
     mark.overhead = overhead_percent(outcome.cost.duration, graph.total_time());
     mark.bound = overhead_percent(outcome.bound.duration, graph.total_time());
     marks_.push_back(mark);
   };
   for (const TradeoffPoint& point : curve.points) add(point);
-  if (curve.smallest) add(*curve.smallest);
+  // Beyond the range that was asked for it would press all others together.
+  if (curve.smallest && in_range(curve, curve.smallest->budget)) add(*curve.smallest);
   std::ranges::stable_sort(marks_, {}, &Mark::budget);
   const double most = highest();
   step_ = round_up(std::max(most, 0.5) / static_cast<double>(rows_) * 2.5);
@@ -123,14 +128,17 @@ double Plotter::highest() const {
   std::vector<double> overheads;
   for (const Mark& mark : marks_)
     if (mark.planned) overheads.push_back(mark.overhead);
-  if (overheads.empty()) return 0;
+  if (overheads.empty()) return std::ranges::max(marks_, {}, &Mark::bound).bound;
   std::ranges::sort(overheads);
   const double high = overheads[overheads.size() * 3 / 4];
   return high > 0 && overheads.back() > 3 * high ? 2 * high : overheads.back();
 }
 
 std::string Plotter::draw() {
-  if (std::ranges::none_of(marks_, &Mark::planned)) return {};
+  const bool empty = std::ranges::none_of(marks_, [&](const Mark& mark) {
+    return mark.planned || mark.bound > 0 || mark.budget < floor_;
+  });
+  if (empty) return {};
   paint_impossible();
   paint_plans();
   return rows() + budgets() + legend();
@@ -148,6 +156,12 @@ double Plotter::budget_at(std::size_t column) const {
   const double low = static_cast<double>(marks_.front().budget.count());
   const double span = static_cast<double>(marks_.back().budget.count()) - low;
   return low + span * static_cast<double>(column) / static_cast<double>(columns_ - 1);
+}
+
+std::size_t Plotter::start_of(std::size_t i) const {
+  const Bytes before = marks_[i > 0 ? i - 1 : 0].budget;
+  return std::min(column_of(marks_[i].budget),
+                  column_of(std::max(marks_[i].peak, before)) + (marks_[i].peak <= before ? 1 : 0));
 }
 
 void Plotter::paint_impossible() {
@@ -174,9 +188,8 @@ void Plotter::paint_impossible() {
 void Plotter::paint_plans() {
   for (std::size_t i = 0; i < marks_.size(); ++i) {
     if (!marks_[i].planned || marks_[i].overhead > top_) continue;
-    const std::size_t from = column_of(marks_[i].budget);
-    const std::size_t to = i + 1 < marks_.size() ? column_of(marks_[i + 1].budget) : from;
-    for (std::size_t column = from + 1; column < to; ++column)
+    const std::size_t to = i + 1 < marks_.size() ? start_of(i + 1) : column_of(marks_[i].budget);
+    for (std::size_t column = start_of(i); column < to; ++column)
       grid_[row_of(marks_[i].overhead)].put(column, glyphs_.plan, Ink::run);
   }
   for (const Mark& mark : marks_) {
@@ -239,7 +252,7 @@ std::string Plotter::legend() const {
       {glyphs_.beyond, "far above", Ink::run,
        any([&](const Mark& mark) { return mark.planned && mark.overhead > top_; })},
       {glyphs_.area[kLevels], "no plan has so little", Ink::before,
-       any([](const Mark& mark) { return mark.planned && mark.bound > 0; })},
+       any([&](const Mark& mark) { return mark.budget >= floor_ && mark.bound > 0; })},
       {glyphs_.impossible, "no plan fits", Ink::before, floor_ > marks_.front().budget},
   }};
   Line line(width_);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/io/curve_plot.h"
+#include "lowtide/io/graph_text.h"
 #include "lowtide/io/plot_text.h"
 #include "lowtide/io/units_text.h"
 
@@ -21,20 +22,19 @@ std::string share_text(Bytes part, Bytes whole, std::string_view space = " ") {
                      space);
 }
 
-std::string exact(Bytes bytes) {
-  const bool small = bytes.count() < 1024;
-  return small ? bytes_text(bytes)
-               : fmt::format("{} ({} bytes)", bytes_text(bytes), count_text(bytes.count()));
+std::string head(const Graph& graph, const TerminalStyle& style) {
+  return fmt::format("{:<10} {}\n", "graph", graph_text(graph, style.width - 11, style.unicode));
 }
 
-std::string head(const Graph& graph, const TerminalStyle& style) {
-  const std::string name = graph.name().empty() ? "without a name" : graph.name();
-  return fmt::format(
-      "{:<10} {}\n", "graph",
-      shorten(fmt::format("{} ({} ops, {} tensors)", name,
-                          count_text(static_cast<std::int64_t>(graph.op_count())),
-                          count_text(static_cast<std::int64_t>(graph.tensor_count()))),
-              style.width - 11, style.unicode));
+std::string_view ending_of(const Fit& fit) {
+  if (fit.proven()) return "proven: no smaller budget will do";
+  switch (fit.stopped_by) {
+    case StopReason::deadline: return "not proven the smallest; stopped by the time limit";
+    case StopReason::work_limit: return "not proven the smallest; stopped by the work limit";
+    case StopReason::cancelled: return "not proven the smallest; interrupted";
+    case StopReason::finished: break;
+  }
+  return "not proven the smallest; gave up before the limit";
 }
 
 std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
@@ -56,7 +56,7 @@ std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& p
 
 std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style) {
   std::string out = head(graph, style);
-  out += fmt::format("{:<10} {} in its own order\n", "peak", exact(curve.own_peak));
+  out += fmt::format("{:<10} {} in its own order\n", "peak", exact_bytes_text(curve.own_peak));
   const std::string plot = plot_curve(graph, curve, style);
   if (!plot.empty()) out += "\n" + plot;
   out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", "budget", "share", "overhead",
@@ -69,13 +69,21 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
       out +=
           wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
                style.width, style.unicode);
+  if (const auto least = least_without_overhead(curve, graph.total_time()))
+    out += fmt::format("{:<10} {}, {}: the smallest peak found without overhead\n", "full speed",
+                       exact_bytes_text(*least), share_text(*least, curve.own_peak));
   if (curve.smallest) {
-    const Outcome& smallest = curve.smallest->outcome;
-    out += fmt::format("{:<10} {}, {}, overhead {}\n", "smallest", exact(curve.smallest->budget),
-                       share_text(curve.smallest->budget, curve.own_peak),
-                       percent_text(overhead_percent(smallest.cost.duration, graph.total_time())));
+    const Bytes budget = curve.smallest->budget;
+    const Ticks duration = curve.smallest->outcome.cost.duration;
+    out += fmt::format("{:<10} {}, {}, overhead {}{}\n", "smallest", exact_bytes_text(budget),
+                       share_text(budget, curve.own_peak),
+                       percent_text(overhead_percent(duration, graph.total_time())),
+                       in_range(curve, budget)                ? ""
+                       : budget < curve.points.front().budget ? "; below this range"
+                                                              : "; above this range");
   }
-  out += fmt::format("{:<10} no plan can need less than {}\n", "floor", exact(curve.floor));
+  out +=
+      fmt::format("{:<10} no plan can need less than {}\n", "floor", exact_bytes_text(curve.floor));
   const auto impossible = std::ranges::count_if(curve.points, [](const TradeoffPoint& point) {
     return point.outcome.status == Status::infeasible;
   });
@@ -89,26 +97,31 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
 std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& style) {
   const Ticks base = graph.total_time();
   std::string out = head(graph, style);
-  const auto row = [&](std::string_view key, const std::string& value) {
+  const auto row = [&](std::string_view key, std::string_view value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("peak", exact(fit.own_peak) + " in its own order");
+  row("peak", exact_bytes_text(fit.own_peak) + " in its own order");
   if (fit.point) {
     const Outcome& outcome = fit.point->outcome;
-    row("budget", fmt::format("{}, {} of it", exact(fit.point->budget),
+    row("budget", fmt::format("{}, {} of it", exact_bytes_text(fit.point->budget),
                               share_text(fit.point->budget, fit.own_peak)));
-    row("overhead",
-        fmt::format("{} of {} allowed", percent_text(overhead_percent(outcome.cost.duration, base)),
-                    percent_text(overhead_percent(fit.time_limit, base))));
-    row("bound", fmt::format("{}: no plan for this budget has less",
-                             percent_text(overhead_percent(outcome.bound.duration, base))));
+    if (base.count() == 0)
+      row("overhead", "the graph has no times: no plan is slower than another");
+    else
+      row("overhead", fmt::format("{} of {} allowed",
+                                  percent_text(overhead_percent(outcome.cost.duration, base)),
+                                  percent_text(overhead_percent(fit.time_limit, base))));
+    if (base.count() > 0)
+      row("bound", fmt::format("{}: no plan for this budget has less",
+                               percent_text(overhead_percent(outcome.bound.duration, base))));
   } else {
     row("budget", "none was found");
   }
-  if (fit.point && fit.point->budget == fit.floor)
+  row("status", ending_of(fit));
+  if (fit.proven())
     row("too small", "every smaller budget, proven");
   else
-    row("too small", fmt::format("below {}, proven", exact(fit.floor)));
+    row("too small", fmt::format("below {}, proven", exact_bytes_text(fit.floor)));
   return out;
 }
 

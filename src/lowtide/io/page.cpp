@@ -1,6 +1,12 @@
 #include "lowtide/io/page.h"
 
+#include <unordered_map>
+
+#include "lowtide/io/report_page.h"
+
 namespace lowtide {
+
+namespace {
 
 // Nothing in JSON but strings may hold a '<', and no string must end the script element.
 std::string inside_script(const std::string& json) {
@@ -15,6 +21,7 @@ std::string inside_script(const std::string& json) {
   return safe;
 }
 
+// Text as HTML shows it.
 std::string html_text(std::string_view text) {
   std::string safe;
   for (char c : text) {
@@ -30,6 +37,7 @@ std::string html_text(std::string_view text) {
   return safe;
 }
 
+// `page` with each {{name}} replaced in one pass, so that nothing put in is looked at again.
 std::string put_in(std::string_view page,
                    const std::unordered_map<std::string_view, std::string>& parts) {
   std::string out;
@@ -41,6 +49,17 @@ std::string put_in(std::string_view page,
     out += parts.at(page.substr(open + 2, close - open - 2));
     page.remove_prefix(close + 2);
   }
+}
+
+}  // namespace
+
+std::string make_page(const PageParts& parts) {
+  return put_in(kPageHtml, {{"title", html_text(parts.title)},
+                            {"style", std::string(kPageStyle) + parts.style},
+                            {"text", html_text(parts.text)},
+                            {"main", std::string(parts.main)},
+                            {"data", inside_script(parts.data)},
+                            {"script", std::string(kPageTools) + parts.script}});
 }
 
 }  // namespace lowtide

@@ -3,18 +3,17 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 namespace lowtide {
 
-// `page` with each {{name}} replaced in one pass, so that nothing put in is looked at again.
-std::string put_in(std::string_view page,
-                   const std::unordered_map<std::string_view, std::string>& parts);
+// What one page differs in from another.
+struct PageParts {
+  std::string title, text;          // the text is for readers without scripts
+  std::string_view main;            // HTML
+  std::string style, data, script;  // the data are JSON
+};
 
-// Text as HTML shows it.
-std::string html_text(std::string_view text);
-
-// JSON that may stand inside of a script element.
-std::string inside_script(const std::string& json);
+// page.html with the parts, the common style and the common script put into it.
+std::string make_page(const PageParts& parts);
 
 }  // namespace lowtide

@@ -74,12 +74,14 @@ std::string found_by_json(const FoundBy& found) {
   members.add_text("stopped_by", found.stopped_by);
   members.add_text("version", found.version);
   members.add_text("note", found.note);
+  // What repeats exactly gives the same file.
+  const bool timed = found.time_limit || !found.work_limit;
   std::string history;
   for (const Incumbent& entry : found.history)
-    history += fmt::format(
-        "{}\n      {{\"seconds\": {:.3f}, \"work\": {}, \"duration\": {}, \"peak\": {}}}",
-        history.empty() ? "" : ",", tame(entry.seconds), entry.work, entry.cost.duration.count(),
-        entry.cost.peak.count());
+    history += fmt::format("{}\n      {{{}\"work\": {}, \"duration\": {}, \"peak\": {}}}",
+                           history.empty() ? "" : ",",
+                           timed ? fmt::format("\"seconds\": {:.3f}, ", tame(entry.seconds)) : "",
+                           entry.work, entry.cost.duration.count(), entry.cost.peak.count());
   if (!history.empty()) members.add("history", "[" + history + "\n    ]");
   return members.text().empty() ? "{}" : "{\n    " + members.text() + "\n  }";
 }

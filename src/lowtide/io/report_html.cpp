@@ -301,12 +301,12 @@ void PageData::write_ops() {
 
 std::string html_report(const Graph& graph, const Report& report, std::size_t full_steps) {
   const std::string name = report.name.empty() ? "Graph" : shorten(report.name, kLongestName);
-  return put_in(kPageHtml, {{"title", html_text(name + ": memory in use")},
-                            {"style", std::string(kPageStyle)},
-                            {"text", html_text(text_report(report, TerminalStyle{.width = 100}))},
-                            {"data", inside_script(PageData(graph, report, full_steps).write())},
-                            {"script", std::string(kPageTools) + std::string(kPageScript) +
-                                           std::string(kPageChart)}});
+  return make_page({.title = name + ": memory in use",
+                    .text = text_report(report, TerminalStyle{.width = 100}),
+                    .main = kReportMain,
+                    .style = {},
+                    .data = PageData(graph, report, full_steps).write(),
+                    .script = std::string(kReportScript) + std::string(kReportChart)});
 }
 
 }  // namespace lowtide

@@ -86,11 +86,14 @@ std::string resolved(const std::string& path) {
   return result;
 }
 
+std::string name_beside(const std::string& path) {
+  static std::atomic<unsigned> serial{0};
+  return path + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+}
+
 void replace_file(const std::string& path, std::string_view content, const std::string& name,
                   mode_t mode) {
-  static std::atomic<unsigned> serial{0};
-  const std::string beside =
-      path + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+  const std::string beside = name_beside(path);
   File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) refuse(name, "cannot be written: " + last_error());
   try {
@@ -119,6 +122,27 @@ std::string read_text_file(const std::string& path) {
   } catch (const InputError& error) {
     throw error.in_file(name);
   }
+}
+
+bool may_be_replaced(const std::string& path) {
+  if (path.empty() || path == "-") return false;
+  struct stat status {};
+  return ::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode);
+}
+
+void require_writable_file(const std::string& path) {
+  if (path == "-") return;
+  const std::string target = resolved(path);
+  struct stat status {};
+  if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    if (S_ISDIR(status.st_mode)) refuse(path, "cannot be written: it is a folder");
+    if (::access(target.c_str(), W_OK) != 0) refuse(path, "cannot be written: " + last_error());
+    return;
+  }
+  const std::string beside = name_beside(target);
+  const File file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) refuse(path, "cannot be written: " + last_error());
+  (void)::unlink(beside.c_str());
 }
 
 void write_text_file(const std::string& path, std::string_view text) {

@@ -24,6 +24,14 @@ std::string name_of_file(const std::string& path);
 // is replaced. InputError naming the file if that fails; then the old content stands.
 void write_text_file(const std::string& path, std::string_view text);
 
+// Whether writing there replaces a file or makes one, so that it may be done more than once: not to
+// standard output, a pipe or /dev/null, and not to an empty path.
+bool may_be_replaced(const std::string& path);
+
+// Makes and removes a file where write_text_file would: what it would refuse, before the work is
+// done. "-" passes. InputError naming the file.
+void require_writable_file(const std::string& path);
+
 // The same compression in memory, both ways. InputError if `packed` is no whole gzip file.
 std::string gzip(std::string_view text);
 std::string gunzip(std::string_view packed);

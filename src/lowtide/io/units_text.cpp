@@ -40,6 +40,11 @@ constexpr std::array<std::string_view, 7> kFlops{"FLOP",  "KFLOP", "MFLOP", "GFL
 
 std::string bytes_text(Bytes bytes) { return scaled(bytes.count(), 1024, kBytes); }
 
+std::string exact_bytes_text(Bytes bytes) {
+  if (bytes.count() < 1024) return bytes_text(bytes);
+  return fmt::format("{} ({} bytes)", bytes_text(bytes), count_text(bytes.count()));
+}
+
 std::string ticks_text(Ticks ticks, TickUnit unit) {
   const std::span<const std::string_view> times(kTimes);
   switch (unit) {

@@ -11,6 +11,7 @@ namespace lowtide {
 
 // "7.45 GiB", "512 B": powers of 1024.
 std::string bytes_text(Bytes bytes);
+std::string exact_bytes_text(Bytes bytes);  // "6.78 GiB (7,278,389,228 bytes)"
 
 // "12.3 ms" for a graph in ns, us or ms; "12.3 GFLOP" for one in flop; "12,345" without a unit.
 std::string ticks_text(Ticks ticks, TickUnit unit);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cctype>
+#include <cstdio>
 #include <string>
 
 #include "lowtide/base/error.h"
@@ -32,6 +33,14 @@ constexpr std::array<Suffix, 11> kSuffixes = {{{"", 1},
                    reason +
                        "; write bytes (8GiB, 512MB, 1000000), a share of the graph's peak "
                        "(80%) or of its activations (act:50%)");
+}
+
+// A share written as a fraction of one, as it should be written.
+std::string as_percent(std::int64_t digits, std::int64_t scale) {
+  std::array<char, 32> text{};
+  const double percent = 100 * static_cast<double>(digits) / static_cast<double>(scale);
+  std::snprintf(text.data(), text.size(), "%g%%", percent);
+  return text.data();
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -73,7 +82,12 @@ BudgetSpec parse_budget(std::string_view text) {
       refuse(text, "too many digits");
     return spec;
   }
-  if (activations) refuse(text, "\"act:\" takes a share in per cent");
+  const bool fraction = suffix.empty() && point && digits > 0 && digits <= scale;
+  const std::string hint = fraction ? " (did you mean " + std::string(activations ? "act:" : "") +
+                                          as_percent(digits, scale) + "?)"
+                                    : "";
+  if (activations) refuse(text, "\"act:\" takes a share in per cent" + hint);
+  if (fraction) refuse(text, "is no number of bytes" + hint);
   for (const Suffix& known : kSuffixes) {
     if (suffix != known.text) continue;
     try {
@@ -98,6 +112,10 @@ Ticks overhead_limit(std::string_view overhead, const Graph& graph) {
     refuse_overhead(overhead.starts_with('-') ? "is negative" : "is not a percentage");
   }
   if (share.kind != BudgetSpec::Kind::share_of_peak) refuse_overhead("is not a percentage");
+  const bool fraction = share.numerator > 0 && share.numerator < share.denominator / 100;
+  if (!overhead.ends_with('%') && fraction)
+    refuse_overhead("has no % (did you mean " +
+                    as_percent(100 * share.numerator, share.denominator) + "?)");
   try {
     const Ticks base = graph.total_time();
     return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,

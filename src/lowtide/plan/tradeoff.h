@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/plan/outcome.h"
@@ -23,8 +24,8 @@ struct Tradeoff {
   Bytes own_peak;                     // of the graph in its own order
   std::vector<TradeoffPoint> points;  // ascending
   // The smallest budget for which a plan was found, which is that plan's peak.
-  std::optional<TradeoffPoint> smallest;
-  Bytes floor;  // proven: no plan needs less
+  std::optional<TradeoffPoint> smallest = std::nullopt;
+  Bytes floor = {};  // proven: no plan needs less
   StopReason stopped_by = StopReason::finished;
 };
 
@@ -33,11 +34,24 @@ struct Fit {
   Order order = Order::free;
   Bytes own_peak;
   Ticks time_limit;
-  std::optional<TradeoffPoint> point;  // its budget is its plan's peak
+  std::optional<TradeoffPoint> point = std::nullopt;  // its budget is its plan's peak
   // Proven: within fewer bytes no plan is within the time limit. If `point` needs just these, no
   // smaller budget will do.
-  Bytes floor;
+  Bytes floor = {};
+  // `finished`: it is proven, or given up before the limit.
   StopReason stopped_by = StopReason::finished;
+
+  bool proven() const { return point && point->budget == floor; }
 };
+
+// Whether a budget lies among those of the points.
+bool in_range(const Tradeoff& tradeoff, Bytes budget);
+// The smallest peak of a plan that takes no longer than `base`, computing each op once.
+std::optional<Bytes> least_without_overhead(const Tradeoff& tradeoff, Ticks base);
+
+// Takes in a plan that was found since, where it is better; says whether it was. It must be a plan
+// of the graph in that order, and cost that.
+bool improve(Tradeoff& tradeoff, const Plan& plan, const Cost& cost, std::string_view found_by);
+bool improve(Fit& fit, const Plan& plan, const Cost& cost, std::string_view found_by);
 
 }  // namespace lowtide

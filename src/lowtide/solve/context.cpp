@@ -66,6 +66,11 @@ bool Context::offer(Plan plan, std::string_view found_by) {
 }
 
 bool Context::offer_sequence(std::span<const OpId> sequence) {
+  Ticks duration;
+  for (const OpId op : sequence) {
+    if (problem_.graph.time(op) > Ticks::max() - duration) return false;
+    duration += problem_.graph.time(op);
+  }
   return offer(plan_from_sequence(problem_.graph, sequence));
 }
 

@@ -63,6 +63,7 @@ class Context {
   // An illegal plan is a broken invariant of the solver: InternalError.
   bool offer(Plan plan, std::string_view found_by = {});
   // The same, for the ops in the order of their computation; frees as early as possible.
+  // One whose times do not add up in 63 bits is none.
   bool offer_sequence(std::span<const OpId> sequence);
 
   // Claims that must be true of every plan for the problem.

@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lowtide/solve/bounds/index.h"
 #include "lowtide/solve/sequence.h"
 
 namespace lowtide {
@@ -36,8 +37,6 @@ __extension__ using Wide = __int128;
 constexpr std::int64_t kGapsPerUnit = 256;  // of work
 constexpr std::int64_t kMostSteps = 20000;
 constexpr int kPatience = 40;  // steps without gain before the stride shrinks
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

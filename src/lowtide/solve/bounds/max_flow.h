@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lowtide/base/limits.h"
+#include "lowtide/solve/bounds/index.h"
 
 namespace lowtide {
 
@@ -57,7 +58,6 @@ class MaxFlow {
   struct Ends {
     std::int32_t from, to;
   };
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   std::int32_t out_of_reach() const { return nodes_ + 1; }
   void relabel_all();

@@ -201,11 +201,6 @@ void Prover::offer(OpId op, const CutSearch& search) {
     return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);
   if (!sequence || context_.limits().spend(Limits::kPollWork)) return;
-  Ticks duration;
-  for (const OpId again : *sequence) {
-    if (graph.time(again) > Ticks::max() - duration) return;  // no plan may last so long
-    duration += graph.time(again);
-  }
   context_.offer_sequence(*sequence);
 }
 

@@ -15,6 +15,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+
+#include "lowtide/solve/bounds/index.h"
 
 namespace lowtide {
 
@@ -22,8 +25,39 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-std::int32_t small(std::size_t i) { return static_cast<std::int32_t>(i); }
+// What a stage keeps in bytes, in a network of its own or in the one that is priced. `place` says
+// where a node stands in the flow; holds name nodes of the flow.
+
+template <class Wants, class Holds>
+bool countable(const Wants& wants, const Holds& holds) {
+  Wide bytes = 0;
+  for (const auto& want : wants) bytes += want.bytes;
+  for (const auto& hold : holds) bytes += hold.bytes;
+  return bytes <= Wide{1} << 60;
+}
+
+template <class Wants, class Holds, class Place>
+void weigh(MaxFlow& flow, const Wants& wants, const Holds& holds, Place place) {
+  for (const auto& want : wants) flow.grow_supply(place(want.node), want.bytes);
+  for (const auto& hold : holds) {
+    if (hold.arc >= 0)
+      flow.grow_capacity(hold.arc, hold.bytes);
+    else
+      flow.grow_drain(hold.reader, hold.bytes);
+  }
+}
+
+// By stage, as the cut has it.
+template <class Wants, class Holds, class Place>
+void tally(const MaxFlow& flow, const Wants& wants, const Holds& holds, Place place,
+           std::vector<std::int64_t>& kept) {
+  const auto taken = [&](std::int32_t node) { return node >= 0 && flow.on_source_side(node); };
+  std::ranges::fill(kept, 0);
+  for (const auto& want : wants)
+    if (!taken(place(want.node))) kept[index(want.stage)] += want.bytes;
+  for (const auto& hold : holds)
+    if (taken(hold.reader) && !taken(hold.maker)) kept[index(hold.stage)] += hold.bytes;
+}
 
 }  // namespace
 
@@ -43,6 +77,7 @@ StageBound::StageBound(const Problem& problem, std::span<const std::size_t> stag
     wants_of_[index(model_.wants[i].node)].push_back(small(i));
   over_.resize(stages.size());
   multiplier_.resize(stages.size());
+  kept_.resize(stages.size());
   build();
 }
 
@@ -187,12 +222,8 @@ void StageBound::price(std::span<const double> multipliers) {
 }
 
 void StageBound::look() {
-  kept_.assign(stages(), 0);
-  for (const StageModel::Want& want : wants_)
-    if (!runs(index(want.node))) kept_[index(want.stage)] += want.bytes;
-  for (const Price& hold : prices_)
-    if (flow_.on_source_side(hold.reader) && (hold.maker < 0 || !flow_.on_source_side(hold.maker)))
-      kept_[index(hold.stage)] += hold.bytes;
+  tally(
+      flow_, wants_, prices_, [&](std::int32_t node) { return place_[index(node)]; }, kept_);
   fits_ = true;
   for (std::size_t i = 0; i < stages(); ++i) {
     const std::int64_t over = heeded(i) ? kept_[i] - room_[i] : 0;
@@ -217,65 +248,43 @@ bool StageBound::evaluate(std::span<const double> multipliers, Limits& limits) {
 // Runs are paid for, so nothing connects the stages any more: a cut with bytes for prices keeps the
 // least at each of them. Turns that are decided follow from the room.
 bool StageBound::can_fit(Limits& limits) {
-  Wide bytes = 0;
-  for (const StageModel::Want& want : wants_) bytes += want.bytes;
-  for (const Price& hold : prices_) bytes += hold.bytes;
   cost_ = Ticks(0);
   for (std::size_t i = 0; i < cells(); ++i)
     if (runs_[i] == Run::yes) add_cost(i);
-  if (bytes > Wide{1} << 60) return true;
+  if (!countable(wants_, prices_)) return true;
   join();
   for (const std::int32_t node : present_)
     if (runs_[index(node)] == Run::no)
       flow_.grow_drain(place_[index(node)], MaxFlow::kUnbounded / 2);
-  for (const StageModel::Want& want : wants_)
-    flow_.grow_supply(place_[index(want.node)], want.bytes);
-  for (const Price& hold : prices_) {
-    if (hold.arc >= 0)
-      flow_.grow_capacity(hold.arc, hold.bytes);
-    else
-      flow_.grow_drain(hold.reader, hold.bytes);
-  }
+  weigh(flow_, wants_, prices_, [&](std::int32_t node) { return place_[index(node)]; });
   if (!flow_.run(limits)) return true;
   look();
   return fits_;
 }
 
 std::int32_t StageBound::most_over(Limits& limits) {
-  Wide bytes = 0;
-  for (const StageModel::Want& want : model_.wants) bytes += want.bytes;
-  for (const StageModel::Hold& hold : model_.holds) bytes += hold.bytes;
-  if (bytes > Wide{1} << 60) return -1;
+  if (!countable(model_.wants, model_.holds)) return -1;
   if (whole_.node_count() == 0) {
     for (std::size_t i = 0; i < model_.nodes; ++i) whole_.add_node();
     for (const StageModel::Join& join : model_.joins)
-      whole_arcs_.push_back(whole_.add_arc(join.from, join.to));
+      whole_joins_.push_back(whole_.add_arc(join.from, join.to));
     for (const StageModel::Hold& hold : model_.holds)
-      whole_arcs_.push_back(hold.maker < 0 ? -1 : whole_.add_arc(hold.reader, hold.maker));
+      whole_holds_.push_back({.reader = hold.reader,
+                              .maker = hold.maker,
+                              .arc = hold.maker < 0 ? -1 : whole_.add_arc(hold.reader, hold.maker),
+                              .stage = hold.stage,
+                              .bytes = hold.bytes});
     whole_.build();
   }
-  if (limits.spend(static_cast<std::int64_t>(model_.nodes + whole_arcs_.size()) / 64)) return -1;
+  const std::size_t arcs = whole_joins_.size() + whole_holds_.size();
+  if (limits.spend(static_cast<std::int64_t>(model_.nodes + arcs) / 64)) return -1;
   whole_.clear();
-  const std::size_t joins = model_.joins.size();
-  for (std::size_t i = 0; i < joins; ++i) whole_.grow_capacity(whole_arcs_[i], MaxFlow::kUnbounded);
+  for (const std::int32_t arc : whole_joins_) whole_.grow_capacity(arc, MaxFlow::kUnbounded);
   for (std::size_t i = 0; i < cells(); ++i)
     if (!runs(i)) whole_.grow_drain(small(i), MaxFlow::kUnbounded / 2);
-  for (const StageModel::Want& want : model_.wants) whole_.grow_supply(want.node, want.bytes);
-  for (std::size_t i = 0; i < model_.holds.size(); ++i) {
-    const StageModel::Hold& hold = model_.holds[i];
-    if (hold.maker >= 0)
-      whole_.grow_capacity(whole_arcs_[joins + i], hold.bytes);
-    else
-      whole_.grow_drain(hold.reader, hold.bytes);
-  }
+  weigh(whole_, model_.wants, whole_holds_, std::identity());
   if (!whole_.run(limits)) return -1;
-  kept_.assign(stages(), 0);
-  for (const StageModel::Want& want : model_.wants)
-    if (!whole_.on_source_side(want.node)) kept_[index(want.stage)] += want.bytes;
-  for (const StageModel::Hold& hold : model_.holds)
-    if (whole_.on_source_side(hold.reader) &&
-        (hold.maker < 0 || !whole_.on_source_side(hold.maker)))
-      kept_[index(hold.stage)] += hold.bytes;
+  tally(whole_, model_.wants, whole_holds_, std::identity(), kept_);
   std::int32_t most = -1;
   std::int64_t by = 0;
   for (std::size_t i = 0; i < stages(); ++i)

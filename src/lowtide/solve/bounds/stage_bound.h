@@ -103,8 +103,9 @@ class StageBound {
   std::vector<Price> prices_;
   std::vector<std::int64_t> room_;
 
-  MaxFlow whole_;                         // all nodes, stages and links; with bytes for capacities
-  std::vector<std::int32_t> whole_arcs_;  // of joins, then of holds
+  MaxFlow whole_;  // all nodes, stages and links; with bytes for capacities
+  std::vector<std::int32_t> whole_joins_;
+  std::vector<Price> whole_holds_;
 
   std::vector<std::int64_t> multiplier_, kept_;
   std::vector<double> over_;

@@ -23,6 +23,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lowtide/solve/bounds/index.h"
+
 namespace lowtide {
 
 namespace {
@@ -38,8 +40,6 @@ constexpr std::size_t kDeepest = 2000;
 constexpr std::int64_t kMostTicks = std::int64_t{1} << 61;
 constexpr double kGrowth = 2;   // of what a round costs
 constexpr int kMostMisses = 4;  // of choices that fit only where it is heeded, in a round
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

@@ -17,15 +17,13 @@
 
 #include <algorithm>
 
+#include "lowtide/solve/bounds/index.h"
 #include "lowtide/solve/bounds/window.h"
 #include "lowtide/solve/sequence.h"
 
 namespace lowtide {
 
 namespace {
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-std::int32_t small(std::size_t i) { return static_cast<std::int32_t>(i); }
 
 class Maker {
  public:

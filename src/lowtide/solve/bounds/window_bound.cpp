@@ -23,6 +23,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lowtide/solve/bounds/index.h"
+
 namespace lowtide {
 
 namespace {
@@ -32,9 +34,6 @@ __extension__ using Wide = __int128;
 constexpr std::int64_t kTermsPerUnit = 512;  // of work
 constexpr std::int64_t kLongest = 4000;      // iterations of a round
 constexpr int kPatience = 3;                 // rounds without gain
-
-std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-std::int32_t small(std::size_t i) { return static_cast<std::int32_t>(i); }
 
 }  // namespace
 

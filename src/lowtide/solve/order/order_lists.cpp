@@ -11,7 +11,7 @@ namespace lowtide {
 namespace {
 
 struct Entry {
-  std::int64_t growth;  // bytes live after the op less before it
+  std::int64_t growth;  // bytes live after the op less before it; from the end, the other way round
   std::size_t position;
   OpId op;
   bool operator>(const Entry& other) const {
@@ -22,20 +22,80 @@ using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
 bool stays(const Graph& graph, TensorId id) { return graph.is_output(id) || !graph.freeable(id); }
 
+// Takes the ready op that lets the fewest bytes more be live, over and over: from the beginning or
+// from the end.
+class ListScheduler {
+ public:
+  ListScheduler(const Graph& graph, bool from_the_end)
+      : graph_(graph),
+        from_the_end_(from_the_end),
+        growth_(graph.op_count(), 0),
+        waiting_(graph.op_count()),
+        done_(graph.op_count(), 0) {}
+
+  // As in Entry.
+  std::int64_t& growth(OpId op) { return growth_[op.index()]; }
+  // The growth of an op has changed.
+  void renew(OpId op) {
+    if (waiting_[op.index()] == 0 && done_[op.index()] == 0) push(op);
+  }
+  // In the order taken; `taken` sees each op and changes the growth of others. Empty if limits say
+  // so.
+  template <class Taken>
+  std::vector<OpId> run(Limits& limits, Taken taken);
+
+ private:
+  void push(OpId op) {
+    const std::size_t position = graph_.position(op);
+    ready_.push({growth(op), from_the_end_ ? graph_.op_count() - position : position, op});
+  }
+  auto before(OpId op) const {
+    return from_the_end_ ? graph_.successors(op) : graph_.predecessors(op);
+  }
+  auto after(OpId op) const {
+    return from_the_end_ ? graph_.predecessors(op) : graph_.successors(op);
+  }
+
+  const Graph& graph_;
+  bool from_the_end_;
+  std::vector<std::int64_t> growth_;
+  std::vector<std::size_t> waiting_;  // for so many ops
+  std::vector<std::uint8_t> done_;
+  Heap ready_;
+};
+
+template <class Taken>
+std::vector<OpId> ListScheduler::run(Limits& limits, Taken taken) {
+  for (std::size_t i = 0; i < waiting_.size(); ++i) {
+    waiting_[i] = before(OpId(i)).size();
+    if (waiting_[i] == 0) push(OpId(i));
+  }
+  std::vector<OpId> order;
+  order.reserve(waiting_.size());
+  while (!ready_.empty()) {
+    const Entry entry = ready_.top();
+    ready_.pop();
+    if (limits.spend()) return {};
+    if (done_[entry.op.index()] != 0 || entry.growth != growth(entry.op)) continue;
+    done_[entry.op.index()] = 1;
+    order.push_back(entry.op);
+    limits.spend(static_cast<std::int64_t>(graph_.inputs(entry.op).size() / 16));
+    taken(entry.op);
+    for (OpId next : after(entry.op))
+      if (--waiting_[next.index()] == 0) push(next);
+  }
+  return order;
+}
+
 }  // namespace
 
 std::vector<OpId> list_order(const Graph& graph, Limits& limits) {
-  const std::size_t ops = graph.op_count();
-  std::vector<std::size_t> waiting(ops);
-  std::vector<std::int64_t> growth(ops, 0);
-  std::vector<std::uint8_t> done(ops, 0);
+  ListScheduler scheduler(graph, false);
   // For each tensor how many readers are left, and the sum of their indices: the last one's is it.
   std::vector<std::size_t> readers(graph.tensor_count()), reader_sum(graph.tensor_count(), 0);
-  Heap ready;
-  const auto push = [&](OpId op) { ready.push({growth[op.index()], graph.position(op), op}); };
   const auto last_reader = [&](TensorId id) {
     if (readers[id.index()] == 1 && !stays(graph, id))
-      growth[reader_sum[id.index()]] -= graph.bytes(id).count();
+      scheduler.growth(OpId(reader_sum[id.index()])) -= graph.bytes(id).count();
   };
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
@@ -44,78 +104,42 @@ std::vector<OpId> list_order(const Graph& graph, Limits& limits) {
     last_reader(id);
     const bool remains = readers[i] > 0 || graph.is_output(id);
     if (graph.producer(id).valid() && remains)
-      growth[graph.producer(id).index()] += graph.bytes(id).count();
+      scheduler.growth(graph.producer(id)) += graph.bytes(id).count();
   }
-  for (std::size_t i = 0; i < ops; ++i) {
-    waiting[i] = graph.predecessors(OpId(i)).size();
-    if (waiting[i] == 0) push(OpId(i));
-  }
-  std::vector<OpId> order;
-  order.reserve(ops);
-  while (!ready.empty()) {
-    const Entry entry = ready.top();
-    ready.pop();
-    if (limits.spend()) return {};
-    if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
-    done[entry.op.index()] = 1;
-    order.push_back(entry.op);
-    limits.spend(static_cast<std::int64_t>(graph.inputs(entry.op).size() / 16));
-    for (TensorId input : graph.inputs(entry.op)) {
+  return scheduler.run(limits, [&](OpId op) {
+    for (TensorId input : graph.inputs(op)) {
       --readers[input.index()];
-      reader_sum[input.index()] -= entry.op.index();
+      reader_sum[input.index()] -= op.index();
       if (readers[input.index()] != 1) continue;
       last_reader(input);
-      const OpId last(reader_sum[input.index()]);
-      if (waiting[last.index()] == 0 && done[last.index()] == 0) push(last);
+      scheduler.renew(OpId(reader_sum[input.index()]));
     }
-    for (OpId next : graph.successors(entry.op))
-      if (--waiting[next.index()] == 0) push(next);
-  }
-  return order;
+  });
 }
 
 std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits) {
-  const std::size_t ops = graph.op_count();
-  std::vector<std::size_t> waiting(ops);
-  std::vector<std::int64_t> growth(ops, 0);  // bytes live before the op less after it
-  std::vector<std::uint8_t> done(ops, 0), live(graph.tensor_count(), 0);
-  Heap ready;
-  const auto push = [&](OpId op) {
-    ready.push({growth[op.index()], ops - graph.position(op), op});
-  };
+  ListScheduler scheduler(graph, true);
+  std::vector<std::uint8_t> live(graph.tensor_count(), 0);
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) live[i] = stays(graph, TensorId(i));
-  for (std::size_t i = 0; i < ops; ++i) {
+  for (std::size_t i = 0; i < graph.op_count(); ++i) {
     for (TensorId input : graph.inputs(OpId(i)))
-      if (live[input.index()] == 0) growth[i] += graph.bytes(input).count();
+      if (live[input.index()] == 0) scheduler.growth(OpId(i)) += graph.bytes(input).count();
     for (TensorId output : graph.outputs(OpId(i)))
-      if (live[output.index()] != 0) growth[i] -= graph.bytes(output).count();
-    waiting[i] = graph.successors(OpId(i)).size();
-    if (waiting[i] == 0) push(OpId(i));
+      if (live[output.index()] != 0) scheduler.growth(OpId(i)) -= graph.bytes(output).count();
   }
-  std::vector<OpId> order;
-  order.reserve(ops);
-  while (!ready.empty()) {
-    const Entry entry = ready.top();
-    ready.pop();
-    if (limits.spend()) return {};
-    if (done[entry.op.index()] != 0 || entry.growth != growth[entry.op.index()]) continue;
-    done[entry.op.index()] = 1;
-    order.push_back(entry.op);
-    limits.spend(static_cast<std::int64_t>(graph.inputs(entry.op).size() / 16));
-    for (TensorId input : graph.inputs(entry.op)) {
+  std::vector<OpId> order = scheduler.run(limits, [&](OpId op) {
+    for (TensorId input : graph.inputs(op)) {
       if (live[input.index()] != 0) continue;
       live[input.index()] = 1;
       const std::int64_t bytes = graph.bytes(input).count();
       limits.spend(static_cast<std::int64_t>(graph.consumers(input).size() / 16));
       for (OpId reader : graph.consumers(input)) {
-        growth[reader.index()] -= bytes;
-        if (waiting[reader.index()] == 0 && done[reader.index()] == 0) push(reader);
+        scheduler.growth(reader) -= bytes;
+        scheduler.renew(reader);
       }
-      if (graph.producer(input).valid()) growth[graph.producer(input).index()] -= bytes;
+      if (graph.producer(input).valid()) scheduler.growth(graph.producer(input)) -= bytes;
     }
-    for (OpId before : graph.predecessors(entry.op))
-      if (--waiting[before.index()] == 0) push(before);
-  }
+  });
   std::reverse(order.begin(), order.end());
   return order;
 }

@@ -1,0 +1,82 @@
+#include "lowtide/cli/curve_output.h"
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/io/curve_data.h"
+#include "lowtide/io/curve_html.h"
+#include "lowtide/io/text_file.h"
+
+namespace lowtide::cli {
+
+namespace {
+
+std::string plan_path(const std::string& folder, Bytes budget) {
+  return (std::filesystem::path(folder) / fmt::format("{}.plan.json", budget.count())).string();
+}
+
+}  // namespace
+
+CurveOutput::CurveOutput(const Graph& graph, const CurveRequest& request, CurvePaths paths)
+    : graph_(graph), paths_(std::move(paths)) {
+  found_by_.limits = request.settings.limits;
+  found_by_.seed = request.settings.seed;
+  require_writable(paths_.csv);
+  require_writable(paths_.html);
+  if (paths_.folder.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(paths_.folder, failed);
+  if (failed || !std::filesystem::is_directory(paths_.folder))
+    throw InputError("-o " + paths_.folder, "must be a folder, or one that can be made");
+  require_writable(plan_path(paths_.folder, Bytes(0)));
+}
+
+bool CurveOutput::has_files() const {
+  return may_be_replaced(paths_.csv) || may_be_replaced(paths_.html) || !paths_.folder.empty();
+}
+
+void CurveOutput::write_so_far(Tradeoff curve) {
+  if (may_be_replaced(paths_.csv)) write_text_file(paths_.csv, curve_csv(graph_, curve));
+  if (may_be_replaced(paths_.html)) write_text_file(paths_.html, html_curve(graph_, curve));
+  if (paths_.folder.empty()) return;
+  for (TradeoffPoint& point : curve.points) point.outcome.note = kWrittenMeanwhile;
+  if (curve.smallest) curve.smallest->outcome.note = kWrittenMeanwhile;
+  write_plans(curve, false);
+}
+
+std::vector<std::string> CurveOutput::write(const Tradeoff& curve) {
+  if (!paths_.csv.empty()) write_text_file(paths_.csv, curve_csv(graph_, curve));
+  if (!paths_.html.empty()) write_text_file(paths_.html, html_curve(graph_, curve));
+  if (!paths_.folder.empty()) write_plans(curve, true);
+  std::vector<std::string> written;
+  for (const std::string* path : {&paths_.csv, &paths_.html, &paths_.folder})
+    if (!path->empty()) written.push_back(*path);
+  return written;
+}
+
+void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
+  std::set<Bytes> there;
+  const auto write = [&](const TradeoffPoint& point) {
+    if (!point.outcome.plan || !there.insert(point.budget).second) return;
+    const auto known = plans_.find(point.budget);
+    if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
+    const Problem problem{.graph = graph_, .budget = point.budget, .order = curve.order};
+    write_outcome(plan_path(paths_.folder, point.budget), problem, point.outcome, found_by_);
+    plans_[point.budget] = point.outcome.cost;
+  };
+  for (const TradeoffPoint& point : curve.points) write(point);
+  if (curve.smallest) write(*curve.smallest);
+  // What was the smallest budget once.
+  std::erase_if(plans_, [&](const auto& plan) {
+    if (there.contains(plan.first)) return false;
+    std::error_code failed;
+    std::filesystem::remove(plan_path(paths_.folder, plan.first), failed);
+    return true;
+  });
+}
+
+}  // namespace lowtide::cli

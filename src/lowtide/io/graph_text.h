@@ -1,0 +1,14 @@
+// A graph in a line.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+// "name (461 ops, 943 tensors)", shortened to so many columns.
+std::string graph_text(const Graph& graph, std::size_t columns, bool unicode = true);
+
+}  // namespace lowtide
