@@ -248,10 +248,10 @@ void bind_graph(nb::module_& module) {
           "order", [](const GraphObject& g) { return indices(g->order()); },
           nb::sig("def order(self) -> list[int]"),
           "Indices of all ops in the order that the graph was given in.")
-      .def("__reduce__",
-           [](const GraphObject& g) {
-             return nb::make_tuple(nb::type<GraphObject>().attr("from_json"),
-                                   nb::make_tuple(write_graph(*g)));
+      .def("__getstate__", [](const GraphObject& g) { return write_graph(*g); })
+      .def("__setstate__",
+           [](GraphObject* self, const std::string& text) {
+             new (self) GraphObject(make_graph(read_graph_text(text, "<pickle>").graph));
            })
       .def("__repr__", [](const GraphObject& g) {
         return fmt::format("<lowtide.Graph {}: {} ops, {} tensors>",

@@ -5,6 +5,8 @@
 
 NB_MODULE(_core, module) {
   using namespace lowtide::python;
+  // What daemon threads hold when the interpreter ends is no mistake of ours, and we never print.
+  nb::set_leak_warnings(false);
   module.attr("__version__") = nb::str(lowtide::kVersion.data(), lowtide::kVersion.size());
   bind_errors(module);
   bind_graph(module);
@@ -17,4 +19,5 @@ NB_MODULE(_core, module) {
   bind_driver(module);
   bind_tradeoff(module);
   bind_report(module);
+  bind_run(module);
 }
