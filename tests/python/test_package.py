@@ -3,6 +3,7 @@
 import json
 import math
 import pickle
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -357,3 +358,14 @@ def test_reports(chain):
 def test_solvers_are_the_commands():
     its = json.loads(command("solvers", "--json").stdout)
     assert lowtide.solvers() == [(solver["name"], solver["summary"]) for solver in its]
+
+
+def test_the_how_to_runs(tmp_path, monkeypatch):
+    """docs/how-to/use-from-python.md, block after block, in less time."""
+    pytest.importorskip("numpy")
+    text = (ROOT / "docs/how-to/use-from-python.md").read_text().replace('"examples/', f'"{ROOT}/examples/')
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(re.sub(r"time=\d+", "time=1", block), names)
+    assert {path.name for path in tmp_path.iterdir()} == {"resnet50.plan.json", "curve.html"}
