@@ -72,7 +72,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   request.threads = search.thread_count();
   if (options)
     for (const auto& [name, value] : *options)
-      request.options.emplace_back(nb::cast<std::string>(name), option_text(value));
+      request.options.emplace_back(text_of(name), option_text(value));
   request.starts = starts_of(start);
   result.how = search.found_by(solver, request.limits);
 

@@ -63,17 +63,12 @@ GraphObject load(nb::handle path) {
 }
 
 GraphObject from_json(nb::handle text, const std::string& name) {
-  if (nb::isinstance<nb::bytes>(text)) {
-    const auto bytes = nb::cast<nb::bytes>(text);
-    return read_text({bytes.c_str(), bytes.size()}, name);
-  }
-  if (!nb::isinstance<nb::str>(text)) throw nb::type_error("text must be a str or bytes");
-  return read_text(nb::cast<std::string_view>(text), name);
+  return read_text(text_or_bytes(text), name);
 }
 
 GraphObject from_dict(nb::handle dict) {
   const nb::object text = nb::module_::import_("json").attr("dumps")(dict);
-  return read_text(nb::cast<std::string_view>(text), "<dict>");
+  return read_text(text_of(text), "<dict>");
 }
 
 void save(const GraphObject& graph, nb::handle path) {

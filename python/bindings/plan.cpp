@@ -61,12 +61,12 @@ nb::list steps_of(const PlanObject& plan) {
 }
 
 PlanObject from_json(nb::handle text, const std::string& name) {
-  const bool bytes = nb::isinstance<nb::bytes>(text);
-  if (!bytes && !nb::isinstance<nb::str>(text)) throw nb::type_error("text must be a str or bytes");
-  PlanFile file = read_plan_text(
-      bytes ? std::string_view(nb::cast<nb::bytes>(text).c_str(), nb::cast<nb::bytes>(text).size())
-            : nb::cast<std::string_view>(text),
-      name);
+  PlanFile file;
+  {
+    const std::string_view read = text_or_bytes(text);
+    const nb::gil_scoped_release released;
+    file = read_plan_text(read, name);
+  }
   warn(name, file.warnings);
   file.warnings.clear();
   return {std::make_shared<const PlanFile>(std::move(file))};

@@ -300,6 +300,20 @@ def test_malformed_plans_in_the_commands_words(path):
     assert run.stderr.splitlines()[-1] == f"lowtide: {refused.value}"
 
 
+def test_text_that_is_none():
+    with pytest.raises(UnicodeEncodeError):
+        lowtide.Graph.from_json("\ud800")
+    with pytest.raises(UnicodeEncodeError):
+        lowtide.plan(lowtide.generate("chain", 10), "\ud800")
+    for read in (lowtide.Graph.from_json, lowtide.Plan.from_json):
+        with pytest.raises(TypeError, match="text must be a str or bytes"):
+            read(7)
+    with pytest.raises(TypeError):
+        lowtide.plan(lowtide.generate("chain", 10), "50%", options={1: 2})
+    with pytest.raises(lowtide.Error, match="^<bytes>: line 1"):
+        lowtide.Plan.from_json(b"\xff", name="<bytes>")
+
+
 def test_malformed_steps():
     for steps in (["compute"], [("compute",)], [("compute", -1)], [("burn", 1)], [(1, "compute")], [("offload", 1)]):
         with pytest.raises(lowtide.Error, match="step 1"):
