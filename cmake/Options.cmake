@@ -2,6 +2,8 @@ option(LOWTIDE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOWTIDE_WERROR "Warnings are errors" OFF)
 option(LOWTIDE_DEBUG_CHECKS "Compile the expensive assertions in" OFF)
 option(LOWTIDE_PYTHON "Build the Python package; pyproject.toml asks for it" OFF)
+set(LOWTIDE_PREFIX "" CACHE PATH
+    "With LOWTIDE_PYTHON: the package of the Lowtide installed there, not of these sources")
 option(LOWTIDE_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(LOWTIDE_INSTALL "Write the install rules" ${PROJECT_IS_TOP_LEVEL})
 set(LOWTIDE_SANITIZE "" CACHE STRING "Sanitizers for everything, as in address,undefined")

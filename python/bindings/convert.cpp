@@ -37,6 +37,19 @@ std::string percentage(double fraction) {
 
 }  // namespace
 
+std::string_view text_of(nb::handle str) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(str.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
+std::string_view text_or_bytes(nb::handle text) {
+  if (PyUnicode_Check(text.ptr())) return text_of(text);
+  if (!PyBytes_Check(text.ptr())) throw nb::type_error("text must be a str or bytes");
+  return {PyBytes_AsString(text.ptr()), static_cast<std::size_t>(PyBytes_Size(text.ptr()))};
+}
+
 std::string path_of(nb::handle path) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw nb::python_error();
@@ -47,7 +60,7 @@ std::string path_of(nb::handle path) {
 Bytes budget_of(nb::handle budget, const Graph& graph, const char* what) {
   std::string text;
   if (nb::isinstance<nb::str>(budget))
-    text = nb::cast<std::string>(budget);
+    text = text_of(budget);
   else if (auto digits = digits_of(budget))
     text = *digits;
   else
@@ -74,8 +87,7 @@ Objective objective_of(const std::string& word) {
 }
 
 Ticks overhead_limit_of(nb::handle overhead, const Graph& graph) {
-  if (nb::isinstance<nb::str>(overhead))
-    return overhead_limit(nb::cast<std::string>(overhead), graph);
+  if (nb::isinstance<nb::str>(overhead)) return overhead_limit(text_of(overhead), graph);
   const double fraction = PyFloat_AsDouble(overhead.ptr());
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   const std::string shown = nb::str(overhead).c_str();
@@ -103,7 +115,8 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
 
 void warn(const std::string& name, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
-    if (PyErr_WarnEx(PyExc_UserWarning, clean_text(name + ": " + warning).c_str(), 1) != 0)
+    if (PyErr_WarnEx(PyExc_UserWarning,
+                     clean_text(std::string(name).append(": ").append(warning)).c_str(), 1) != 0)
       throw nb::python_error();
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -19,6 +20,10 @@ namespace lowtide::python {
 
 namespace nb = nanobind;
 
+// What a str holds, as long as it lives; UnicodeEncodeError for half a surrogate pair.
+std::string_view text_of(nb::handle str);
+// The text of a str or bytes; TypeError for anything else.
+std::string_view text_or_bytes(nb::handle text);
 // A str or os.PathLike, as the file system has it.
 std::string path_of(nb::handle path);
 // An int (bytes), or a str as the command takes it. InputError whose place is `what` and the value.

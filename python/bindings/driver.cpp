@@ -72,7 +72,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   request.threads = search.thread_count();
   if (options)
     for (const auto& [name, value] : *options)
-      request.options.emplace_back(nb::cast<std::string>(name), option_text(value));
+      request.options.emplace_back(text_of(name), option_text(value));
   request.starts = starts_of(start);
   result.how = search.found_by(solver, request.limits);
 
@@ -91,7 +91,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
       token, [&] { answer = solve(all_solvers(), problem, request); },
       [&](bool last) { courier.deliver(last); });
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  result.outcome = std::move(answer.outcome);
+  result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
   result.supported = answer.support.yes;
   return result;
 }

@@ -15,7 +15,7 @@ struct Classes {
 } classes{};
 
 PyObject* make_class(nb::module_& module, const char* name, const char* doc, PyObject* base) {
-  const std::string full = std::string("lowtide._core.") + name;
+  const std::string full = nb::cast<std::string>(module.attr("__name__")) + "." + name;
   PyObject* made = PyErr_NewExceptionWithDoc(full.c_str(), doc, base, nullptr);
   if (made == nullptr) throw nb::python_error();
   module.attr(name) = nb::handle(made);

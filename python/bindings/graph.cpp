@@ -63,17 +63,12 @@ GraphObject load(nb::handle path) {
 }
 
 GraphObject from_json(nb::handle text, const std::string& name) {
-  if (nb::isinstance<nb::bytes>(text)) {
-    const auto bytes = nb::cast<nb::bytes>(text);
-    return read_text({bytes.c_str(), bytes.size()}, name);
-  }
-  if (!nb::isinstance<nb::str>(text)) throw nb::type_error("text must be a str or bytes");
-  return read_text(nb::cast<std::string_view>(text), name);
+  return read_text(text_or_bytes(text), name);
 }
 
 GraphObject from_dict(nb::handle dict) {
   const nb::object text = nb::module_::import_("json").attr("dumps")(dict);
-  return read_text(nb::cast<std::string_view>(text), "<dict>");
+  return read_text(text_of(text), "<dict>");
 }
 
 void save(const GraphObject& graph, nb::handle path) {
@@ -248,10 +243,10 @@ void bind_graph(nb::module_& module) {
           "order", [](const GraphObject& g) { return indices(g->order()); },
           nb::sig("def order(self) -> list[int]"),
           "Indices of all ops in the order that the graph was given in.")
-      .def("__reduce__",
-           [](const GraphObject& g) {
-             return nb::make_tuple(nb::type<GraphObject>().attr("from_json"),
-                                   nb::make_tuple(write_graph(*g)));
+      .def("__getstate__", [](const GraphObject& g) { return write_graph(*g); })
+      .def("__setstate__",
+           [](GraphObject* self, const std::string& text) {
+             new (self) GraphObject(make_graph(read_graph_text(text, "<pickle>").graph));
            })
       .def("__repr__", [](const GraphObject& g) {
         return fmt::format("<lowtide.Graph {}: {} ops, {} tensors>",

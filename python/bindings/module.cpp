@@ -4,17 +4,20 @@
 #include "objects.h"
 
 NB_MODULE(_core, module) {
-  using namespace lowtide::python;
+  namespace nb = nanobind;
+  // What daemon threads hold when the interpreter ends is no mistake of ours, and we never print.
+  nb::set_leak_warnings(false);
   module.attr("__version__") = nb::str(lowtide::kVersion.data(), lowtide::kVersion.size());
-  bind_errors(module);
-  bind_graph(module);
-  bind_generate(module);
-  bind_plan(module);
-  bind_problem(module);
-  bind_outcome(module);
-  bind_simulate(module);
-  bind_verify(module);
-  bind_driver(module);
-  bind_tradeoff(module);
-  bind_report(module);
+  lowtide::python::bind_errors(module);
+  lowtide::python::bind_graph(module);
+  lowtide::python::bind_generate(module);
+  lowtide::python::bind_plan(module);
+  lowtide::python::bind_problem(module);
+  lowtide::python::bind_outcome(module);
+  lowtide::python::bind_simulate(module);
+  lowtide::python::bind_verify(module);
+  lowtide::python::bind_driver(module);
+  lowtide::python::bind_tradeoff(module);
+  lowtide::python::bind_report(module);
+  lowtide::python::bind_run(module);
 }

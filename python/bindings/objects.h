@@ -58,10 +58,14 @@ struct ProblemObject {
 
 struct OutcomeObject {
   ProblemObject asked;
-  Outcome outcome;
+  std::shared_ptr<const Outcome> outcome;
   FoundBy how;  // it was asked for: solver, seed, limits
   bool supported = true;
   double seconds = 0;
+  // Made when first asked for.
+  mutable std::shared_ptr<const PlanFile> file = nullptr;
+
+  const Outcome* operator->() const { return outcome.get(); }
 };
 
 // The file that `lowtide plan -o` writes for it.
@@ -79,5 +83,6 @@ void bind_verify(nb::module_& module);
 void bind_driver(nb::module_& module);
 void bind_tradeoff(nb::module_& module);
 void bind_report(nb::module_& module);
+void bind_run(nb::module_& module);
 
 }  // namespace lowtide::python

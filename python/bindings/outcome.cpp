@@ -12,21 +12,20 @@ namespace lowtide::python {
 namespace {
 
 std::string_view status_of(const OutcomeObject& o) {
-  return o.supported ? to_string(o.outcome.status) : "unsupported";
+  return o.supported ? to_string(o->status) : "unsupported";
 }
 
 // A bound is about plans that there are.
-bool bounded(const OutcomeObject& o) {
-  return o.supported && o.outcome.status != Status::infeasible;
-}
+bool bounded(const OutcomeObject& o) { return o.supported && o->status != Status::infeasible; }
 
 double overhead_of(const OutcomeObject& o, const Cost& cost) {
   return overhead_percent(cost.duration, o.asked.graph->total_time()) / 100;
 }
 
 std::optional<PlanObject> plan_of(const OutcomeObject& o) {
-  if (!o.outcome.plan) return std::nullopt;
-  return PlanObject{std::make_shared<const PlanFile>(file_of(o))};
+  if (!o->plan) return std::nullopt;
+  if (!o.file) o.file = std::make_shared<const PlanFile>(file_of(o));
+  return PlanObject{o.file};
 }
 
 void bind_cost(nb::module_& module) {
@@ -51,7 +50,7 @@ void bind_cost(nb::module_& module) {
 
 }  // namespace
 
-PlanFile file_of(const OutcomeObject& o) { return plan_file(o.asked.problem(), o.outcome, o.how); }
+PlanFile file_of(const OutcomeObject& o) { return plan_file(o.asked.problem(), *o.outcome, o.how); }
 
 void bind_outcome(nb::module_& module) {
   bind_cost(module);
@@ -63,7 +62,7 @@ void bind_outcome(nb::module_& module) {
                    "proven that there is none. \"unknown\": none was found. \"unsupported\": the "
                    "solver does not take the problem; `note` says why.")
       .def_prop_ro(
-          "stopped_by", [](const OutcomeObject& o) { return to_string(o.outcome.stopped_by); },
+          "stopped_by", [](const OutcomeObject& o) { return to_string(o->stopped_by); },
           "\"finished\", \"deadline\", \"work limit\" or \"cancelled\" (by Ctrl-C).")
       .def_prop_ro("plan", &plan_of)
       .def_prop_ro("graph", [](const OutcomeObject& o) { return o.asked.graph; })
@@ -74,46 +73,42 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "duration",
           [](const OutcomeObject& o) {
-            return if_any(o.outcome.plan.has_value(), o.outcome.cost.duration.count());
+            return if_any(o->plan.has_value(), o->cost.duration.count());
           },
           nb::sig("def duration(self) -> int | None"), "Ticks that the plan takes.")
       .def_prop_ro(
           "peak",
-          [](const OutcomeObject& o) {
-            return if_any(o.outcome.plan.has_value(), o.outcome.cost.peak.count());
-          },
+          [](const OutcomeObject& o) { return if_any(o->plan.has_value(), o->cost.peak.count()); },
           nb::sig("def peak(self) -> int | None"), "Bytes that the plan needs.")
       .def_prop_ro(
           "bound",
-          [](const OutcomeObject& o) {
-            return if_any(bounded(o), o.outcome.bound.duration.count());
-          },
+          [](const OutcomeObject& o) { return if_any(bounded(o), o->bound.duration.count()); },
           nb::sig("def bound(self) -> int | None"),
           "Ticks: proven that no plan of the problem is shorter.")
       .def_prop_ro(
           "overhead",
           [](const OutcomeObject& o) {
-            return if_any(o.outcome.plan.has_value(), overhead_of(o, o.outcome.cost));
+            return if_any(o->plan.has_value(), overhead_of(o, o->cost));
           },
           nb::sig("def overhead(self) -> float | None"),
           "duration / (duration of computing each op once) - 1.")
       .def_prop_ro(
           "gap",
           [](const OutcomeObject& o) {
-            return if_any(o.outcome.plan.has_value(),
-                          gap_percent(o.outcome.cost.duration, o.outcome.bound.duration) / 100);
+            return if_any(o->plan.has_value(),
+                          gap_percent(o->cost.duration, o->bound.duration) / 100);
           },
           nb::sig("def gap(self) -> float | None"),
           "(duration - bound) / bound; infinite if the bound alone is 0.")
       .def_prop_ro(
           "floor",
-          [](const OutcomeObject& o) { return if_any(o.supported, o.outcome.bound.peak.count()); },
+          [](const OutcomeObject& o) { return if_any(o.supported, o->bound.peak.count()); },
           nb::sig("def floor(self) -> int | None"),
           "Bytes: proven that no plan needs less, however long it takes.")
       .def_prop_ro(
           "smallest_peak",
           [](const OutcomeObject& o) {
-            const auto& peak = o.outcome.smallest_peak;
+            const auto& peak = o->smallest_peak;
             return if_any(peak.has_value(), peak ? peak->count() : 0);
           },
           nb::sig("def smallest_peak(self) -> int | None"),
@@ -122,15 +117,15 @@ void bind_outcome(nb::module_& module) {
           "history",
           [](const OutcomeObject& o) {
             nb::list list;
-            for (const Incumbent& entry : o.outcome.history) list.append(entry);
+            for (const Incumbent& entry : o->history) list.append(entry);
             return list;
           },
           nb::sig("def history(self) -> list[Incumbent]"), "Each better than the one before.")
       .def_prop_ro(
-          "found_by", [](const OutcomeObject& o) { return o.outcome.found_by; },
+          "found_by", [](const OutcomeObject& o) { return o->found_by; },
           "The solver whose plan this is.")
       .def_prop_ro(
-          "note", [](const OutcomeObject& o) { return o.outcome.note; },
+          "note", [](const OutcomeObject& o) { return o->note; },
           "A sentence for people, or empty.")
       .def_ro("seconds", &OutcomeObject::seconds, "That it took.")
       .def(
@@ -143,8 +138,8 @@ void bind_outcome(nb::module_& module) {
           nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
           "Write the plan file that `lowtide plan -o` writes: without steps if there is no plan.")
       .def("__repr__", [](const OutcomeObject& o) {
-        const auto& cost = o.outcome.cost;
-        const std::string found = o.outcome.plan
+        const auto& cost = o->cost;
+        const std::string found = o->plan
                                       ? fmt::format(", peak {}, overhead {:.2f} %",
                                                     cost.peak.count(), 100 * overhead_of(o, cost))
                                       : std::string();

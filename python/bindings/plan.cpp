@@ -60,6 +60,18 @@ nb::list steps_of(const PlanObject& plan) {
   return list;
 }
 
+PlanObject from_json(nb::handle text, const std::string& name) {
+  PlanFile file;
+  {
+    const std::string_view read = text_or_bytes(text);
+    const nb::gil_scoped_release released;
+    file = read_plan_text(read, name);
+  }
+  warn(name, file.warnings);
+  file.warnings.clear();
+  return {std::make_shared<const PlanFile>(std::move(file))};
+}
+
 PlanObject load(nb::handle path) {
   const std::string name = path_of(path);
   PlanFile file;
@@ -131,6 +143,9 @@ void bind_plan(nb::module_& module) {
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
                   "Read a plan file. Raises Error; whether it holds for a graph, `verify` says.")
+      .def_static("from_json", &from_json, nb::arg("text"), nb::arg("name") = "<text>",
+                  nb::sig("def from_json(text: str | bytes, name: str = \"<text>\") -> Plan"),
+                  "Read a plan from the text of a file; errors call it `name`.")
       .def("save", &save, nb::arg("path"), nb::arg("graph") = nb::none(),
            nb::sig(
                "def save(self, path: str | os.PathLike[str], graph: Graph | None = None) -> None"),
@@ -174,6 +189,12 @@ void bind_plan(nb::module_& module) {
           "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
           nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
       .def("__len__", [](const PlanObject& plan) { return plan.file->plan.steps.size(); })
+      .def("__getstate__", [](const PlanObject& plan) { return write_plan(*plan.file); })
+      .def("__setstate__",
+           [](PlanObject* self, const std::string& text) {
+             new (self)
+                 PlanObject{std::make_shared<const PlanFile>(read_plan_text(text, "<pickle>"))};
+           })
       .def("__repr__", [](const PlanObject& plan) {
         return fmt::format("<lowtide.Plan: {} steps>", plan.file->plan.steps.size());
       });

@@ -25,25 +25,28 @@ namespace {
 
 struct CurveObject {
   GraphObject graph;
-  Tradeoff curve;
+  std::shared_ptr<const Tradeoff> curve;
   FoundBy how;
   RunFacts facts;
 };
 struct FitObject {
   GraphObject graph;
-  Fit fit;
+  std::shared_ptr<const Fit> fit;
   FoundBy how;
   RunFacts facts;
 };
 
-template <class Object>
-OutcomeObject outcome_of(const Object& from, Order order, const TradeoffPoint& point) {
-  return {.asked = {.graph = from.graph,
-                    .budget = point.budget,
-                    .time_limit = std::nullopt,
-                    .order = order},
-          .outcome = point.outcome,
-          .how = from.how};
+// The point belongs to `whole` and keeps it alive.
+template <class Object, class Whole>
+OutcomeObject outcome_of(const Object& from, const std::shared_ptr<const Whole>& whole,
+                         const TradeoffPoint& point) {
+  OutcomeObject outcome;
+  outcome.asked.graph = from.graph;
+  outcome.asked.budget = point.budget;
+  outcome.asked.order = whole->order;
+  outcome.outcome = {whole, &point.outcome};
+  outcome.how = from.how;
+  return outcome;
 }
 
 std::int64_t checked_points(std::int64_t points) {
@@ -80,13 +83,15 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
   Courier<CurveProgress> courier(std::move(progress));
   if (courier.wanted()) request.watcher = [&](const CurveProgress& now) { courier.post(now); };
-  CurveObject result{.graph = graph,
-                     .curve = {},
-                     .how = search.found_by("auto", request.settings.limits),
-                     .facts = {}};
+  CurveObject result;
+  result.graph = graph;
+  result.how = search.found_by("auto", request.settings.limits);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
-      token, [&] { result.curve = curve(all_solvers(), *graph, request); },
+      token,
+      [&] {
+        result.curve = std::make_shared<const Tradeoff>(curve(all_solvers(), *graph, request));
+      },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;
@@ -104,13 +109,12 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
   Courier<FitProgress> courier(std::move(progress));
   if (courier.wanted()) request.watcher = [&](const FitProgress& now) { courier.post(now); };
-  FitObject result{.graph = graph,
-                   .fit = {},
-                   .how = search.found_by("auto", request.settings.limits),
-                   .facts = {}};
+  FitObject result;
+  result.graph = graph;
+  result.how = search.found_by("auto", request.settings.limits);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
-      token, [&] { result.fit = fit(all_solvers(), *graph, request); },
+      token, [&] { result.fit = std::make_shared<const Fit>(fit(all_solvers(), *graph, request)); },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;
@@ -142,58 +146,59 @@ void bind_curve(nb::module_& module) {
           "points",
           [](const CurveObject& c) {
             nb::list list;
-            for (const TradeoffPoint& point : c.curve.points)
-              list.append(outcome_of(c, c.curve.order, point));
+            for (const TradeoffPoint& point : c.curve->points)
+              list.append(outcome_of(c, c.curve, point));
             return list;
           },
           nb::sig("def points(self) -> list[Outcome]"), "One for each budget, ascending.")
       .def_prop_ro(
           "smallest",
           [](const CurveObject& c) -> std::optional<OutcomeObject> {
-            if (!c.curve.smallest) return std::nullopt;
-            return outcome_of(c, c.curve.order, *c.curve.smallest);
+            if (!c.curve->smallest) return std::nullopt;
+            return outcome_of(c, c.curve, *c.curve->smallest);
           },
           "For the smallest budget for which a plan was found, or None.")
       .def_prop_ro(
-          "floor", [](const CurveObject& c) { return c.curve.floor.count(); },
+          "floor", [](const CurveObject& c) { return c.curve->floor.count(); },
           "Bytes: proven that no plan needs less.")
       .def_prop_ro(
-          "own_peak", [](const CurveObject& c) { return c.curve.own_peak.count(); },
+          "own_peak", [](const CurveObject& c) { return c.curve->own_peak.count(); },
           "Bytes that the graph's own order needs.")
-      .def_prop_ro("stopped_by", [](const CurveObject& c) { return to_string(c.curve.stopped_by); })
+      .def_prop_ro("stopped_by",
+                   [](const CurveObject& c) { return to_string(c.curve->stopped_by); })
       .def_prop_ro("seconds", [](const CurveObject& c) { return c.facts.seconds; })
       .def_prop_ro("graph", [](const CurveObject& c) { return c.graph; })
       .def(
-          "to_csv", [](const CurveObject& c) { return curve_csv(*c.graph, c.curve); },
+          "to_csv", [](const CurveObject& c) { return curve_csv(*c.graph, *c.curve); },
           "As `lowtide curve --csv` writes it.")
       .def(
-          "to_json", [](const CurveObject& c) { return curve_json(*c.graph, c.curve, c.facts); },
+          "to_json", [](const CurveObject& c) { return curve_json(*c.graph, *c.curve, c.facts); },
           "As `lowtide curve --json` prints it.")
       .def(
-          "to_html", [](const CurveObject& c) { return html_curve(*c.graph, c.curve); },
+          "to_html", [](const CurveObject& c) { return html_curve(*c.graph, *c.curve); },
           "One self-contained page.")
       .def(
           "save_html",
           [](const CurveObject& c, nb::handle path) {
             const std::string name = path_of(path);
             const nb::gil_scoped_release released;
-            write_text_file(name, html_curve(*c.graph, c.curve));
+            write_text_file(name, html_curve(*c.graph, *c.curve));
           },
           nb::arg("path"), nb::sig("def save_html(self, path: str | os.PathLike[str]) -> None"))
       .def(
           "to_text",
           [](const CurveObject& c, std::size_t width, bool colour, bool unicode) {
-            return curve_text(*c.graph, c.curve, style_of(width, colour, unicode));
+            return curve_text(*c.graph, *c.curve, style_of(width, colour, unicode));
           },
           nb::arg("width") = 80, nb::kw_only(), nb::arg("colour") = false,
           nb::arg("unicode") = true, "As `lowtide curve` prints it.")
       .def("__str__",
            [](const CurveObject& c) {
-             return curve_text(*c.graph, c.curve, style_of(80, false, true));
+             return curve_text(*c.graph, *c.curve, style_of(80, false, true));
            })
-      .def("__len__", [](const CurveObject& c) { return c.curve.points.size(); })
+      .def("__len__", [](const CurveObject& c) { return c.curve->points.size(); })
       .def("__repr__", [](const CurveObject& c) {
-        return fmt::format("<lowtide.Curve: {} points>", c.curve.points.size());
+        return fmt::format("<lowtide.Curve: {} points>", c.curve->points.size());
       });
   module.def(
       "curve", &draw, nb::arg("graph"), nb::arg("from_") = "20%", nb::arg("to") = "100%",
@@ -213,33 +218,34 @@ void bind_fit(nb::module_& module) {
       .def_prop_ro(
           "outcome",
           [](const FitObject& f) -> std::optional<OutcomeObject> {
-            if (!f.fit.point) return std::nullopt;
-            return outcome_of(f, f.fit.order, *f.fit.point);
+            if (!f.fit->point) return std::nullopt;
+            return outcome_of(f, f.fit, *f.fit->point);
           },
           "For the smallest budget for which such a plan was found, or None.")
       .def_prop_ro(
           "budget",
           [](const FitObject& f) {
-            return if_any(f.fit.point.has_value(), f.fit.point ? f.fit.point->budget.count() : 0);
+            return if_any(f.fit->point.has_value(),
+                          f.fit->point ? f.fit->point->budget.count() : 0);
           },
           nb::sig("def budget(self) -> int | None"), "In bytes: the peak of that plan.")
       .def_prop_ro(
-          "floor", [](const FitObject& f) { return f.fit.floor.count(); },
+          "floor", [](const FitObject& f) { return f.fit->floor.count(); },
           "Bytes: proven that within fewer there is no such plan.")
       .def_prop_ro(
-          "time_limit", [](const FitObject& f) { return f.fit.time_limit.count(); },
+          "time_limit", [](const FitObject& f) { return f.fit->time_limit.count(); },
           "Ticks that the plan may take.")
-      .def_prop_ro("own_peak", [](const FitObject& f) { return f.fit.own_peak.count(); })
-      .def_prop_ro("stopped_by", [](const FitObject& f) { return to_string(f.fit.stopped_by); })
+      .def_prop_ro("own_peak", [](const FitObject& f) { return f.fit->own_peak.count(); })
+      .def_prop_ro("stopped_by", [](const FitObject& f) { return to_string(f.fit->stopped_by); })
       .def_prop_ro("seconds", [](const FitObject& f) { return f.facts.seconds; })
       .def(
-          "to_json", [](const FitObject& f) { return fit_json(*f.graph, f.fit, f.facts, ""); },
+          "to_json", [](const FitObject& f) { return fit_json(*f.graph, *f.fit, f.facts, ""); },
           "As `lowtide fit --json` prints it.")
       .def("__str__",
-           [](const FitObject& f) { return fit_text(*f.graph, f.fit, style_of(80, false, true)); })
+           [](const FitObject& f) { return fit_text(*f.graph, *f.fit, style_of(80, false, true)); })
       .def("__repr__", [](const FitObject& f) {
-        return f.fit.point ? fmt::format("<lowtide.Fit: budget {}>", f.fit.point->budget.count())
-                           : std::string("<lowtide.Fit: no plan>");
+        return f.fit->point ? fmt::format("<lowtide.Fit: budget {}>", f.fit->point->budget.count())
+                            : std::string("<lowtide.Fit: no plan>");
       });
   module.def(
       "fit", &smallest, nb::arg("graph"), nb::arg("overhead"), nb::kw_only(),

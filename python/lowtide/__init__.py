@@ -1,8 +1,8 @@
 """Fits the computation of a neural network into the memory there is.
 
-    graph = lowtide.Graph.load("gpt2.graph.json.gz")
+    graph = lowtide.Graph.load("resnet50.graph.json.gz")
     outcome = lowtide.plan(graph, "60%")
-    outcome.save("gpt2.plan.json")
+    outcome.save("resnet50.plan.json")
 
 Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error`; what a search
 finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.

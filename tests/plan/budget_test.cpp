@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/graph/builder.h"
 
 namespace lowtide {
 
@@ -103,6 +104,29 @@ TEST_CASE("budget: what is none is refused with words that help") {
   refused("0.125", "did you mean 12.5%?");
   refused("act:0.5", "did you mean act:50%?");
   refused("0.00000000000000000001%", "too many digits");
+}
+
+TEST_CASE("overhead: a percentage of the time the graph takes once, exact and rounded down") {
+  GraphBuilder builder;
+  builder.add_op({.name = "a", .time = Ticks(1999)}, OpLinks{});
+  const Graph graph = builder.build();
+  const auto limit = [&](std::string_view text) { return overhead_limit(text, graph).count(); };
+  CHECK(limit("0%") == 1999);
+  CHECK(limit("5%") == 1999 + 99);
+  CHECK(limit("5") == limit("5%"));
+  CHECK(limit("0.05 %") == 1999);
+  CHECK(limit("100") == 2 * 1999);
+  CHECK(limit("9000000000000000000%") == Ticks::max().count());
+  for (const std::string text : {"", "x", "-1%", "5 GiB", "act:5%"}) {
+    CAPTURE(text);
+    try {
+      overhead_limit(text, graph);
+      FAIL("taken for an overhead");
+    } catch (const InputError& error) {
+      CHECK(error.place() == "overhead \"" + text + "\"");
+      CHECK(error.reason().find("write a percentage") != std::string::npos);
+    }
+  }
 }
 
 }  // namespace lowtide
