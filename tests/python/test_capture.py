@@ -25,7 +25,7 @@ from lowtide.torch import CaptureError, capture
 from lowtide.torch.__main__ import main
 from lowtide.torch.example_models import GPT2, ResNet50, UNet, ViT
 from lowtide.torch.fake_step import trace_step
-from lowtide.torch.origins import source_line
+from lowtide.torch.origins import module_path, source_line
 from lowtide.torch.random_state import STATE_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -669,6 +669,44 @@ def test_calls_inside_pytorchs_layers_have_the_line_outside():
     alone = graph_of(lambda: (nn.Sequential(make(), nn.Flatten(0), nn.Linear(256, 1)), (torch.empty(2, 8, 16),), None))
     assert not any("source" in op["attributes"] for op in alone["ops"])  # no line of the user's runs
     assert {op["attributes"]["source"] for op in of_kind(graph, "lowtide.random_state")} == {marked("layer")}
+
+
+@pytest.mark.parametrize(("variable", "prefix"), [("self", ""), ("net", "net")])
+def test_torch_compile_knows_modules_and_lines_too(monkeypatch, variable, prefix):
+    module, programs = sys.modules["lowtide.torch.backend"], []
+    lower = module.lower
+    monkeypatch.setattr(module, "lower", lambda *given: programs.append(lower(*given)) or programs[-1])
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch.compiler.reset()
+
+    def step(net, x):
+        return net(x)
+
+    model, x = Outer(), torch.ones(4, 8)
+    options = {"budget": "100%", "costs": "cpu", "fallback": "error"}
+    if variable == "self":
+        torch.compile(model, backend=lowtide.torch.backend, options=options)(x)
+    else:
+        torch.compile(step, backend=lowtide.torch.backend, options=options)(model, x)
+    ops = with_defaults(programs[0].graph)["ops"]
+    inner, tanh, add = map(marked, ("inner", "tanh", "sum"))
+    root = prefix or None
+    expected = [("addmm", "blocks.0.lin", inner), ("tanh", "blocks.0", tanh), ("mul", None, add),
+                ("addmm", "blocks.1.lin", inner), ("tanh", "blocks.1", tanh), ("add", None, add)]
+    expected = [(kind, ".".join(filter(None, (prefix, path))) or root, line) for kind, path, line in expected]
+    said = [(op["kind"].removeprefix("aten."), op["origin"], op["attributes"].get("source")) for op in ops]
+    assert said[:6] == expected
+    assert expected[3][1:] in [words[1:] for words in said if words[0] == "mm"]
+
+
+@pytest.mark.parametrize(("noted", "path"), [
+    ("L['self']", ""), ("L['self'].h.3.mlp", "h.3.mlp"), ("L['self']._modules['h-3']", "h-3"),
+    ("L['net'].h", "net.h"), ("G['NET']", "NET")])
+def test_module_paths_that_torch_compile_has_noted(noted, path):
+    node = torch.fx.Graph().placeholder("x")
+    assert module_path(node) is None
+    node.meta["nn_module_stack"] = {"1": ("L['other']", nn.Module), "2": (noted, nn.Module)}
+    assert module_path(node) == path
 
 
 def test_lines_that_torch_compile_has_noted():

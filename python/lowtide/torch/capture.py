@@ -45,7 +45,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     joint = trace_step(build, dtype)
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
-    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs == "cpu" else "cuda"])
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs in ("cpu", "measured") else "cuda"])
 
 
 def _trained(program: Program) -> int:

@@ -244,7 +244,8 @@ class _Lowering:
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
         path = module_path(node)
-        if path is None:  # a sum of two gradients belongs with whoever made the second
+        if path is None and (node.meta.get("is_gradient_acc") or source_line(node) is None):
+            # a sum of two gradients belongs with whoever made the second
             path = next((self._graph.producer[t].origin for t in reversed(inputs) if t in self._graph.producer), None)
         return path or None
 

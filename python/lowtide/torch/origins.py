@@ -21,6 +21,7 @@ from torch.fx.traceback import annotate
 MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+_ROOT = re.compile(r"^[LG]\['(\w+)'\]\.?")  # the variable that Dynamo found the outermost module in
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -66,8 +67,8 @@ def module_path(node: torch.fx.Node) -> str | None:
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return None
-    text = list(stack.values())[-1][0]
-    return text.removeprefix("L['self'].").removeprefix("L['self']").replace("_modules['", "").replace("']", "")
+    path = _ROOT.sub(lambda m: "" if m[1] == "self" else f"{m[1]}.", list(stack.values())[-1][0])
+    return path.replace("_modules['", "").replace("']", "").rstrip(".")
 
 
 def source_line(node: torch.fx.Node) -> str | None:
