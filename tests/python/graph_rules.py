@@ -7,9 +7,10 @@ _DEFAULTS = {"workspace": 0, "recomputable": True, "after": [], "mutates": [], "
 
 
 def with_defaults(graph):
-    """A graph as read from a file, the keys that a writer may leave out filled in."""
-    ops = [_DEFAULTS | op for op in graph["ops"]]
-    return graph | {"ops": ops, "tensors": [{"role": None} | t for t in graph["tensors"]]}
+    """A graph as `Graph.to_dict` gives it or a file has it, the keys that may be left out filled in."""
+    produced = {t for op in graph["ops"] for t in op["outputs"]}
+    tensors = [{"role": None if t in produced else "input"} | tensor for t, tensor in enumerate(graph["tensors"])]
+    return {"resident_bytes": 0} | graph | {"ops": [_DEFAULTS | op for op in graph["ops"]], "tensors": tensors}
 
 
 def check(graph):
@@ -27,8 +28,7 @@ def check(graph):
         assert set(op["mutates"]) <= set(op["inputs"])
         mutated.update(op["mutates"])
         assert all(a < i for a in op["after"])
-        if not op["outputs"]:
-            assert not op["recomputable"] and (op["mutates"] or op["kind"] == "lowtide.barrier")
+        assert op["outputs"] or op["kind"] == "lowtide.barrier"
     made = set()
     for op in ops:
         for t in op["inputs"]:
@@ -44,8 +44,16 @@ def check(graph):
     assert ops[barrier]["time"] == 0 and not ops[barrier]["recomputable"]
     assert {op["phase"] for op in ops[:barrier]} <= {"forward"}
     assert {op["phase"] for op in ops[barrier + 1:]} <= {"backward"}
-    changing = {i for i, op in enumerate(ops) if op["mutates"]}
-    assert changing <= set(ops[barrier]["after"])
+    assert all(i == barrier or not op["mutates"] for i, op in enumerate(ops))
+    assert set(ops[barrier]["outputs"]) <= set(graph["outputs"])
+    before, open_ends = set(), [barrier]
+    while open_ends:
+        op = ops[open_ends.pop()]
+        new = {*op["after"], *(producer[t] for t in op["inputs"] if t in producer)} - before
+        before |= new
+        open_ends += new
+    for i, op in enumerate(ops[:barrier]):
+        assert op["recomputable"] or i in before, f"{op['name']} may run when the user has taken over"
 
 
 def kinds(graph):

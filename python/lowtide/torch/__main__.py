@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+
 import lowtide
 
 from . import example_models
@@ -80,7 +81,8 @@ def _builder(options: argparse.Namespace) -> tuple[Callable[[], Built], str]:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m lowtide.torch", description="Capture one training step of a PyTorch model as a graph, without running it.",
+        prog="python -m lowtide.torch",
+        description="Capture one training step of a PyTorch model as a graph, without running it.",
         epilog="Times are a roofline estimate for the device, not a measurement.")
     parser.add_argument("model", metavar="MODEL",
                         help=f"{', '.join(example_models.EXAMPLES)}, or MODULE:FUNCTION or FILE.py:FUNCTION that "
@@ -91,6 +93,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=DEVICES, default="a100", help="whose times to estimate (default: a100)")
     parser.add_argument("--dtype", choices=DTYPES, default="f32",
                         help="f32: as built; bf16: all of it; amp: autocast to bf16 (default: f32)")
+    parser.add_argument("--optimizer", metavar="NAME",
+                        help="count its state as resident bytes: sgd, adamw, ... (default: none)")
     parser.add_argument("--name", help="the graph's name, for people")
     options = parser.parse_args(arguments)
     if options.batch is not None and options.batch < 1:
@@ -104,9 +108,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         build, title = _builder(options)
         name = options.name or f"{title}, {DTYPES[options.dtype]}, {DEVICES[options.device].title}"
-        graph = capture(build, name=name, costs=options.device, dtype=options.dtype)
+        graph = capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer)
         graph.save(options.output)
-    except (CaptureError, OSError, lowtide.Error) as error:
+    except (CaptureError, ValueError, OSError, lowtide.Error) as error:
         print(f"lowtide.torch: {error}", file=sys.stderr)
         return 2
     size = Path(options.output).stat().st_size

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.descriptors import ParamAOTInput
 
 import lowtide
 
 from .costs import pricing
 from .fake_step import Built, LossFunction, trace_step
 from .lowering import Program, lower
+from .operators import bytes_of
 from .random_state import STATE_BYTES
 from .settings import state_tensors
 
@@ -34,8 +36,7 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     """
     build = _built(model, inputs, loss) if isinstance(model, torch.nn.Module) else model
     program = capture_program(build, costs=costs, dtype=dtype, name=name or _name(model))
-    parameters = sum(t["bytes"] for t in program.graph["tensors"] if t.get("role") == "parameter")
-    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * parameters})
+    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * _trained(program)})
 
 
 def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "") -> Program:
@@ -44,7 +45,16 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     joint = trace_step(build, dtype)
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
-    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs == "cpu" else "cuda"])
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs in ("cpu", "measured") else "cuda"])
+
+
+def _trained(program: Program) -> int:
+    """Bytes of the parameters that get a gradient."""
+    trained = {desc.grad_of for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+               if isinstance(node, torch.fx.Node)}
+    inputs = program.joint.graph.find_nodes(op="placeholder")
+    return sum(bytes_of(n.meta["val"]) for n in inputs
+               if isinstance(n.meta["desc"], ParamAOTInput) and n.meta["desc"] in trained)
 
 
 def _built(model: torch.nn.Module, inputs: Any, loss: LossFunction | None) -> Callable[[], Built]:

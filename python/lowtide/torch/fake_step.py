@@ -8,7 +8,8 @@ attention stay single ops.  Three things that plain tracing gets wrong are put r
   shows it each one once and lends it to the other places while the model runs.
 * A CPU build has no attention kernel with dropout and would take it apart; the kernel that a GPU would
   choose is called by name instead (its shape rules and its derivative need no GPU).
-* The module that an op belongs to is written on the graph's nodes by hooks, forward and backward.
+* The module that an op belongs to, and the line that asked for it, are written on the graph's nodes
+  (origins.py).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from .errors import CaptureError
-from .lowering import ORIGIN
+from .origins import MODULE, at_line, mark_modules
 
 LossFunction = Callable[..., Any]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
@@ -56,9 +57,8 @@ class _Intercept(TorchFunctionMode):
         if func is torch.Tensor.cuda or any(_is_accelerator(a) for a in asked):
             raise CaptureError("the model asks for an accelerator by name; capture runs on fake CPU tensors, "
                                "so write device=x.device, or leave the device out")
-        if func is _builtin_attention:
-            return _attention(*args, **kwargs)
-        return func(*args, **kwargs)
+        with at_line(_Step.forward.__code__):
+            return (_attention if func is _builtin_attention else func)(*args, **kwargs)
 
 
 def _is_accelerator(value: Any) -> bool:
@@ -160,8 +160,7 @@ class _Step(nn.Module):
                     home = homes.setdefault(id(value), (table, key))
                     if value is not None and (home[0] is not table or home[1] != key):
                         self._ties.append((table, key, *home))
-        for path, part in model.named_modules():
-            _mark_origin(part, path)
+        mark_modules(model)
 
     def named_parameters(self, prefix: str = "", recurse: bool = True,
                          remove_duplicate: bool = True) -> Iterator[tuple[str, nn.Parameter]]:
@@ -177,7 +176,7 @@ class _Step(nn.Module):
             table[key] = home[name]
         autocast = torch.autocast("cpu", torch.bfloat16, cache_enabled=False) if self._amp else contextlib.nullcontext()
         try:
-            with _Intercept(), _replaced_attention(), annotate({ORIGIN: "loss"}), autocast:
+            with _Intercept(), _replaced_attention(), annotate({MODULE: "loss"}), autocast:
                 result = self._loss(self.model, *inputs) if self._loss else self.model(*inputs)
         finally:
             for (table, key, _, _), value in zip(self._ties, own, strict=True):
@@ -189,20 +188,6 @@ class _Step(nn.Module):
         if not loss.requires_grad:
             raise CaptureError("the loss depends on nothing that requires a gradient: there is no backward to capture")
         return (loss, *(t.detach() for t in pytree.tree_leaves(others) if isinstance(t, torch.Tensor)))
-
-
-def _mark_origin(module: nn.Module, path: str) -> None:
-    open_marks: list[Any] = []
-
-    def enter(*_: Any) -> None:
-        open_marks.append(annotate({ORIGIN: path}))
-        open_marks[-1].__enter__()
-
-    def leave(*_: Any) -> None:
-        open_marks.pop().__exit__(None, None, None)
-
-    module.register_forward_pre_hook(enter, prepend=True)
-    module.register_forward_hook(leave, always_call=True)  # or a failure's mark would reach the next capture
 
 
 def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:

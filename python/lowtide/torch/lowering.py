@@ -12,7 +12,7 @@ What is not one node, one op:
   makes both at once, so MASK has the output as its workspace.
 * Batch norm in training is STATISTICS (new running statistics; runs once) and NORM (input, weight, bias
   -> output, mean, inverse deviation; may run again, without the statistics).  The two are one kernel the
-  first time: STATISTICS takes no time, and `settle` (plan_steps.py) puts it right before the first NORM.
+  first time: STATISTICS takes no time, and `settle` (steps.py) puts it right before the first NORM.
 * A random draw whose result is larger than the generator's state gets a STATE op before it: the state is
   a tensor that a plan may keep instead of the result, and draw the same numbers again.
 
@@ -45,12 +45,12 @@ from .operators import (
     storage,
     values,
 )
+from .origins import module_path, source_line
 from .random_state import STATE_BYTES, may_replay
 
 aten = torch.ops.aten
 _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
-ORIGIN = "lowtide_origin"  # key in a node's meta["custom"]: the path of the module that ran
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 # node, its arguments by name, fake tensors read and written, operations -> ticks (ns), workspace (bytes)
@@ -236,14 +236,16 @@ class _Lowering:
         outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
         time, workspace = self._price(node, read, written, flops)
-        attributes = (attributes or {}) | ({"flops": flops} if flops else {})
+        line = source_line(node)
+        attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
                   "backward" if is_backward(node) else "forward", self._origin(node, inputs),
                   attributes=attributes, workspace=workspace, runs=(kind, node, None))
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
         path = module_path(node)
-        if path is None:  # a sum of two gradients belongs with whoever made the second
+        if path is None and (node.meta.get("is_gradient_acc") or source_line(node) is None):
+            # a sum of two gradients belongs with whoever made the second
             path = next((self._graph.producer[t].origin for t in reversed(inputs) if t in self._graph.producer), None)
         return path or None
 
@@ -266,8 +268,9 @@ class _Lowering:
             self._graph.op(op, effect=True)
             return
         tensor = self._graph.tensor(f"{op.name}.state", state_bytes, None, [state_bytes], "u8")
+        source = {key: value for key, value in op.attributes.items() if key == "source"}
         state = Op(f"{op.name}.state", "lowtide.random_state", [], [tensor], 0, op.phase, op.origin,
-                   runs=(Kind.STATE, node, None))
+                   attributes=source, runs=(Kind.STATE, node, None))
         self._graph.op(state, effect=True)
         op.inputs.append(tensor)
         op.runs = (kind, node, state)
@@ -299,18 +302,6 @@ class _Lowering:
         norm.after = [stats]
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
-
-
-def module_path(node: torch.fx.Node) -> str | None:
-    """The path of the module whose forward made the node, "" for the model itself, None if nobody knows."""
-    path = node.meta.get("custom", {}).get(ORIGIN)
-    if path is not None:
-        return path
-    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
-    if not stack:
-        return None
-    text = list(stack.values())[-1][0]
-    return text.removeprefix("L['self'].").removeprefix("L['self']").replace("_modules['", "").replace("']", "")
 
 
 def _label(descriptor: Any) -> str:
