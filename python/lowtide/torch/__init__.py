@@ -20,9 +20,10 @@ if torch.__version__.split(".")[:2] != ["2", "13"]:
 from .capture import capture
 from .entry import backend, optimize
 from .errors import BudgetError, CaptureError
+from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning import Report
 from .region import LowtideWarning, reports
 
-__all__ = ["BudgetError", "CaptureError", "LowtideWarning", "Report", "backend", "capture",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "Report", "backend", "capture", "explain",
            "measure_peak", "optimize", "reports"]

@@ -10,7 +10,7 @@ from torch._functorch._aot_autograd.descriptors import ParamAOTInput
 
 import lowtide
 
-from .costs import pricing
+from .costs import Measured, pricing
 from .fake_step import Built, LossFunction, trace_step
 from .lowering import Program, lower
 from .operators import bytes_of
@@ -34,18 +34,27 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
 
     Raises CaptureError for a model that cannot be captured.
     """
-    build = _built(model, inputs, loss) if isinstance(model, torch.nn.Module) else model
-    program = capture_program(build, costs=costs, dtype=dtype, name=name or _name(model))
-    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * _trained(program)})
+    program = capture_program(as_builder(model, inputs, loss), costs=costs, dtype=dtype, name=name or name_of(model))
+    return with_optimizer(program, optimizer)
 
 
-def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "") -> Program:
-    """The lowered program of a step; arguments as of `capture`."""
-    price = pricing(costs, torch.device("cpu"), real=False)
+def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
+                    real: bool = False) -> Program:
+    """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
+    price = pricing(costs, torch.device("cpu"), real)
     joint = trace_step(build, dtype)
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
-    return lower(joint, forward, price, name, STATE_BYTES["cpu" if costs in ("cpu", "measured") else "cuda"])
+    here = costs in ("cpu", "measured") or (costs == "auto" and real)
+    program = lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"])
+    if isinstance(price, Measured):
+        price.save()
+    return program
+
+
+def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
+    """The program's graph, the optimizer's state of the trained parameters resident."""
+    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * _trained(program)})
 
 
 def _trained(program: Program) -> int:
@@ -57,11 +66,16 @@ def _trained(program: Program) -> int:
                if isinstance(n.meta["desc"], ParamAOTInput) and n.meta["desc"] in trained)
 
 
-def _built(model: torch.nn.Module, inputs: Any, loss: LossFunction | None) -> Callable[[], Built]:
+def as_builder(model: torch.nn.Module | Callable[[], Built], inputs: Any,
+               loss: LossFunction | None) -> Callable[[], Built]:
+    """What trace_step takes, of a module with its inputs and loss, or of a builder."""
+    if not isinstance(model, torch.nn.Module):
+        return model
     arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     return lambda: (model, arguments, loss)
 
 
-def _name(model: Any) -> str:
+def name_of(model: Any) -> str:
+    """A graph's name, of what is captured."""
     word = type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "model")
     return f"{word} training"

@@ -1,7 +1,7 @@
 """What a kernel costs: ns and workspace, measured on the device or from a roofline model of a named one.
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), warmed up,
-median of a few runs, on tensors of its own made for that; kept on disk under a key of device, driver and
+the lower quartile of a few runs (whatever else the machine does only adds), on tensors made for that; kept on disk under a key of device, driver and
 torch version.  The generators of random numbers are left as they were.  A kernel that cannot be run alone
 gets the roofline's figure, scaled by what others of this device took, and so do, under "auto", those that
 come when the time for measuring is used up.  Such a figure is kept like a measured one, so that the same
@@ -20,11 +20,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import cache
-from .operators import DTYPES, touched_bytes, values
+from .operators import DTYPES, Kernel, touched_bytes
 from .roofline import DEVICES, Device, kernel_ns
 
-_RUNS = 3
-_LONG = 0.02  # seconds of one run beyond which it needs no repetition
+_RUNS = 9  # at most, after one that is not counted
+_LEAST = 3
+_ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _LIMIT = 2.0  # seconds for the measurements of one region under "auto"
 _TOO_LONG = 0.2  # seconds beyond which "auto" scales an estimate: large kernels scale well
 
@@ -53,7 +54,7 @@ def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple
     if costs == "measured" or (costs == "auto" and real):
         return Measured(device, _LIMIT if costs == "auto" else float("inf"))
     if costs == "flops":
-        return lambda node, read, written, flops: (flops, 0)
+        return lambda kernel: (kernel.flops, 0)
     return Roofline(_CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs])
 
 
@@ -63,13 +64,14 @@ class Roofline:
     def __init__(self, device: Device) -> None:
         self._device = device
 
-    def __call__(self, node: torch.fx.Node, read: list[torch.Tensor], written: list[torch.Tensor],
-                 flops: int) -> tuple[int, int]:
-        floats = [t.dtype for t in (*read, *written) if t.dtype.is_floating_point or t.dtype.is_complex]
+    def __call__(self, kernel: Kernel) -> tuple[int, int]:
+        tensors = [*kernel.read, *kernel.written]
+        floats = [t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex]
         dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
-        if dtype == "f32" and node.target.overloadpacket in _CONVOLUTIONS:
+        if dtype == "f32" and kernel.target.overloadpacket in _CONVOLUTIONS:
             dtype = "tf32"
-        return kernel_ns(self._device, flops, dtype, touched_bytes(read) + touched_bytes(written)), 0
+        moved = touched_bytes(kernel.read) + touched_bytes(kernel.written)
+        return kernel_ns(self._device, kernel.flops, dtype, moved), 0
 
 
 class Measured:
@@ -83,14 +85,13 @@ class Measured:
         self._ratios: list[float] = []  # measured over estimated, of the kernels measured here
         self._new = False
 
-    def __call__(self, node: torch.fx.Node, read: list[torch.Tensor], written: list[torch.Tensor],
-                 flops: int) -> tuple[int, int]:
-        key = _key(node)
+    def __call__(self, kernel: Kernel) -> tuple[int, int]:
+        key = _key(kernel)
         if key not in self._known:
-            estimate, _ = self._roofline(node, read, written, flops)
+            estimate, _ = self._roofline(kernel)
             scaled = int(estimate * (statistics.median(self._ratios) if self._ratios else 1))
             worth = self._left == float("inf") or (self._left > 0 and scaled < _TOO_LONG * 1e9)
-            found = self._measure(node) if worth else None
+            found = self._measure(kernel) if worth else None
             if found:
                 self._ratios.append(found[0] / estimate)
             else:
@@ -106,13 +107,13 @@ class Measured:
             cache.write(self._file, (cache.read(self._file) or {}) | self._known)
             self._new = False
 
-    def _measure(self, node: torch.fx.Node) -> tuple[int, int] | None:
+    def _measure(self, kernel: Kernel) -> tuple[int, int] | None:
         began = time.perf_counter()
         try:
             with torch.no_grad(), _untraced(), torch.random.fork_rng(
                     [self._device] if self._device.type == "cuda" else []):
-                args, kwargs = _materialise((values(node.args), values(node.kwargs)), self._device)
-                return self._time(lambda: node.target(*args, **kwargs))
+                args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+                return self._time(lambda: kernel.target(*args, **kwargs))
         except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers
             return None
         finally:
@@ -124,27 +125,21 @@ class Measured:
             torch.cuda.synchronize(self._device)
             torch.cuda.reset_peak_memory_stats(self._device)
             before = torch.cuda.memory_allocated(self._device)
-        began = time.perf_counter()
         result = run()
-        first = time.perf_counter() - began
         workspace = 0
         if gpu:
             torch.cuda.synchronize(self._device)
             after = torch.cuda.memory_allocated(self._device)
             workspace = max(0, torch.cuda.max_memory_allocated(self._device) - max(after, before))
         del result
-        if first > _LONG and not gpu:
-            return int(first * 1e9), workspace
-        times = []
-        for _ in range(_RUNS):
+        times: list[float] = []
+        while len(times) < _LEAST or (len(times) < _RUNS and sum(times) < _ENOUGH):
             began = time.perf_counter()
             run()
             if gpu:
                 torch.cuda.synchronize(self._device)
             times.append(time.perf_counter() - began)
-            if times[-1] > _LONG:
-                break
-        return max(1, int(statistics.median(times) * 1e9)), workspace
+        return max(1, int(sorted(times)[len(times) // 4] * 1e9)), workspace
 
 
 def _identity(device: torch.device) -> tuple[Any, ...]:
@@ -154,13 +149,13 @@ def _identity(device: torch.device) -> tuple[Any, ...]:
     return (device.type, torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.__version__)
 
 
-def _key(node: torch.fx.Node) -> str:
+def _key(kernel: Kernel) -> str:
     def of(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))
         return value
 
-    return repr((str(node.target), pytree.tree_map(of, (values(node.args), values(node.kwargs)))))
+    return repr((str(kernel.target), pytree.tree_map(of, (kernel.args, kernel.kwargs))))
 
 
 @contextlib.contextmanager

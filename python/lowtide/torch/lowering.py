@@ -35,6 +35,7 @@ from .errors import CaptureError
 from .graph_builder import BrokenOrder, GraphBuilder, Op
 from .operators import (
     DTYPES,
+    Kernel,
     arguments_of,
     attributes_of,
     bytes_of,
@@ -53,8 +54,7 @@ _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
-# node, its arguments by name, fake tensors read and written, operations -> ticks (ns), workspace (bytes)
-Price = Callable[[torch.fx.Node, list[torch.Tensor], list[torch.Tensor], int], "tuple[int, int]"]
+Price = Callable[[Kernel], "tuple[int, int]"]  # ticks (ns) and workspace (bytes)
 
 
 class Kind(enum.Enum):
@@ -235,7 +235,7 @@ class _Lowering:
         inputs = self._known(read)
         outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
-        time, workspace = self._price(node, read, written, flops)
+        time, workspace = self._price(Kernel(node.target, values(node.args), values(node.kwargs), read, written, flops))
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
@@ -285,8 +285,11 @@ class _Lowering:
                         attributes=chance)
         draw.workspace += bytes_of(out)
         self._draw(draw, True)
-        self._graph.op(self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply",
-                                attributes=chance))
+        apply = self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
+        product = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out])
+        apply.time, apply.workspace = self._price(product)
+        draw.time = max(draw.time - apply.time, 0)  # the two are one kernel the first time
+        self._graph.op(apply)
 
     def _batch_norm(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
         out, mean, invstd, new_mean, new_var = node.meta["val"]

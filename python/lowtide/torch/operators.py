@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,6 +27,18 @@ _COUNTED_AS = {
     "_scaled_dot_product_flash_attention_for_cpu": aten._scaled_dot_product_flash_attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": aten._scaled_dot_product_flash_attention_backward,
 }
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One call of an operator to be priced: arguments and results as fake tensors, operations counted."""
+
+    target: torch._ops.OpOverload
+    args: Any
+    kwargs: dict[str, Any]
+    read: list[torch.Tensor]
+    written: list[torch.Tensor]
+    flops: int = 0
 
 
 def leaves(tree: Any) -> list[torch.Tensor]:

@@ -1,0 +1,126 @@
+"""`explain`: what each budget would cost a model, before anyone commits to one."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+import lowtide
+
+from .capture import as_builder, capture_program, name_of, with_optimizer
+from .fake_step import Built, LossFunction
+from .lowering import Program
+from .planning import size
+from .roofline import DEVICES
+
+_ROWS = 20  # of the table of modules
+
+
+@dataclass
+class Explanation:
+    """What `explain` found.
+
+    curve: a plan and a bound for each budget (lowtide.Curve).  smallest: the outcome for the smallest budget
+    that was reached.  half: the one nearest to half the peak without a plan.  free: the one of the smallest
+    peak that costs no time.  Each is a lowtide.Outcome, or None where no plan was found.
+    """
+
+    curve: Any
+    smallest: Any
+    half: Any
+    free: Any
+    _program: Program
+
+    def modules(self, outcome: Any) -> list[tuple[str, int, float]]:
+        """What a plan computes again: (module path, computations, share of one pass's time), most time first.
+
+        Paths are cut short where there would be more than twenty.
+        """
+        ops = self._program.graph["ops"]
+        times = Counter(index for kind, index in outcome.plan.steps if kind == "compute")
+        again = [(ops[op].get("origin") or "", count - 1, (count - 1) * ops[op]["time"])
+                 for op, count in times.items() if count > 1]
+        depth = max((path.count(".") for path, _, _ in again), default=0) + 1
+        while True:
+            rows: dict[str, list[int]] = {}
+            for path, count, time in again:
+                row = rows.setdefault(".".join(path.split(".")[:depth]), [0, 0])
+                row[0] += count
+                row[1] += time
+            if len(rows) <= _ROWS or depth == 1:
+                break
+            depth -= 1
+        whole = self.curve.graph.duration or 1
+        table = [(path or "(the model itself)", count, time / whole) for path, (count, time) in rows.items()]
+        return sorted(table, key=lambda row: -row[2])
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the curve as a page that can be zoomed."""
+        self.curve.save_html(path)
+
+    def __str__(self) -> str:
+        lines = [self.curve.to_text(), ""]
+        lines += [_line("costs nothing", self.free), _line("half", self.half), _line("smallest", self.smallest)]
+        if self.half is not None and self.half.overhead:
+            lines += ["", f"computed again within {size(self.half.budget)}, by module:",
+                      f"{'module':40} {'computations':>12} {'time':>8}"]
+            lines += [f"{path[-40:]:40} {count:12,} {100 * share:7.2f}%" for path, count, share in self.modules(self.half)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<lowtide.torch.Explanation: {len(self.curve.points)} budgets>"
+
+
+def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
+            costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
+            time: float = 3.0, show: bool = True) -> Explanation:
+    """What a training step of `model` would cost within each budget, from a fifth of its peak to all of it.
+
+    model, inputs, loss, dtype, optimizer: as of `capture`; nothing runs but, with costs="auto" and a model
+        on the CPU, the kernels that are timed.
+    costs: as of the options of `optimize`; "auto" is measured for a model on the CPU, else estimated for the
+        GPU at hand, or an A100.
+    order, points, time: of lowtide.curve; time is in seconds.
+    show: print the explanation too.
+
+    Raises CaptureError for a model that cannot be captured.
+    """
+    real = isinstance(model, torch.nn.Module) and _is_real(model)
+    program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
+                              name=name_of(model), real=real)
+    graph = with_optimizer(program, optimizer)
+    curve = lowtide.curve(graph, points=points, order=order, time=time)
+    planned = [point for point in curve.points if point.plan is not None]
+    free = min((p for p in planned if p.duration == graph.duration), key=lambda p: p.peak, default=None)
+    half = min(planned, key=lambda p: abs(p.budget - graph.own_peak // 2), default=None)
+    explanation = Explanation(curve, curve.smallest, half, free, program)
+    if show:
+        print(explanation)
+    return explanation
+
+
+def _line(word: str, outcome: Any) -> str:
+    if outcome is None:
+        return f"{word:14} no plan was found"
+    return (f"{word:14} {size(outcome.peak):>9}  {100 * (outcome.overhead or 0):6.2f} % more time"
+            f'   budget="{outcome.peak}"')
+
+
+def _is_real(model: torch.nn.Module) -> bool:
+    tensors = [*model.parameters(), *model.buffers()]
+    return all(t.device.type == "cpu" and not isinstance(t, FakeTensor) for t in tensors)
+
+
+def _costs(costs: str, model: Any, real: bool) -> str:
+    """"auto" for a model on a GPU is the estimate for that GPU, if it is a known one."""
+    on_gpu = isinstance(model, torch.nn.Module) and any(t.is_cuda for t in model.parameters())
+    if costs != "auto" or real or not on_gpu:
+        return costs
+    title = torch.cuda.get_device_name().lower().replace(" ", "")
+    return next((name for name in DEVICES if name in title), "a100")
