@@ -59,7 +59,3 @@ def __getattr__(name):
 
         return importlib.import_module("lowtide.torch")
     raise AttributeError(f"module 'lowtide' has no attribute '{name}'")
-
-
-def __dir__():
-    return sorted([*globals(), "torch"])
