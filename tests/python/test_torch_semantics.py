@@ -248,6 +248,44 @@ def test_a_graph_break_makes_two_regions():
     assert len(lowtide.torch.reports()) - before == 2
 
 
+class Halves(nn.Module):
+    """Two bodies with a branch on a value between them, where the tracer breaks."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = Body(), nn.BatchNorm1d(64), Body(0.2)
+
+    def forward(self, x):
+        y = self.first(x)
+        if y.sum() > 1e9:
+            y = y + 1
+        return self.second(self.norm(y)).square().mean()
+
+
+def test_regions_share_the_budget():
+    torch.manual_seed(0)
+    module, inputs = Halves(), (torch.randn(512, 64),)
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    plain.zero_grad()
+    held = lowtide.torch.meter.bytes_held(plain, inputs)
+    rise = lowtide.torch.meter.peak_rise(lambda: plain(*inputs).backward())
+    for share in (0.9, 0.6):
+        budget = held + int(share * rise)
+        torch._dynamo.reset()
+        mine, before = twin(module), len(lowtide.torch.reports())
+        state, rng = [t.clone() for t in mine.state_dict().values()], torch.get_rng_state()
+        step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="flops", fallback="error")
+        assert equal(list(mine.state_dict().values()), state) and torch.equal(torch.get_rng_state(), rng)
+        assert len(lowtide.torch.reports()) - before == 2
+        assert equal(train(mine, inputs, step), expected)
+        mine.zero_grad()
+        assert held + lowtide.torch.meter.peak_rise(lambda step=step: step(*inputs).backward()) <= budget
+    torch._dynamo.reset()
+    with pytest.raises(lowtide.torch.BudgetError):
+        lowtide.torch.optimize(twin(module), inputs, budget=held + rise // 20, costs="flops")
+
+
 def test_every_size_gets_a_plan_of_its_own():
     xs = [torch.randn(n, 64) for n in (256, 320, 384, 256, 512)]
 
@@ -419,3 +457,21 @@ def test_dropout_is_never_drawn_afresh():
     assert equal(train(mine, inputs, step), expected)
     assert any("dropout.mask" in op or "native_dropout" in op for ops in lowtide.torch.reports()[-1].again.values()
                for op in ops)
+
+
+def test_explain_says_what_each_budget_costs(capsys, tmp_path):
+    module, inputs = fresh(lambda: (Gpt(layers=3, p=0.1), (torch.randint(128, (8, 64)), torch.randint(128, (8, 64)))))
+    found = lowtide.torch.explain(module, inputs, costs="flops", points=5, time=1.0, optimizer="adamw")
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("costs nothing", "half", "smallest", "by module", "blocks."))
+    assert found.free.duration == found.curve.graph.duration and found.smallest.peak <= found.half.peak
+    assert found.free.peak <= found.curve.own_peak
+    again = sum(count for _, count, _ in found.modules(found.half))
+    computes = [op for kind, op in found.half.plan.steps if kind == "compute"]
+    assert again == len(computes) - found.curve.graph.num_ops
+    assert sum(share for *_, share in found.modules(found.half)) == pytest.approx(found.half.overhead)
+    found.save_html(tmp_path / "curve.html")
+    assert "Gpt training" in (tmp_path / "curve.html").read_text()
+    state = torch.get_rng_state()
+    lowtide.torch.explain(module, inputs, points=2, time=0.2, show=False)
+    assert torch.equal(torch.get_rng_state(), state) and capsys.readouterr().out == ""

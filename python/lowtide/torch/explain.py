@@ -80,7 +80,8 @@ class Explanation:
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
             time: float = 3.0, show: bool = True) -> Explanation:
-    """What a training step of `model` would cost within each budget, from a fifth of its peak to all of it.
+    """What a training step of `model` would cost within each budget, from the least that is
+    possible (a fifth of its peak at least) to all of it.
 
     model, inputs, loss, dtype, optimizer: as of `capture`; nothing runs but, with costs="auto" and a model
         on the CPU, the kernels that are timed.
@@ -95,7 +96,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
     graph = with_optimizer(program, optimizer)
-    curve = lowtide.curve(graph, points=points, order=order, time=time)
+    floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
+    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time)
     planned = [point for point in curve.points if point.plan is not None]
     free = min((p for p in planned if p.duration == graph.duration), key=lambda p: p.peak, default=None)
     half = min(planned, key=lambda p: abs(p.budget - graph.own_peak // 2), default=None)

@@ -1,11 +1,12 @@
 """A program and a budget -> the settled plan that will run, from the cache or from the planner.
 
-The budget is the whole peak: the graph's inputs and parameters, what stands beside the region (`resident`),
-and all that is live while a step runs.  A plan that settles above the budget is never returned.
+The budget is the whole peak: the graph's inputs and parameters, what stands beside the region (sharing.py),
+and all that is live while a step runs.  The settled plan is verified before it is returned.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from . import cache
 from .errors import BudgetError
 from .lowering import Program
 from .settings import Settings
+from .sharing import Beside, input_bytes, without_room
 from .steps import Settled, settle
 
 
@@ -56,12 +58,15 @@ class Report:
                 f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
 
 
-def plan_program(program: Program, settings: Settings, resident: int) -> tuple[Settled, Report]:
-    """The plan of `program` beside `resident` bytes.  Raises BudgetError if none keeps the budget."""
+def plan_program(program: Program, settings: Settings, beside: Beside) -> tuple[Settled, Report]:
+    """The plan of `program` with that beside it.  Raises BudgetError if none keeps the budget."""
     began = time.perf_counter()
-    description = program.graph | {"resident_bytes": resident}
-    graph = lowtide.Graph.from_dict(description)
+    graph = lowtide.Graph.from_dict(beside.graph(program, None))
+    own_peak = graph.own_peak
     problem = lowtide.Problem(graph, settings.budget, order=settings.order)
+    if beside.saved is not None:
+        graph = lowtide.Graph.from_dict(beside.graph(program, problem.budget))
+        problem = lowtide.Problem(graph, problem.budget, order=settings.order)
     file = cache.path_of("plans", graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
     steps, facts = _known(graph, problem, file)
     cached = steps is not None
@@ -69,22 +74,19 @@ def plan_program(program: Program, settings: Settings, resident: int) -> tuple[S
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
                                threads=settings.threads, progress=settings.progress)
         if outcome.plan is None:
-            raise _too_small(problem.budget, outcome, graph)
+            raise _too_small(problem.budget, outcome, graph, own_peak)
         steps = list(outcome.plan.steps)
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
         cache.write(file, facts | {"steps": steps})
     settled = settle(program, steps)
-    cost = lowtide.verify(lowtide.Graph.from_dict(settled.graph | {"resident_bytes": resident}),
-                          lowtide.Plan(settled.steps))
-    if cost.peak > problem.budget:
-        raise BudgetError(f"the plan settles at {size(cost.peak)}, above the budget of {size(problem.budget)}",
-                          facts["floor"], cost.peak)
-    tensors = program.graph["tensors"]
-    made = {t for op in program.graph["ops"] for t in op["outputs"]}
+    plan = lowtide.Plan(settled.steps)
+    held = dataclasses.replace(program, graph=settled.graph)
+    lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
+    cost = lowtide.verify(lowtide.Graph.from_dict(without_room(beside).graph(held, None)), plan)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
-        own_peak=graph.own_peak, floor=facts["floor"], resident=resident,
-        inputs=sum(t["bytes"] for i, t in enumerate(tensors) if i not in made), duration=cost.duration,
+        own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
+        inputs=input_bytes(program), duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
     return settled, report
@@ -102,16 +104,20 @@ def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
     return None, {}
 
 
-def _too_small(budget: int, outcome: Any, graph: Any) -> BudgetError:
-    floor, smallest = outcome.floor, outcome.smallest_peak
+def _too_small(budget: int, outcome: Any, graph: Any, own_peak: int) -> BudgetError:
+    """The error for a budget that no plan keeps: what is proven, and what a second of search can reach."""
+    floor = outcome.floor or 0
     words = f"no plan keeps this step within {size(budget)} ({budget} bytes): "
-    if floor and floor > budget:
+    if floor > budget:
         words += f"no plan of it can take less than {size(floor)} ({floor} bytes), proven"
     else:
-        words += f"the search found none (no plan can take less than {size(floor or 0)})"
-    if smallest:
-        words += f"; the smallest found takes {size(smallest)} ({smallest} bytes)"
-    words += f"; without recomputation it takes {size(graph.own_peak)}"
+        words += f"the search found none (no plan can take less than {size(floor)})"
+    found = lowtide.curve(graph, from_=max(floor, 1), points=2, time=1.0).smallest if floor < graph.own_peak else None
+    smallest = found.peak if found else graph.own_peak
+    words += f"; the smallest found takes {size(smallest)} ({smallest} bytes)"
+    if found and smallest < own_peak:
+        words += f" and {100 * found.overhead:.0f} % more time"
+    words += f"; without recomputation it takes {size(own_peak)}"
     return BudgetError(words, floor, smallest)
 
 

@@ -27,6 +27,7 @@ from .lowering import lower
 from .operators import leaves
 from .planning import Report, plan_program
 from .settings import Settings
+from .sharing import Group
 
 _reports: list[Report] = []
 _numbers = itertools.count()
@@ -41,15 +42,24 @@ def reports() -> list[Report]:
     return list(_reports)
 
 
-def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings) -> Callable[..., Any]:
-    """A function that runs gm on inputs like example_inputs, by plans that keep the budget."""
+def forget_reports(after: int) -> None:
+    """Keep the first `after` reports: the regions of the others are planned anew."""
+    del _reports[after:]
+
+
+def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
+                   only_find: bool = False) -> Callable[..., Any]:
+    """A function that runs gm on inputs like example_inputs, by plans that keep the budget.
+
+    group: the regions of the same model.  only_find: enter this one there, and plan nothing.
+    """
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
             return _fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
                               "that a plan counts", settings, gm)
     if any(_is_symbolic(value) for value in example_inputs):
-        return _EachShape(gm, settings)
-    return _Region(settings).compile(gm, example_inputs)
+        return _EachShape(gm, settings, group)
+    return _Region(settings, group, only_find).compile(gm, example_inputs)
 
 
 def _fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
@@ -69,23 +79,23 @@ def _is_symbolic(value: Any) -> bool:
 class _EachShape:
     """A region whose sizes Dynamo left open: a plan of its own for every size that comes."""
 
-    def __init__(self, gm: fx.GraphModule, settings: Settings) -> None:
-        self._gm, self._settings = gm, settings
+    def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group) -> None:
+        self._gm, self._settings, self._group = gm, settings, group
         self._known: dict[Any, Callable[..., Any]] = {}
 
     def __call__(self, *args: Any) -> Any:
         key = tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args)
         key += (torch.is_grad_enabled(),)
         if key not in self._known:
-            self._known[key] = _Region(self._settings).compile(self._gm, list(args))
+            self._known[key] = _Region(self._settings, self._group).compile(self._gm, list(args))
         return self._known[key](*args)
 
 
 class _Region:
     """One graph on its way from Dynamo to running code."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, group: Group, only_find: bool = False) -> None:
+        self._settings, self._group, self._only_find = settings, group, only_find
         self._number = next(_numbers)
         self._inputs: list[Any] = []
 
@@ -115,7 +125,10 @@ class _Region:
             if isinstance(price, Measured):
                 price.save()
             resident = self._settings.resident(leaves(self._inputs), device)
-            settled, report = plan_program(program, self._settings, resident)
+            self._group.found.append((program, resident))
+            if self._only_find:
+                return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+            settled, report = plan_program(program, self._settings, self._group.beside(program, resident))
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return _fall_back(str(error), self._settings, parts)
