@@ -98,24 +98,24 @@ class Program:
 
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
-          state_bytes: int | None = None) -> Program:
+          state_bytes: int | None = None, replays: bool = True) -> Program:
     """The program of a joint graph with descriptors.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
-    device (random_state.STATE_BYTES).
+    device (random_state.STATE_BYTES).  replays: may what runs the graph draw again from a state?
 
     Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
     """
     try:
-        return _Lowering(joint, num_forward_outputs, price, state_bytes).run(name)
+        return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
 
 
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
-                 state_bytes: int | None) -> None:
-        self._joint, self._price, self._state_bytes = joint, price, state_bytes
+                 state_bytes: int | None, replays: bool) -> None:
+        self._joint, self._price, self._state_bytes, self._replays = joint, price, state_bytes, replays
         self._graph = GraphBuilder()
         self._home: dict[int, int] = {}  # storage -> tensor
         self._views: set[torch.fx.Node] = set()
@@ -123,6 +123,10 @@ class _Lowering:
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
+        self._after: set[torch.fx.Node] = set()  # the backward's nodes; a pass may have left some unmarked
+        for node in (*self._inputs, *self._nodes):
+            if is_backward(node) or not self._after.isdisjoint(node.all_input_nodes):
+                self._after.add(node)
 
     def run(self, name: str) -> Program:
         tangents = []
@@ -136,11 +140,11 @@ class _Lowering:
             for t in leaves(node.meta.get("val")):
                 self._tensor(t, _label(descriptor) or node.name, role)
         for node in self._nodes:
-            if not is_backward(node):
+            if node not in self._after:
                 self._lower(node)
         self._cross(tangents)
         for node in self._nodes:
-            if is_backward(node):
+            if node in self._after:
                 self._lower(node)
         graph = self._graph.finish(name, self._outputs(tangents))
         place = {op: i for i, op in enumerate(self._graph.ops)}
@@ -170,7 +174,8 @@ class _Lowering:
         changed = [n for n in self._inputs
                    if id(n.meta.get("desc")) in mutated or n.meta.get("desc") in equal]
         overwritten = self._known(leaves([n.meta["val"] for n in changed]))
-        handed_out = self._known(leaves(values([n for n in self._forward if isinstance(n, torch.fx.Node)])))
+        results = leaves(values([n for n in self._forward if isinstance(n, torch.fx.Node)]))
+        handed_out = [t for t in self._known(results) if t in self._graph.producer]
         made = [self._tensor(t, n.name) for n in tangents for t in leaves(n.meta["val"])]
         barrier = self._graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
         barrier.mutates = overwritten
@@ -215,18 +220,30 @@ class _Lowering:
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
                                "torch.compile, flex attention, control-flow operators and the like")
         fresh = {storage(t): t for t in reversed(results) if storage(t) not in self._home}
+        arguments = arguments_of(node)
+        if node.target._schema.is_mutable:
+            self._write_back(node, arguments)
+            return
         if results and not fresh:
             self._views.add(node)
             return
-        if node.target._schema.is_mutable:
-            raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and tracing left it so")
-        arguments = arguments_of(node)
         if node.target is aten.native_dropout.default and is_effect(node, arguments):
             self._dropout(node, arguments)
         elif node.target is _FUNCTIONAL_BN and arguments["training"]:
             self._batch_norm(node, arguments)
         else:
             self._plain(node, arguments, list(reversed(fresh.values())))
+
+    def _write_back(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
+        """A new value into an input: what Inductor's tracing leaves of an update in place."""
+        if node.target is not aten.copy_.default or arguments["self"].op != "placeholder" or node.users:
+            raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and tracing left it so")
+        target, source = arguments["self"].meta["val"], arguments["src"].meta["val"]
+        op = self._op(node, Kind.CALL, [target, source], [])
+        op.mutates, op.recomputable = self._known([target]), False
+        self._graph.op(op)
+        if node not in self._after:
+            self._graph.before_barrier.append(op)
 
     def _op(self, node: torch.fx.Node, kind: Kind, read: list[torch.Tensor], written: list[torch.Tensor],
             *, name: str = "", word: str = "", flops: int = 0, attributes: dict[str, Any] | None = None) -> Op:
@@ -239,7 +256,7 @@ class _Lowering:
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
-                  "backward" if is_backward(node) else "forward", self._origin(node, inputs),
+                  "backward" if node in self._after else "forward", self._origin(node, inputs),
                   attributes=attributes, workspace=workspace, runs=(kind, node, None))
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
@@ -260,7 +277,7 @@ class _Lowering:
         """Append an op; if it draws random numbers that are worth it, with the generator's state before it."""
         kind, node, _ = op.runs
         size = sum(self._graph.tensors[t]["bytes"] for t in op.outputs)
-        if not effect or not may_replay(node):
+        if not effect or not self._replays or not may_replay(node):
             self._graph.op(op, effect=effect)
             return
         state_bytes = self._state_bytes or STATE_BYTES[leaves(node.meta["val"])[0].device.type]

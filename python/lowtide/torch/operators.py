@@ -106,7 +106,7 @@ def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
     Collectives and random draws.  Dropout and attention are marked as random even where they draw nothing;
     the backward of attention repeats its forward's draw from the saved seed.
     """
-    if "c10d" in node.target.namespace:
+    if "c10d" in node.target.namespace or node.target is torch.ops.prims.inductor_seeds.default:
         return True
     if torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False

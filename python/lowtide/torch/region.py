@@ -23,6 +23,7 @@ from .costs import Measured, pricing
 from .emit import emit
 from .errors import CaptureError
 from .execute import compile_graph
+from .inductor import compile_with_inductor
 from .lowering import lower
 from .operators import leaves
 from .planning import Report, plan_program
@@ -101,6 +102,8 @@ class _Region:
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._inputs = list(example_inputs)
+        if self._settings.inner == "inductor":
+            return compile_with_inductor(gm, example_inputs, self.partition)
         compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
                                 inference_compiler=self._run("inference"), partition_fn=self.partition)
         try:
@@ -121,7 +124,8 @@ class _Region:
             tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
             device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
             price = pricing(self._settings.costs, device, real=True)
-            program = lower(joint, num_fwd_outputs, price, f"region {self._number}")
+            program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
+                            replays=self._settings.inner == "eager")
             if isinstance(price, Measured):
                 price.save()
             resident = self._settings.resident(leaves(self._inputs), device)

@@ -32,6 +32,8 @@ class Settings:
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
+    inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
+        "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; inductor.py).
     progress: called with the planner's events (lowtide.plan).
     """
 
@@ -45,11 +47,14 @@ class Settings:
     seed: int = 1
     threads: int = 0
     fallback: str = "warn"
+    inner: str = "eager"
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
         if self.fallback not in ("warn", "error"):
             raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
+        if self.inner not in ("eager", "inductor"):
+            raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
         if self.order not in ("free", "given"):
             raise ValueError(f"order must be 'free' or 'given', not {self.order!r}")
         if self.reserve is not None and self.reserve < 0:
