@@ -286,6 +286,15 @@ def test_regions_share_the_budget():
         lowtide.torch.optimize(twin(module), inputs, budget=held + rise // 20, costs="flops")
 
 
+def test_a_region_is_planned_beside_what_the_one_before_has_saved():
+    module, x = fresh(lambda: (Halves(), torch.randn(512, 64)))
+    before = len(lowtide.torch.reports())
+    step = planned(module, share="100MB")
+    step(x).backward()
+    first, second = lowtide.torch.reports()[before:]
+    assert first.resident == 0 and 512 * 64 * 4 < second.resident < first.own_peak
+
+
 def test_every_size_gets_a_plan_of_its_own():
     xs = [torch.randn(n, 64) for n in (256, 320, 384, 256, 512)]
 

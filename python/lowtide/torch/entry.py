@@ -17,14 +17,21 @@ from .settings import Settings
 from .sharing import Group
 
 
+# torch.compile hands the same dict to every region of one model; kept here, so that its id stays its own
+_groups: dict[int, tuple[Any, Group]] = {}
+
+
 def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
             **_: Any) -> Callable[..., Any]:
     """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
 
     Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
-    the budget (torch.compile wraps it in its own BackendCompilerFailed).
+    the budget (torch.compile wraps it in its own BackendCompilerFailed).  A model that the tracer breaks
+    into several regions gets them one by one as they are first called: each is planned beside what the
+    earlier ones have saved by then.  `optimize` knows all of them before it plans the first.
     """
-    return compile_region(gm, example_inputs, Settings.of(options), Group())
+    _, group = _groups.setdefault(id(options), (options, Group(watched=True)))
+    return compile_region(gm, example_inputs, Settings.of(options), group)
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
@@ -41,14 +48,16 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
     """
     settings = Settings.of({"budget": budget, **options})
-    group = Group()
+    group = Group(finding=example_inputs is not None)
     before = len(reports())
     first = _Compiled(module, settings, group)
     if example_inputs is None:
         return first.module
     arguments = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     first.rehearse(arguments)
+    group.finding = False
     if len(group.found) < 2:
+        group.found.clear()
         return first.module
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), arguments)
@@ -56,6 +65,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     forget_reports(before)  # of the first region, planned as if it were the only one
     second = _Compiled(module, settings, group)
     second.rehearse(arguments)
+    group.found.clear()
     return second.module
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .costs import Measured, pricing
@@ -99,6 +100,7 @@ class _Region:
         self._settings, self._group, self._only_find = settings, group, only_find
         self._number = next(_numbers)
         self._inputs: list[Any] = []
+        self._handed_out = 0
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._inputs = list(example_inputs)
@@ -113,7 +115,19 @@ class _Region:
 
     def _run(self, side: str) -> Callable[..., Any]:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-            return compile_graph(module, f"region {self._number} {side}")
+            run = compile_graph(module, f"region {self._number} {side}")
+            if side != "forward" or not self._group.watched:
+                return run
+
+            def watched(args: list[Any]) -> Any:
+                given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)}
+                results = run(args)
+                left = [t.untyped_storage() for t in results[self._handed_out:] if isinstance(t, torch.Tensor)]
+                self._group.saved[self._number] = [StorageWeakRef(s) for s in left if s._cdata not in given]
+                return results
+
+            watched._boxed_call = True
+            return watched
 
         return compile_side
 
@@ -128,8 +142,12 @@ class _Region:
                             replays=self._settings.inner == "eager")
             if isinstance(price, Measured):
                 price.save()
+            self._handed_out = num_fwd_outputs
             resident = self._settings.resident(leaves(self._inputs), device)
-            self._group.found.append((program, resident))
+            if device.type == "cpu" and self._settings.reserve is None:
+                resident += self._group.saved_now()
+            if self._group.finding:
+                self._group.found.append((program, resident))
             if self._only_find:
                 return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             settled, report = plan_program(program, self._settings, self._group.beside(program, resident))

@@ -18,6 +18,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
 import lowtide
 
 from .errors import BudgetError
@@ -67,12 +70,22 @@ def input_bytes(program: Program) -> int:
 class Group:
     """The regions of one model: first found, then planned together.
 
-    held: bytes of the model and of its inputs.  The hash of a region's graph says which it is.
+    finding: is every region that is compiled to be entered in `found`?  held: bytes of the model and of its
+    inputs.  shares: by the hash of a region's graph.  watched: is what the regions save to be known while
+    they run, for those that are compiled later?  saved: by region, what its last forward left.
     """
 
+    finding: bool = False
+    watched: bool = False
     held: int = 0
+    saved: dict[int, list[StorageWeakRef]] = field(default_factory=dict)
     found: list[tuple[Program, int]] = field(default_factory=list)  # in the order of their forwards
     shares: dict[str, Beside] = field(default_factory=dict)
+
+    def saved_now(self) -> int:
+        """Bytes that forwards have left for backwards that are still to come."""
+        alive = {ref.cdata: ref for refs in self.saved.values() for ref in refs if not ref.expired()}
+        return sum(torch.UntypedStorage._new_with_weak_ptr(ref.cdata).nbytes() for ref in alive.values())
 
     def beside(self, program: Program, resident: int) -> Beside:
         """What stands beside a region; resident: bytes that its settings say."""
