@@ -12,7 +12,7 @@ from table import Table  # noqa: E402
 
 # Bytes: held (inputs, parameters, buffers), and what is above those. Operations, bound, time: overheads in per cent.
 COLUMNS = ["model", "method", "setting", "beside", "held", "budget", "reserve", "peak", "predicted", "operations",
-           "bound", "time", "ms", "equal", "differs", "off", "status", "failure"]
+           "bound", "time", "ms", "equal", "differs", "off", "wrong", "status", "failure"]
 EXPLAINED = """\
 Peaks are bytes above inputs, parameters and buffers, gradients included, as PyTorch's memory events add up (on a GPU:
 as `max_memory_allocated` says). Overhead is over the step without a plan: in operations of matrix products,
@@ -22,7 +22,9 @@ the operations and counts operations, *free* may change it, *timed* is *free* wi
 Workspaces of a CPU's kernels are not known to a plan: where a step is measured above the peak, `reserve` sets that much
 aside and it is planned again (three times at most; *over*: what is still above). A peak above that without a plan needs
 none, and shows the plan for that one. *equal*: loss, gradients, buffers and the generator's state are `torch.equal` to
-those without a plan; if not, how far the gradients are off (norm of the difference over norm).
+those without a plan; if not, how far the gradients are off (norm of the difference over norm). What decomposes dropout
+draws other numbers, which is no fault; *wrong* are gradients that differ from those of the same method at ratio 1, where
+nothing runs again, for the same loss: dropout was drawn afresh.
 
 `activation_memory_budget` is PyTorch's own partitioner behind the backend `{upstream}`. Without Inductor its
 decomposed kernels run one by one, as everything in this table does: compare its peaks and operations rather than its time."""
@@ -60,6 +62,8 @@ def _label(row):
 def _equal(row):
     if row["equal"] == "yes":
         return "yes"
+    if row["wrong"] and float(row["wrong"]) > 1e-4:
+        return f"no, wrong by {100 * float(row['wrong']):.0f} %"
     return f"no ({row['off']})" if row["off"] else f"no ({row['differs']})"
 
 
