@@ -2,9 +2,10 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench format lint fuzz install clean
+.PHONY: help deps build wheel demo test test-long bench bench-torch format lint fuzz install clean
 
 DATA ?=
+MODELS ?=
 BENCH_TIME ?= 10
 BENCH_SEEDS ?= 1
 BENCH_THREADS ?= 1
@@ -16,7 +17,7 @@ help: ## This list
 	@echo
 	@echo "Variables: LOWTIDE_JOBS (parallel jobs, all cores), LOWTIDE_TEST_SCALE (how many times the"
 	@echo "samples of the large sweeps, 1; test-long: 100), LOWTIDE_NO_INSTALL=1, CI=true (warnings are errors),"
-	@echo "BENCH_TIME (seconds a run, 10), BENCH_SEEDS (1), BENCH_THREADS (1)"
+	@echo "BENCH_TIME (seconds a run, 10), BENCH_SEEDS (1), BENCH_THREADS (1), MODELS (of bench-torch, all)"
 
 deps: ## Install what building and testing lack, torch excepted
 	@tools/deps build test
@@ -44,6 +45,10 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
 	@tools/deps build bench
 	@bench/run "$(DATA)" --time $(BENCH_TIME) --seeds $(BENCH_SEEDS) --threads $(BENCH_THREADS)
+
+bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
+	@tools/deps capture bench
+	@build/venv/bin/python bench/torch/run.py $(MODELS)
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint

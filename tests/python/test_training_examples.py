@@ -1,0 +1,23 @@
+"""The training scripts of examples/, a few steps of each."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from package_support import ROOT
+
+pytest.importorskip("torch")
+
+LINE = re.compile(r"step +\d+  loss [\d.]+  peak ([\d.]+) of ([\d.]+) MB")
+
+
+@pytest.mark.parametrize("name", ["train_gpt", "train_unet"])
+def test_a_script_trains_within_its_budget_to_the_same_bits(name):
+    run = subprocess.run([sys.executable, ROOT / "examples" / f"{name}.py", "--steps", "4", "--every", "2", "--compare"],
+                         capture_output=True, text=True, timeout=300, env=os.environ | {"LOWTIDE_CACHE": "off"})
+    assert run.returncode == 0, run.stderr
+    assert "equal to the last bit" in run.stdout and "NOT" not in run.stdout
+    lines = LINE.findall(run.stdout)
+    assert len(lines) == 2 and all(float(peak) <= float(budget) for peak, budget in lines), run.stdout
