@@ -101,7 +101,8 @@ def main():
         expected = train(plain, arguments.steps, arguments.every)
         same = torch.equal(torch.stack(losses), torch.stack(expected)) and all(
             map(torch.equal, model.state_dict().values(), plain.state_dict().values()))
-        print(f"{len(losses)} losses, all parameters and buffers are {'equal to the last bit' if same else 'NOT equal'}")
+        how = "equal to the last bit" if same else "NOT equal"
+        print(f"{len(losses)} losses, all parameters and all buffers are {how}")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,10 @@ class UNet(_Layered):
             kept.append(x)
         kept.pop()
         for lift, block in zip(reversed(self.lift), reversed(self.up)):
-            x = self.layer(lambda low, side, lift=lift, block=block: block(torch.cat([lift(low), side], 1)), x, kept.pop())
+            def join(low, side, lift=lift, block=block):
+                return block(torch.cat([lift(low), side], 1))
+
+            x = self.layer(join, x, kept.pop())
         return F.cross_entropy(self.head(x), labels)
 
 

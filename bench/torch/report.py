@@ -18,16 +18,19 @@ Peaks are bytes above inputs, parameters and buffers, gradients included, as PyT
 as `max_memory_allocated` says). Overhead is over the step without a plan: in operations of matrix products,
 convolutions and attention, counted while they run, and in time, the median over rounds in which all rows took turns.
 Lowtide's budget is inputs, parameters and the peak of the row, its planning time a second; *given* keeps the order of
-the operations and counts operations, *free* may change it, *timed* is *free* with measured times for costs, as it comes.
-Workspaces of a CPU's kernels are not known to a plan: where a step is measured above the peak, `reserve` sets that much
-aside and it is planned again (three times at most; *over*: what is still above). A peak above that without a plan needs
-none, and shows the plan for that one. *equal*: loss, gradients, buffers and the generator's state are `torch.equal` to
-those without a plan; if not, how far the gradients are off (norm of the difference over norm). What decomposes dropout
-draws other numbers, which is no fault; *wrong* are gradients that differ from those of the same method at ratio 1, where
-nothing runs again, for the same loss: dropout was drawn afresh.
+the operations and counts operations, *free* may change it, *timed* is *free* with measured times for costs, as it
+comes. Workspaces of a CPU's kernels are not known to a plan: where a step is measured above the peak, `reserve` sets
+that much aside and it is planned again (three times at most; *over*: what is still above). A peak above that without
+a plan needs none, and shows the plan for that one.
+
+*equal*: loss, gradients, buffers and the generator's state are `torch.equal` to those without a plan; if not, how far
+the gradients are off (norm of the difference over norm). What decomposes dropout draws other numbers, which is no
+fault; *wrong* are gradients that differ from those of the same method at ratio 1, where nothing runs again, for the
+same loss: dropout was drawn afresh.
 
 `activation_memory_budget` is PyTorch's own partitioner behind the backend `{upstream}`. Without Inductor its
-decomposed kernels run one by one, as everything in this table does: compare its peaks and operations rather than its time."""
+decomposed kernels run one by one, as everything in this table does: compare its peaks and operations rather than its
+time."""
 COLOURS = {"no plan": "#7a8793", "checkpoint": "#2e8b57", "activation_memory_budget": "#c2571a", "given": "#8fb4dd",
            "free": "#1f5fa8", "timed": "#6a3d9a"}
 
@@ -102,26 +105,39 @@ def table(rows, title):
 
 
 def losses(rows):
-    """Lines on where a row of ours takes more than a peer with its peak: operations, time (beyond 3 points), bytes."""
+    """Where a row of ours takes more than a peer with its peak, for one model: (kind, by how much, words).
+
+    Kinds: operations, time (beyond 3 points), bytes, no plan, not equal.
+    """
     found = []
     peaks = peaks_of(rows)
     for peer in rows:
         ours = [row for row in rows if row["method"] == "lowtide" and row["beside"] == beside_of(peer, peaks)]
         for row in ours if peer["method"] != "lowtide" else []:
-            where = f"{row['model']}, {row['setting']}, at the peak of {_label(peer)}"
+            where = f"{row['setting']} at the peak of {_label(peer)}"
             if row["status"] == "no plan":
-                found.append(f"{where}: no plan")
+                found.append(("no plan", 0, where))
                 continue
-            for what, least in (("operations", 0.05), ("time", 3.0)):
-                mine, theirs = float(row[what]), float(peer[what])
-                if mine > theirs + least and (what, row["setting"]) != ("operations", "timed"):  # it minds its time
-                    found.append(f"{where}: {what} {mine:+.1f} % against {theirs:+.1f} %")
+            for kind, least in (("operations", 0.05), ("time", 3.0)):
+                mine, theirs = float(row[kind]), float(peer[kind])
+                if mine > theirs + least and (kind, row["setting"]) != ("operations", "timed"):  # it minds its time
+                    found.append((kind, mine - theirs, f"{where}, {mine:+.1f} % against {theirs:+.1f} %"))
             over = int(row["peak"]) - int(row["budget"])
             if over > 0:
-                found.append(f"{where}: {over:,} bytes over")
+                found.append(("bytes", over, f"{where}, {100 * over / int(row['budget']):.1f} % over"))
             if row["equal"] != "yes":
-                found.append(f"{where}: not equal ({row['differs']})")
+                found.append(("not equal", 0, f"{where}, {row['differs']}"))
     return found
+
+
+def _loss_lines(rows):
+    """losses(rows), a line a kind: how many rows, and the worst."""
+    found = losses(rows)
+    kinds = dict.fromkeys(kind for kind, _, _ in found)
+    for kind in kinds:
+        own = [(excess, words) for other, excess, words in found if other == kind]
+        worst = max(own, key=lambda one: one[0])[1]
+        yield f"- {rows[0]['model']}: {kind}, {len(own)} row{'s' * (len(own) > 1)}; worst: {worst}"
 
 
 def _panel(axes, rows, title, what):
@@ -135,8 +151,9 @@ def _panel(axes, rows, title, what):
         if name == "timed" and what == "operations":
             continue  # it does not mind them
         points = sorted(points)
-        axes.plot(*zip(*points), "o-" if ours else {"no plan": "X", "checkpoint": "s"}.get(name, "^"), color=COLOURS[name],
-                  markersize=4 if ours else 6, linewidth=1, label=f"Lowtide, {name}" if ours else name)
+        style = "o-" if ours else {"no plan": "X", "checkpoint": "s"}.get(name, "^")
+        axes.plot(*zip(*points), style, color=COLOURS[name], markersize=4 if ours else 6, linewidth=1,
+                  label=f"Lowtide, {name}" if ours else name)
     axes.set_title(title, fontsize=8)
     axes.grid(True, color="#e6e6e6", linewidth=0.6)
     axes.tick_params(labelsize=7)
@@ -174,7 +191,7 @@ def write(rows, out, titles, how, date, upstream):
              EXPLAINED.replace("{upstream}", upstream), "", f"![Peak against overhead]({out.name}.png)", ""]
     models = {name: [row for row in rows if row["model"] == name] for name in titles}
     lines += [table(own, titles[name]).markdown() for name, own in models.items()]
-    lost = [line for own in models.values() for line in losses(own)]
-    lines += ["## Where Lowtide loses", "", *([f"- {line}" for line in lost] or ["Nowhere."])]
+    lost = [line for own in models.values() for line in _loss_lines(own)]
+    lines += ["## Where Lowtide loses", "", *(lost or ["Nowhere."])]
     out.with_suffix(".md").write_text("\n".join(lines) + "\n")
     picture(rows, out.with_suffix(".png"), titles)
