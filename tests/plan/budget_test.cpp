@@ -1,6 +1,7 @@
 #include "lowtide/plan/budget.h"
 
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -107,8 +108,11 @@ TEST_CASE("budget: what is none is refused with words that help") {
 }
 
 TEST_CASE("overhead: a percentage of the time the graph takes once, exact and rounded down") {
+  Op op;
+  op.name = "a";
+  op.time = Ticks(1999);
   GraphBuilder builder;
-  builder.add_op({.name = "a", .time = Ticks(1999)}, OpLinks{});
+  builder.add_op(std::move(op), OpLinks{});
   const Graph graph = builder.build();
   const auto limit = [&](std::string_view text) { return overhead_limit(text, graph).count(); };
   CHECK(limit("0%") == 1999);

@@ -10,7 +10,7 @@ from torch._functorch._aot_autograd.descriptors import ParamAOTInput
 
 import lowtide
 
-from .costs import Measured, pricing
+from .costs import pricing
 from .fake_step import Built, LossFunction, trace_step
 from .lowering import Program, lower
 from .operators import bytes_of
@@ -46,10 +46,7 @@ def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: s
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)
-    program = lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"])
-    if isinstance(price, Measured):
-        price.save()
-    return program
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"])
 
 
 def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:

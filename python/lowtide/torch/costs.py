@@ -1,11 +1,15 @@
 """What a kernel costs: ns and workspace, measured on the device or from a roofline model of a named one.
 
-Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), warmed up,
-the lower quartile of a few runs (whatever else the machine does only adds), on tensors made for that; kept on disk under a key of device, driver and
-torch version.  The generators of random numbers are left as they were.  A kernel that cannot be run alone
-gets the roofline's figure, scaled by what others of this device took, and so do, under "auto", those that
-come when the time for measuring is used up.  Such a figure is kept like a measured one, so that the same
-step is priced the same the next time, and its plan is found again.
+Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
+made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
+adds); workspace is how far the device's memory rises in a run beyond what the kernel returns.  Both are kept
+on disk under a key of device, driver and torch version.  The generators of random numbers are left as they
+were.
+
+A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took, and so
+do, under "auto", large ones and those that come when the time for measuring is used up.  Such a figure is kept
+like a measured one, so that the same step is priced the same the next time, and its plan is found again.
+Workspaces are measured whatever the times are from, wherever kernels can run.
 """
 
 from __future__ import annotations
@@ -13,13 +17,14 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from . import cache
+from .meter import workspaces
 from .operators import DTYPES, Kernel, touched_bytes
 from .roofline import DEVICES, Device, kernel_ns
 
@@ -48,98 +53,116 @@ def check_costs(costs: str) -> None:
         raise ValueError(f"unknown costs {costs!r}; known are {', '.join(known)}")
 
 
-def pricing(costs: str, device: torch.device, real: bool) -> Callable[..., tuple[int, int]]:
+def pricing(costs: str, device: torch.device, real: bool) -> Prices:
     """The price function that lowering.lower takes; costs: as of check_costs; real: can kernels run?"""
     check_costs(costs)
+    real = real or costs == "measured"
     if costs == "measured" or (costs == "auto" and real):
-        return Measured(device, _LIMIT if costs == "auto" else float("inf"))
+        return Prices(device, None, _LIMIT if costs == "auto" else float("inf"), real)
     if costs == "flops":
-        return lambda kernel: (kernel.flops, 0)
-    return Roofline(_CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs])
+        return Prices(device, lambda kernel: kernel.flops, _LIMIT, real)
+    return Prices(device, roofline(_CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs]), _LIMIT, real)
 
 
-class Roofline:
-    """Times of a device's data sheet (roofline.py); no workspaces."""
+def roofline(device: Device) -> Callable[[Kernel], int]:
+    """ns of a kernel by a device's data sheet (roofline.py)."""
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
-
-    def __call__(self, kernel: Kernel) -> tuple[int, int]:
+    def estimate(kernel: Kernel) -> int:
         tensors = [*kernel.read, *kernel.written]
         floats = [t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex]
         dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
         if dtype == "f32" and kernel.target.overloadpacket in _CONVOLUTIONS:
             dtype = "tf32"
         moved = touched_bytes(kernel.read) + touched_bytes(kernel.written)
-        return kernel_ns(self._device, kernel.flops, dtype, moved), 0
+        return kernel_ns(device, kernel.flops, dtype, moved)
+
+    return estimate
 
 
-class Measured:
-    """Times and workspaces of this machine's device."""
+class Prices:
+    """Ticks and workspace of kernels: called with one, after `prepare` was called with all of a region.
 
-    def __init__(self, device: torch.device, seconds: float) -> None:
-        self._device, self._left = device, seconds
-        self._file = cache.path_of("costs", *_identity(device))
-        self._known: dict[str, list[int]] = cache.read(self._file) or {}
-        self._roofline = Roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
-        self._ratios: list[float] = []  # measured over estimated, of the kernels measured here
-        self._new = False
+    times: ticks of a kernel, or None to measure them.  seconds: for all measurements of a region.
+    """
+
+    def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
+                 real: bool) -> None:
+        self._device, self._times, self._seconds, self._real = device, times, seconds, real
+        self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
+        self._file = cache.path_of("costs", *_identity(device)) if real else None
+        self._known: dict[str, dict[str, int]] = {"ns": {}, "workspace": {}}
+        for table, found in (cache.read(self._file) or {}).items():
+            self._known.setdefault(table, {}).update(found)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int]:
-        key = _key(kernel)
-        if key not in self._known:
-            estimate, _ = self._roofline(kernel)
-            scaled = int(estimate * (statistics.median(self._ratios) if self._ratios else 1))
-            worth = self._left == float("inf") or (self._left > 0 and scaled < _TOO_LONG * 1e9)
-            found = self._measure(kernel) if worth else None
-            if found:
-                self._ratios.append(found[0] / estimate)
-            else:
-                found = scaled, 0
-            self._known[key] = list(found)
-            self._new = True
-        ns, workspace = self._known[key]
-        return ns, workspace
+        key = _key(kernel) if self._real else ""
+        ticks = self._times(kernel) if self._times else self._known["ns"][key]
+        return ticks, self._known["workspace"].get(key, 0)
 
-    def save(self) -> None:
-        """Keep what was measured on disk."""
-        if self._new:
-            cache.write(self._file, (cache.read(self._file) or {}) | self._known)
-            self._new = False
+    def prepare(self, kernels: list[Kernel]) -> None:
+        """Measure what is not known of these kernels, and keep it on disk."""
+        if not self._real:
+            return
+        distinct = {_key(kernel): kernel for kernel in kernels}
+        distinct = {key: kernel for key, kernel in distinct.items() if key not in self._known["workspace"] or
+                    (self._times is None and key not in self._known["ns"])}
+        if not distinct:
+            return
+        small = {key: kernel for key, kernel in distinct.items()
+                 if self._seconds == float("inf") or self._estimate(kernel) < _TOO_LONG * 1e9}
+        with torch.no_grad(), _untraced(), torch.random.fork_rng(
+                [self._device] if self._device.type == "cuda" else []):
+            self._known["workspace"].update(dict.fromkeys(distinct, 0) | self._workspaces(small))
+            if self._times is None:
+                self._known["ns"].update(self._measured_times(distinct, small))
+        cache.write(self._file, self._known)
 
-    def _measure(self, kernel: Kernel) -> tuple[int, int] | None:
-        began = time.perf_counter()
+    def _workspaces(self, kernels: dict[str, Kernel]) -> dict[str, int]:
+        left = [self._seconds]
+
+        def runs() -> Iterator[tuple[str, Callable[[], Any]]]:
+            for key, kernel in kernels.items():
+                began = time.perf_counter()
+                run = self._runnable(kernel) if left[0] > 0 else None
+                if run:
+                    yield key, run
+                left[0] -= time.perf_counter() - began
+
+        return workspaces(runs(), self._device)
+
+    def _measured_times(self, kernels: dict[str, Kernel], small: dict[str, Kernel]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        ratios: list[float] = []
+        left = self._seconds
+        for key, kernel in kernels.items():
+            began = time.perf_counter()
+            run = self._runnable(kernel) if key in small and left > 0 else None
+            scaled = int(self._estimate(kernel) * (statistics.median(ratios) if ratios else 1))
+            ns = self._time(run) if run else None
+            if ns:
+                ratios.append(ns / self._estimate(kernel))
+            found[key] = ns or scaled
+            left -= time.perf_counter() - began
+        return found
+
+    def _runnable(self, kernel: Kernel) -> Callable[[], Any] | None:
+        """The kernel on tensors of its own, run once; None if it refuses made-up numbers."""
         try:
-            with torch.no_grad(), _untraced(), torch.random.fork_rng(
-                    [self._device] if self._device.type == "cuda" else []):
-                args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
-                return self._time(lambda: kernel.target(*args, **kwargs))
-        except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers
+            args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+            kernel.target(*args, **kwargs)
+        except Exception:  # noqa: BLE001: any kernel may
             return None
-        finally:
-            self._left -= time.perf_counter() - began
+        return lambda: kernel.target(*args, **kwargs)
 
-    def _time(self, run: Callable[[], Any]) -> tuple[int, int]:
-        gpu = self._device.type == "cuda"
-        if gpu:
-            torch.cuda.synchronize(self._device)
-            torch.cuda.reset_peak_memory_stats(self._device)
-            before = torch.cuda.memory_allocated(self._device)
-        result = run()
-        workspace = 0
-        if gpu:
-            torch.cuda.synchronize(self._device)
-            after = torch.cuda.memory_allocated(self._device)
-            workspace = max(0, torch.cuda.max_memory_allocated(self._device) - max(after, before))
-        del result
+    def _time(self, run: Callable[[], Any]) -> int:
         times: list[float] = []
         while len(times) < _LEAST or (len(times) < _RUNS and sum(times) < _ENOUGH):
             began = time.perf_counter()
             run()
-            if gpu:
+            if self._device.type == "cuda":
                 torch.cuda.synchronize(self._device)
             times.append(time.perf_counter() - began)
-        return max(1, int(sorted(times)[len(times) // 4] * 1e9)), workspace
+        return max(1, int(sorted(times)[len(times) // 4] * 1e9))
 
 
 def _identity(device: torch.device) -> tuple[Any, ...]:

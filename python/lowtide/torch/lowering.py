@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
@@ -54,7 +53,26 @@ _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
-Price = Callable[[Kernel], "tuple[int, int]"]  # ticks (ns) and workspace (bytes)
+class Price(Protocol):
+    """What kernels cost: told of all of a graph's, then asked for each; ticks (ns) and workspace (bytes)."""
+
+    def prepare(self, kernels: list[Kernel]) -> None: ...
+
+    def __call__(self, kernel: Kernel) -> tuple[int, int]: ...
+
+
+class _Collector:
+    """Notes the kernels of a first lowering, which the second then prices."""
+
+    def __init__(self) -> None:
+        self.kernels: list[Kernel] = []
+
+    def prepare(self, kernels: list[Kernel]) -> None:
+        pass
+
+    def __call__(self, kernel: Kernel) -> tuple[int, int]:
+        self.kernels.append(kernel)
+        return 0, 0
 
 
 class Kind(enum.Enum):
@@ -107,6 +125,9 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
     """
     try:
+        seen = _Collector()
+        _Lowering(joint, num_forward_outputs, seen, state_bytes, replays).run(name)
+        price.prepare(seen.kernels)
         return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -290,6 +311,7 @@ class _Lowering:
                    attributes=source, runs=(Kind.STATE, node, None))
         self._graph.op(state, effect=True)
         op.inputs.append(tensor)
+        op.workspace += state_bytes  # the generator's own state meanwhile
         op.runs = (kind, node, state)
         self._graph.op(op, effect=True)
         op.recomputable = True

@@ -20,7 +20,7 @@ from torch._functorch.partitioners import default_partition
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from .costs import Measured, pricing
+from .costs import pricing
 from .emit import emit
 from .errors import CaptureError
 from .execute import compile_graph
@@ -140,8 +140,6 @@ class _Region:
             price = pricing(self._settings.costs, device, real=True)
             program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
                             replays=self._settings.inner == "eager")
-            if isinstance(price, Measured):
-                price.save()
             self._handed_out = num_fwd_outputs
             resident = self._settings.resident(leaves(self._inputs), device)
             if device.type == "cpu" and self._settings.reserve is None:

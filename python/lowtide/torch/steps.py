@@ -32,9 +32,12 @@ def settle(program: Program, steps: list[Step]) -> Settled:
     graph = program.graph
     idle = idle_states(program, computes)
     if idle:
-        graph = graph | {"tensors": copy.copy(graph["tensors"])}
+        graph = graph | {"tensors": copy.copy(graph["tensors"]), "ops": copy.copy(graph["ops"])}
+        draws = {run.state: op for op, run in enumerate(program.runs) if run.state is not None}
         for op in idle:
             (tensor,) = graph["ops"][op]["outputs"]
+            draw = graph["ops"][draws[op]]
+            graph["ops"][draws[op]] = draw | {"workspace": draw["workspace"] - graph["tensors"][tensor]["bytes"]}
             graph["tensors"][tensor] = graph["tensors"][tensor] | {"bytes": 0}
     return Settled(computes, with_frees(graph, computes), graph)
 
