@@ -3,6 +3,9 @@
 import copy
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 def train(module, inputs, step, steps=3, seed=1):
@@ -39,3 +42,38 @@ def fresh(entry):
 
 def twin(module):
     return copy.deepcopy(module)
+
+
+class _Live(TorchDispatchMode):
+    """Counts the bytes of the storages that operators made and that are still there: no workspaces of kernels,
+    which a CPU's allocator would show too."""
+
+    def __init__(self):
+        super().__init__()
+        self._seen, self.peak = {}, 0
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        return True  # or torch.compile would step aside
+
+    def note(self, tree, made):
+        for t in tree_leaves(tree):
+            if isinstance(t, torch.Tensor) and t.layout == torch.strided:
+                data = t.untyped_storage()
+                if data._cdata not in self._seen:
+                    self._seen[data._cdata] = StorageWeakRef(data), data.nbytes() if made else 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self._seen = {key: entry for key, entry in self._seen.items() if not entry[0].expired()}
+        self.note((args, kwargs), False)
+        result = function(*args, **(kwargs or {}))
+        self.note(result, True)
+        self.peak = max(self.peak, sum(size for _, size in self._seen.values()))
+        return result
+
+
+def live_rise(function, *args):
+    """Bytes of tensors by which function(*args) rises at most above what was there before it."""
+    with _Live() as live:
+        function(*args)
+    return live.peak

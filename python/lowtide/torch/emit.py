@@ -138,7 +138,8 @@ class _Side:
                     runs[following].node is run.node
                 self._done.update([following] if skip else [])
                 made = self._copy(run.node, again, run.state)
-                self._items(run.node, made, (0, 1) if skip else (1,))
+                self._items(run.node, made, (0,) if skip else ())
+                self._item(run.node, made, 1)  # APPLY reads it where nobody else does
             elif run.kind is Kind.APPLY:
                 self._apply(run.node)
             elif run.kind is Kind.NORM:
@@ -155,7 +156,10 @@ class _Side:
         read = {user.args[1] for user in node.users if user.target is operator.getitem}
         for i in indices:
             if i in read:
-                self._values[node, i] = self._call(operator.getitem, (made, i), node, node.meta["val"][i])
+                self._item(node, made, i)
+
+    def _item(self, node: fx.Node, made: fx.Node, i: int) -> None:
+        self._values[node, i] = self._call(operator.getitem, (made, i), node, node.meta["val"][i])
 
     def _call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         new = self.graph.call_function(function, args, kwargs or {})

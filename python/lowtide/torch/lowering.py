@@ -51,6 +51,9 @@ from .random_state import STATE_BYTES, may_replay
 aten = torch.ops.aten
 _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
+_CLONES_STORAGE = (aten.copy.default, aten.slice_scatter.default, aten.select_scatter.default,
+                   aten.diagonal_scatter.default, aten.as_strided_scatter.default)
+_SMALL = 64  # bytes that every allocator rounds up to
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 class Price(Protocol):
@@ -144,28 +147,30 @@ class _Lowering:
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
-        self._after: set[torch.fx.Node] = set()  # the backward's nodes; a pass may have left some unmarked
-        for node in (*self._inputs, *self._nodes):
-            if is_backward(node) or not self._after.isdisjoint(node.all_input_nodes):
-                self._after.add(node)
+        self._late: set[torch.fx.Node] = set()  # what runs behind the barrier
+        for node in joint.graph.nodes:
+            # tracing leaves the backward of a custom autograd function without a tag
+            if node.op != "output" and (is_backward(node) or _is_tangent(node)
+                                        or not self._late.isdisjoint(node.all_input_nodes)):
+                self._late.add(node)
 
     def run(self, name: str) -> Program:
         tangents = []
         for node in self._inputs:
             descriptor = node.meta.get("desc")
-            kind = type(descriptor).__name__
-            if kind == "TangentAOTInput" or node.name.startswith("tangents"):
+            if _is_tangent(node):
                 tangents.append(node)
                 continue
+            kind = type(descriptor).__name__
             role = {"ParamAOTInput": "parameter", "BufferAOTInput": "state"}.get(kind, "input")
             for t in leaves(node.meta.get("val")):
                 self._tensor(t, _label(descriptor) or node.name, role)
         for node in self._nodes:
-            if node not in self._after:
+            if node not in self._late:
                 self._lower(node)
         self._cross(tangents)
         for node in self._nodes:
-            if node in self._after:
+            if node in self._late:
                 self._lower(node)
         graph = self._graph.finish(name, self._outputs(tangents))
         place = {op: i for i, op in enumerate(self._graph.ops)}
@@ -206,11 +211,15 @@ class _Lowering:
         """What the caller holds at the end, gradients named; inputs handed out again are there anyway.
 
         New values of inputs are copied and dropped when the forward has ended.  The autograd engine holds
-        the tangents until the backward has returned.
+        the tangents until the backward has returned.  What the forward hands out the caller holds too, so
+        nothing is won by making it a second time, and a free would free nothing.
         """
         kept = [n for n, desc in zip(self._forward, self._forward_desc, strict=True)
                 if isinstance(n, torch.fx.Node) and not hasattr(desc, "mutated_input")]
         outputs = [t for t in self._known(leaves(values([*kept, *tangents]))) if t in self._graph.producer]
+        for tensor in outputs:
+            if self._graph.tensors[tensor]["bytes"] > _SMALL:
+                self._graph.producer[tensor].recomputable = False
         gradients: dict[int, list[str]] = {}
         for node, desc in zip(self._backward, self._backward_desc, strict=True):
             if not isinstance(node, torch.fx.Node):
@@ -263,7 +272,7 @@ class _Lowering:
         op = self._op(node, Kind.CALL, [target, source], [])
         op.mutates, op.recomputable = self._known([target]), False
         self._graph.op(op)
-        if node not in self._after:
+        if node not in self._late:
             self._graph.before_barrier.append(op)
 
     def _op(self, node: torch.fx.Node, kind: Kind, read: list[torch.Tensor], written: list[torch.Tensor],
@@ -277,7 +286,7 @@ class _Lowering:
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
-                  "backward" if node in self._after else "forward", self._origin(node, inputs),
+                  "backward" if node in self._late else "forward", self._origin(node, inputs),
                   attributes=attributes, workspace=workspace, runs=(kind, node, None))
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
@@ -292,7 +301,16 @@ class _Lowering:
         read = leaves(values([value for key, value in arguments.items() if key not in unread]))
         op = self._op(node, Kind.CALL, read, fresh, flops=operations(node, arguments),
                       attributes=attributes_of(node, arguments))
+        if node.target in _CLONES_STORAGE:
+            self._clone_storage(op, node.args[0].meta["val"])
         self._draw(op, is_effect(node, arguments))
+
+    def _clone_storage(self, op: Op, source: torch.Tensor) -> None:
+        """These operators clone all of the storage that their first argument may be a part of.  So do their fake
+        kernels, but not the results that fake tensors take from their cache."""
+        (tensor,) = op.outputs
+        size = self._graph.tensors[self._home[storage(source)]]["bytes"]
+        self._graph.tensors[tensor]["bytes"] = max(size, self._graph.tensors[tensor]["bytes"])
 
     def _draw(self, op: Op, effect: bool) -> None:
         """Append an op; if it draws random numbers that are worth it, with the generator's state before it."""
@@ -344,6 +362,11 @@ class _Lowering:
         norm.after = [stats]
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
+
+
+def _is_tangent(node: torch.fx.Node) -> bool:
+    return node.op == "placeholder" and (node.name.startswith("tangents")
+                                         or type(node.meta.get("desc")).__name__ == "TangentAOTInput")
 
 
 def _label(descriptor: Any) -> str:

@@ -28,7 +28,7 @@ def read_state(device: torch.device) -> torch.Tensor:
     return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
 
 
-def replay(state: torch.Tensor, device: torch.device, function: Any, *args: Any, **kwargs: Any) -> Any:
+def replay(state: torch.Tensor, device: torch.device, function: Any, /, *args: Any, **kwargs: Any) -> Any:
     """function(*args, **kwargs) with the generator at `state`; the generator is put back afterwards."""
     now = read_state(device)
     _write_state(state, device)

@@ -1,0 +1,152 @@
+"""What only a GPU shows: its allocator's own peak against the plan's, replayed draws, measured costs.
+
+Skipped by name where there is none.
+"""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch.meter import measure_peak
+from torch import nn
+from torch_run import equal, twin
+from torch_zoo import Cnn, DropoutMlp, Gpt
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+    before = torch.are_deterministic_algorithms_enabled()
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(before)
+    torch.cuda.empty_cache()
+
+
+def on_gpu(make, *inputs):
+    torch.manual_seed(0)
+    return make().cuda(), tuple(x.cuda() for x in inputs)
+
+
+MODELS = {
+    "gpt": lambda: on_gpu(lambda: Gpt(d=256, layers=6), *torch.randint(128, (2, 64, 64))),
+    "gpt_dropout": lambda: on_gpu(lambda: Gpt(d=256, layers=6, p=0.1), *torch.randint(128, (2, 64, 64))),
+    "dropout_mlp": lambda: on_gpu(lambda: DropoutMlp(d=1024, layers=8), torch.randn(4096, 1024)),
+    "cnn": lambda: on_gpu(lambda: Cnn(channels=64), torch.randn(32, 3, 64, 64), torch.randint(10, (32,))),
+}
+
+
+def train(module, inputs, step, steps=3):
+    """Losses, gradients, state and the GPU's generator after some steps of SGD."""
+    torch.manual_seed(1)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    seen = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = step(*inputs)
+        loss.backward()
+        seen += [loss.detach().clone(), *(p.grad.clone() for p in module.parameters())]
+        optimizer.step()
+    return [t.cpu() for t in (*seen, *module.state_dict().values(), torch.cuda.get_rng_state(), torch.get_rng_state())]
+
+
+def planned(module, inputs, budget, **options):
+    torch._dynamo.reset()
+    options = {"costs": "measured", "fallback": "error", "reserve": 0} | options
+    return lowtide.torch.optimize(module, inputs, budget=budget, **options), lowtide.torch.reports()[-1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("share", ["100%", "75%", "60%"])
+def test_a_plan_changes_no_bit_and_keeps_its_peak(name, share):
+    module, inputs = MODELS[name]()
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    del plain
+    try:
+        step, report = planned(module, inputs, share)
+    except lowtide.torch.BudgetError as error:
+        if not error.smallest:
+            pytest.skip(f"{name} has no plan within {share}")
+        step, report = planned(module, inputs, error.smallest)
+    start = copy.deepcopy(module.state_dict())
+    assert equal(train(module, inputs, step), expected)
+    module.load_state_dict(start)
+    del start, expected
+    module.zero_grad()
+    beside = torch.cuda.memory_allocated() - report.inputs  # the vendor's workspaces, which stay
+    peak = measure_peak(lambda: step(*inputs).backward(), held=(module,)) - beside
+    assert peak <= report.budget * 1.01
+    assert abs(peak - report.peak) <= 0.01 * report.peak, f"{peak} measured, {report.peak} predicted"
+
+
+def test_dropout_is_replayed():
+    module, inputs = MODELS["dropout_mlp"]()
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    budget = "70%"
+    for _ in range(2):
+        try:
+            step, report = planned(module, inputs, budget)
+            break
+        except lowtide.torch.BudgetError as error:
+            budget = error.smallest
+    assert equal(train(module, inputs, step), expected)
+    assert any("dropout" in op for ops in report.again.values() for op in ops)
+
+
+def test_costs_are_measured_and_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    module, inputs = MODELS["cnn"]()
+    _, report = planned(module, inputs, "1TiB")
+    assert report.duration > 0 and list((tmp_path / "costs").iterdir())
+    assert planned(module, inputs, "1TiB")[1].duration == report.duration
+
+
+def test_measuring_moves_no_generator():
+    module, inputs = MODELS["gpt_dropout"]()
+    before = torch.cuda.get_rng_state()
+    planned(module, inputs, "100%")
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+def test_the_reserve_is_what_the_allocator_holds_beside_the_region():
+    module, inputs = MODELS["gpt"]()
+    _, alone = planned(module, inputs, "1TiB", reserve=None, costs="flops")
+    beside = torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
+    _, report = planned(module, inputs, "1TiB", reserve=None, costs="flops")
+    assert report.resident - alone.resident == beside.numel()
+
+
+def test_a_step_that_does_not_fit_is_refused_before_it_runs():
+    module = nn.Sequential(*(nn.Linear(256, 256) for _ in range(4))).cuda()
+    x = torch.randn(1024, 256, device="cuda")
+    held = torch.cuda.memory_allocated()
+    with pytest.raises(lowtide.torch.BudgetError):
+        planned(module, (x,), "1MiB")
+    assert torch.cuda.memory_allocated() - held < 64 << 20
+
+
+def test_two_forwards_before_a_backward():
+    def run(module, step, x):
+        torch.manual_seed(1)
+        a = F.mse_loss(step(x), x)
+        b = step(x).square().mean()
+        (a + b).backward()
+        return [a.detach().cpu(), b.detach().cpu(), *(p.grad.cpu() for p in module.parameters()),
+                torch.cuda.get_rng_state()]
+
+    module, (x,) = on_gpu(lambda: nn.Sequential(nn.Linear(256, 256), nn.Dropout(0.3), nn.Tanh(), nn.Linear(256, 256)),
+                          torch.randn(4096, 256))
+    traced, mine = twin(module), twin(module)
+    expected = run(traced, torch.compile(traced, backend="aot_eager"), x)
+    step, _ = planned(mine, (x,), "90%", costs="flops")
+    assert equal(run(mine, step, x), expected)
