@@ -46,7 +46,7 @@ def made(recipe, several=False):
     return RandomModule(recipe, several), (torch.randn(ROWS, WIDTH),)
 
 
-@examples(7)
+@examples(5)
 @given(RECIPES, st.integers(0, 100))
 def test_random_modules_under_random_budgets(recipe, share):
     module, inputs = made(recipe)
