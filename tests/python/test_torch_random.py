@@ -46,7 +46,7 @@ def made(recipe, several=False):
     return RandomModule(recipe, several), (torch.randn(ROWS, WIDTH),)
 
 
-@examples(14)
+@examples(5)
 @given(RECIPES, st.integers(0, 100))
 def test_random_modules_under_random_budgets(recipe, share):
     module, inputs = made(recipe)
@@ -221,7 +221,7 @@ def check_random_orders(module, inputs, seeds):
         assert measured <= predicted + 64, f"seed {seed}: {measured} measured, {predicted} predicted"
 
 
-@examples(6)
+@examples(3)
 @given(RECIPES, st.booleans(), st.integers(0, 1000))
 def test_random_plans_of_random_modules(recipe, several, seed):
     check_random_orders(*made(recipe, several), range(seed, seed + 4))
@@ -233,7 +233,7 @@ def test_random_plans_of_cases(name):
     check_random_orders(Case(name), (torch.randn(ROWS, WIDTH),), range(8))
 
 
-@pytest.mark.parametrize("name", ["cnn", "gpt_dropout", "noise", "buffers", "norm_twice"])
+@pytest.mark.parametrize("name", ["cnn", "attention_dropout", "noise", "buffers", "norm_twice"])
 def test_random_plans_of_the_zoo(name):
     torch.manual_seed(0)
-    check_random_orders(*ZOO[name](), range(3 * SCALE))
+    check_random_orders(*ZOO[name](), range(2 * SCALE))
