@@ -331,6 +331,17 @@ def test_a_budget_below_the_floor_fails_with_the_floor():
         planned(Body(), share="150KB")(x)
 
 
+def test_the_smallest_peak_that_an_error_names_is_a_budget_that_is_kept():
+    module, x = Body(), torch.randn(512, 64)
+    with pytest.raises(lowtide.torch.BudgetError) as caught:
+        lowtide.torch.optimize(module, x, budget="act:1%", costs="cpu", work=1000, time=None)
+    smallest = caught.value.smallest
+    assert caught.value.floor <= smallest
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget=smallest, costs="cpu", work=1000, time=None)
+    assert lowtide.torch.reports()[-1].peak <= smallest
+
+
 @pytest.mark.parametrize(("options", "words"), [
     ({}, "needs a budget"),
     ({"budget": "8GiB", "ordre": "free"}, "did you mean 'order'"),

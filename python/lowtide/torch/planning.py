@@ -22,6 +22,9 @@ from .sharing import Beside, input_bytes, without_room
 from .steps import Settled, settle
 
 
+_leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
+
+
 @dataclass
 class Report:
     """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
@@ -72,9 +75,9 @@ def plan_program(program: Program, settings: Settings, beside: Beside) -> tuple[
     cached = steps is not None
     if not cached:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=settings.progress)
+                               threads=settings.threads, progress=settings.progress, start=_leanest.get(graph.hash))
         if outcome.plan is None:
-            raise _too_small(problem.budget, outcome, graph, own_peak)
+            outcome = _leaner(problem, outcome, own_peak)
         steps = list(outcome.plan.steps)
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
         cache.write(file, facts | {"steps": steps})
@@ -104,21 +107,30 @@ def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
     return None, {}
 
 
-def _too_small(budget: int, outcome: Any, graph: Any, own_peak: int) -> BudgetError:
-    """The error for a budget that no plan keeps: what is proven, and what a second of search can reach."""
-    floor = outcome.floor or 0
+def _leaner(problem: Any, outcome: Any, own_peak: int) -> Any:
+    """The outcome of a second's search for the smallest peak, if that keeps the budget after all.
+
+    Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
+    """
+    graph, budget, floor = problem.graph, problem.budget, outcome.floor or 0
+    found = None
+    if floor < graph.own_peak:
+        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order).smallest
+    if found:
+        _leanest[graph.hash] = found.plan
+        if found.peak <= budget:
+            return found
     words = f"no plan keeps this step within {size(budget)} ({budget} bytes): "
     if floor > budget:
         words += f"no plan of it can take less than {size(floor)} ({floor} bytes), proven"
     else:
         words += f"the search found none (no plan can take less than {size(floor)})"
-    found = lowtide.curve(graph, from_=max(floor, 1), points=2, time=1.0).smallest if floor < graph.own_peak else None
     smallest = found.peak if found else graph.own_peak
     words += f"; the smallest found takes {size(smallest)} ({smallest} bytes)"
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
     words += f"; without recomputation it takes {size(own_peak)}"
-    return BudgetError(words, floor, smallest)
+    raise BudgetError(words, floor, smallest)
 
 
 def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:
