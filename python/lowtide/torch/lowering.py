@@ -201,7 +201,8 @@ class _Lowering:
                    if id(n.meta.get("desc")) in mutated or n.meta.get("desc") in equal]
         overwritten = self._known(leaves([n.meta["val"] for n in changed]))
         results = leaves(values([n for n in self._forward if isinstance(n, torch.fx.Node)]))
-        handed_out = [t for t in self._known(results) if t in self._graph.producer]
+        gone = {t for op in self._graph.ops for t in op.mutates}  # an input with a new value is handed out as it is
+        handed_out = [t for t in self._known(results) if t not in gone]
         made = [self._tensor(t, n.name) for n in tangents for t in leaves(n.meta["val"])]
         barrier = self._graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
         barrier.mutates = overwritten
