@@ -382,6 +382,24 @@ def test_what_no_plan_can_run_falls_back_with_a_warning():
     assert torch.equal(mine.table.weight.grad.to_dense(), plain.table.weight.grad.to_dense())
 
 
+def test_a_model_that_the_tracer_leaves_alone_is_said():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells = nn.LSTM(8, 16, batch_first=True)
+
+        def forward(self, x):
+            return self.cells(x)[0].square().mean()
+
+    x = torch.randn(2, 4, 8)
+    with pytest.warns(lowtide.torch.LowtideWarning, match="compiled nothing of it; nn.LSTM"):
+        step = lowtide.torch.optimize(Recurrent(), x, budget="50%")
+    assert step(x).requires_grad
+    torch._dynamo.reset()
+    with pytest.raises(lowtide.torch.CaptureError, match="compiled nothing"):
+        lowtide.torch.optimize(Recurrent(), x, budget="50%", fallback="error")
+
+
 def test_a_subclass_of_tensor_is_refused_or_falls_back():
     from torch.testing._internal.two_tensor import TwoTensor
 

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from .errors import BudgetError, CaptureError
 from .meter import bytes_held
-from .region import compile_region, forget_reports, reports
+from .region import compile_region, fall_back, forget_reports, reports
 from .settings import Settings
 from .sharing import Group
 
@@ -56,6 +56,9 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     arguments = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     first.rehearse(arguments)
     group.finding = False
+    if not first.compiled:
+        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
+                         "unless torch._dynamo.config.allow_rnn is set", settings, first.module)
     if len(group.found) < 2:
         group.found.clear()
         return first.module
@@ -76,11 +79,13 @@ class _Compiled:
         self._settings, self._group = settings, group
         self._plain = module
         self._rehearsing = False
+        self.compiled = 0  # regions
         self.module = torch.compile(module, backend=self._backend)
 
     def _backend(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         later = self._rehearsing and bool(self._group.found) and not self._group.shares
         run = compile_region(gm, inputs, self._settings, self._group, only_find=later)
+        self.compiled += 1
 
         def call(*args: Any) -> Any:
             return _stand_ins(gm, args) if self._rehearsing else run(*args)

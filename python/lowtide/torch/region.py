@@ -57,14 +57,15 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
     """
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
-            return _fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
+            return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
                               "that a plan counts", settings, gm)
     if any(_is_symbolic(value) for value in example_inputs):
         return _EachShape(gm, settings, group)
     return _Region(settings, group, only_find).compile(gm, example_inputs)
 
 
-def _fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
+def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
+    """`otherwise`, after a warning with the reason; or CaptureError, as the settings say."""
     words = f"this region runs without a plan, so no budget is kept: {reason}"
     if settings.fallback == "error":
         raise CaptureError(words)
@@ -151,6 +152,6 @@ class _Region:
             settled, report = plan_program(program, self._settings, self._group.beside(program, resident))
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            return _fall_back(str(error), self._settings, parts)
+            return fall_back(str(error), self._settings, parts)
         _reports.append(report)
         return emit(program, settled.computes)

@@ -59,13 +59,12 @@ class Bounds final : public Solver {
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
     const bool given = problem.order == Order::given;
-    const ProverSettings settings{
-        .gaps = given && options.on("gaps"),
-        .cuts = options.on("cuts"),
-        .branching = options.on("cuts") && options.on("branching"),
-        .windows = given && options.on("windows"),
-        .stages = given && options.on("stages"),
-        .nodes = static_cast<std::int64_t>(options.number("nodes"))};
+    const ProverSettings settings{.gaps = given && options.on("gaps"),
+                                  .cuts = options.on("cuts"),
+                                  .branching = options.on("cuts") && options.on("branching"),
+                                  .windows = given && options.on("windows"),
+                                  .stages = given && options.on("stages"),
+                                  .nodes = static_cast<std::int64_t>(options.number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();
     return context.finish();
   }
