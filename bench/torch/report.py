@@ -19,7 +19,7 @@ as `max_memory_allocated` says). Overhead is over the step without a plan: in op
 convolutions and attention, counted while they run, and in time, the median over rounds in which all rows took turns.
 Lowtide's budget is inputs, parameters and the peak of the row, its planning time a second; *given* keeps the order of
 the operations and counts operations, *free* may change it, *timed* is *free* with measured times for costs, as it
-comes. Workspaces of a CPU's kernels are not known to a plan: where a step is measured above the peak, `reserve` sets
+comes. Where a step is measured above the peak all the same, `reserve` sets
 that much aside and it is planned again (three times at most; *over*: what is still above). A peak above that without
 a plan needs none, and shows the plan for that one.
 
