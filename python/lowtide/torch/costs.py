@@ -31,7 +31,7 @@ from .roofline import DEVICES, Device, kernel_ns
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
-_LIMIT = 2.0  # seconds for the measurements of one region under "auto"
+_LIMIT = 1.0  # seconds for the workspaces of one region, and for its times under "auto"
 _TOO_LONG = 0.2  # seconds beyond which "auto" scales an estimate: large kernels scale well
 
 aten = torch.ops.aten
@@ -82,7 +82,7 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
 class Prices:
     """Ticks and workspace of kernels: called with one, after `prepare` was called with all of a region.
 
-    times: ticks of a kernel, or None to measure them.  seconds: for all measurements of a region.
+    times: ticks of a kernel, or None to measure them.  seconds: for the workspaces of a region, and for its times.
     """
 
     def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
@@ -156,7 +156,7 @@ class Prices:
 
     def _time(self, run: Callable[[], Any]) -> int:
         times: list[float] = []
-        while len(times) < _LEAST or (len(times) < _RUNS and sum(times) < _ENOUGH):
+        while (len(times) < _LEAST and sum(times) < 5 * _ENOUGH) or (len(times) < _RUNS and sum(times) < _ENOUGH):
             began = time.perf_counter()
             run()
             if self._device.type == "cuda":
