@@ -104,17 +104,15 @@ class Prices:
         if not self._real:
             return
         distinct = {_key(kernel): kernel for kernel in kernels}
-        distinct = {key: kernel for key, kernel in distinct.items() if key not in self._known["workspace"] or
-                    (self._times is None and key not in self._known["ns"])}
-        if not distinct:
+        sizes = {key: kernel for key, kernel in distinct.items() if key not in self._known["workspace"]}
+        times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
+        if not sizes and not times:
             return
-        small = {key: kernel for key, kernel in distinct.items()
-                 if self._seconds == float("inf") or self._estimate(kernel) < _TOO_LONG * 1e9}
         with torch.no_grad(), _untraced(), torch.random.fork_rng(
                 [self._device] if self._device.type == "cuda" else []):
-            self._known["workspace"].update(dict.fromkeys(distinct, 0) | self._workspaces(small))
-            if self._times is None:
-                self._known["ns"].update(self._measured_times(distinct, small))
+            if sizes:
+                self._known["workspace"].update(dict.fromkeys(sizes, 0) | self._workspaces(sizes))
+            self._known["ns"].update(self._measured_times(times))
         cache.write(self._file, self._known)
 
     def _workspaces(self, kernels: dict[str, Kernel]) -> dict[str, int]:
@@ -123,20 +121,23 @@ class Prices:
         def runs() -> Iterator[tuple[str, Callable[[], Any]]]:
             for key, kernel in kernels.items():
                 began = time.perf_counter()
-                run = self._runnable(kernel) if left[0] > 0 else None
+                run = self._runnable(kernel) if left[0] > 0 and self._is_small(kernel) else None
                 if run:
                     yield key, run
                 left[0] -= time.perf_counter() - began
 
         return workspaces(runs(), self._device)
 
-    def _measured_times(self, kernels: dict[str, Kernel], small: dict[str, Kernel]) -> dict[str, int]:
+    def _is_small(self, kernel: Kernel) -> bool:
+        return self._seconds == float("inf") or self._estimate(kernel) < _TOO_LONG * 1e9
+
+    def _measured_times(self, kernels: dict[str, Kernel]) -> dict[str, int]:
         found: dict[str, int] = {}
         ratios: list[float] = []
         left = self._seconds
         for key, kernel in kernels.items():
             began = time.perf_counter()
-            run = self._runnable(kernel) if key in small and left > 0 else None
+            run = self._runnable(kernel) if left > 0 and self._is_small(kernel) else None
             scaled = int(self._estimate(kernel) * (statistics.median(ratios) if ratios else 1))
             ns = self._time(run) if run else None
             if ns:

@@ -18,7 +18,7 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from .lowering import Kind, Program
-from .operators import arguments_of, leaves
+from .operators import arguments_of, device_of, is_tangent
 from .random_state import read_state, replay
 from .steps import idle_states
 
@@ -30,18 +30,17 @@ Value = Any  # what a node of the joint graph is on one side: a node, or (node, 
 def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.GraphModule]:
     """Forward and backward modules that run program.graph's ops in the order `computes` (steps.settle)."""
     cut = computes.index(program.barrier)
-    tangents = [n for n in program.joint.graph.nodes if n.op == "placeholder" and n.name.startswith("tangents")]
-    tangents += [n for n in program.joint.graph.nodes if n.op == "placeholder" and n not in tangents
-                 and type(n.meta.get("desc")).__name__ == "TangentAOTInput"]
+    inputs = program.joint.graph.find_nodes(op="placeholder")
     idle, done = idle_states(program, computes), set()
     forward = _Side(program, None, idle, done)
-    for node in program.joint.graph.find_nodes(op="placeholder"):
-        if node not in tangents:
+    for node in inputs:
+        if not is_tangent(node):
             forward.placeholder(node)
     forward.run(computes[:cut])
     backward = _Side(program, forward, idle, done)
-    for node in tangents:
-        backward.placeholder(node)
+    for node in inputs:
+        if is_tangent(node):
+            backward.placeholder(node)
     backward.run(computes[cut + 1:])
     given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
     handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
@@ -130,8 +129,7 @@ class _Side:
                 skip = False
             elif run.kind is Kind.STATE:
                 if op not in self._idle:
-                    device = _device(run.node)
-                    self._values["state", op] = self._call(read_state, (device,), run.node,
+                    self._values["state", op] = self._call(read_state, (device_of(run.node),), run.node,
                                                            torch.empty(0, dtype=torch.uint8))
             elif run.kind is Kind.MASK:
                 skip = following is not None and runs[following].kind is Kind.APPLY and \
@@ -176,7 +174,7 @@ class _Side:
     def _copy(self, node: fx.Node, again: bool, state: int | None) -> fx.Node:
         args, kwargs = self._arguments(node)
         if again and state is not None:
-            return self._call(replay, (self._state(state), _device(node), node.target, *args), node,
+            return self._call(replay, (self._state(state), device_of(node), node.target, *args), node,
                               node.meta["val"], kwargs)
         return self._call(node.target, args, node, node.meta["val"], kwargs)
 
@@ -197,7 +195,3 @@ class _Side:
         made = self._call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
                           node.meta["val"][:3])
         self._items(node, made, range(3))
-
-
-def _device(node: fx.Node) -> torch.device:
-    return leaves(node.meta["val"])[0].device

@@ -16,7 +16,6 @@ from .region import compile_region, fall_back, forget_reports, reports
 from .settings import Settings
 from .sharing import Group
 
-
 # torch.compile hands the same dict to every region of one model; kept here, so that its id stays its own
 _groups: dict[int, tuple[Any, Group]] = {}
 

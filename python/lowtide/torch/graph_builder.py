@@ -34,7 +34,8 @@ class Op:
     mutates: list[int] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
     workspace: int = 0
-    runs: Any = None  # what computes it; not in the file
+    kernel: Any = None  # what it is priced by, and
+    runs: Any = None  # what computes it; neither is in the file
 
 
 class GraphBuilder:

@@ -38,8 +38,10 @@ from .operators import (
     arguments_of,
     attributes_of,
     bytes_of,
+    device_of,
     is_backward,
     is_effect,
+    is_tangent,
     leaves,
     operations,
     storage,
@@ -56,26 +58,13 @@ _CLONES_STORAGE = (aten.copy.default, aten.slice_scatter.default, aten.select_sc
 _SMALL = 64  # bytes that every allocator rounds up to
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
+
 class Price(Protocol):
     """What kernels cost: told of all of a graph's, then asked for each; ticks (ns) and workspace (bytes)."""
 
     def prepare(self, kernels: list[Kernel]) -> None: ...
 
     def __call__(self, kernel: Kernel) -> tuple[int, int]: ...
-
-
-class _Collector:
-    """Notes the kernels of a first lowering, which the second then prices."""
-
-    def __init__(self) -> None:
-        self.kernels: list[Kernel] = []
-
-    def prepare(self, kernels: list[Kernel]) -> None:
-        pass
-
-    def __call__(self, kernel: Kernel) -> tuple[int, int]:
-        self.kernels.append(kernel)
-        return 0, 0
 
 
 class Kind(enum.Enum):
@@ -128,9 +117,6 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
     """
     try:
-        seen = _Collector()
-        _Lowering(joint, num_forward_outputs, seen, state_bytes, replays).run(name)
-        price.prepare(seen.kernels)
         return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -143,6 +129,7 @@ class _Lowering:
         self._graph = GraphBuilder()
         self._home: dict[int, int] = {}  # storage -> tensor
         self._views: set[torch.fx.Node] = set()
+        self._halves: list[tuple[Op, Op]] = []  # MASK and APPLY
         outputs = _extract_fwd_bwd_outputs(joint, num_fwd_outputs=num_forward_outputs)
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
@@ -150,7 +137,7 @@ class _Lowering:
         self._late: set[torch.fx.Node] = set()  # what runs behind the barrier
         for node in joint.graph.nodes:
             # tracing leaves the backward of a custom autograd function without a tag
-            if node.op != "output" and (is_backward(node) or _is_tangent(node)
+            if node.op != "output" and (is_backward(node) or is_tangent(node)
                                         or not self._late.isdisjoint(node.all_input_nodes)):
                 self._late.add(node)
 
@@ -158,7 +145,7 @@ class _Lowering:
         tangents = []
         for node in self._inputs:
             descriptor = node.meta.get("desc")
-            if _is_tangent(node):
+            if is_tangent(node):
                 tangents.append(node)
                 continue
             kind = type(descriptor).__name__
@@ -172,12 +159,22 @@ class _Lowering:
         for node in self._nodes:
             if node in self._late:
                 self._lower(node)
+        self._price_all()
         graph = self._graph.finish(name, self._outputs(tangents))
         place = {op: i for i, op in enumerate(self._graph.ops)}
         runs = [Run(kind, node, place[state] if state else None)
                 for kind, node, state in (op.runs for op in self._graph.ops)]
         return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, self._backward,
                        self._forward_desc, self._backward_desc, self._views)
+
+    def _price_all(self) -> None:
+        priced = [op for op in self._graph.ops if op.kernel]
+        self._price.prepare([op.kernel for op in priced])
+        for op in priced:
+            op.time, workspace = self._price(op.kernel)
+            op.workspace += workspace
+        for draw, apply in self._halves:
+            draw.time = max(draw.time - apply.time, 0)  # the two are one kernel the first time
 
     # ---- tensors
 
@@ -195,10 +192,8 @@ class _Lowering:
 
     def _cross(self, tangents: list[torch.fx.Node]) -> None:
         """The barrier: the forward's results in, the tangents out, the inputs that change mutated."""
-        mutated = {id(desc.mutated_input) for desc in self._forward_desc if hasattr(desc, "mutated_input")}
-        equal = [desc.mutated_input for desc in self._forward_desc if hasattr(desc, "mutated_input")]
-        changed = [n for n in self._inputs
-                   if id(n.meta.get("desc")) in mutated or n.meta.get("desc") in equal]
+        mutated = [desc.mutated_input for desc in self._forward_desc if hasattr(desc, "mutated_input")]
+        changed = [n for n in self._inputs if n.meta.get("desc") in mutated]
         overwritten = self._known(leaves([n.meta["val"] for n in changed]))
         results = leaves(values([n for n in self._forward if isinstance(n, torch.fx.Node)]))
         gone = {t for op in self._graph.ops for t in op.mutates}  # an input with a new value is handed out as it is
@@ -283,12 +278,12 @@ class _Lowering:
         inputs = self._known(read)
         outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
-        time, workspace = self._price(Kernel(node.target, values(node.args), values(node.kwargs), read, written, flops))
+        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, flops)
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
-        return Op(name, word or str(node.target.overloadpacket), inputs, outputs, time,
+        return Op(name, word or str(node.target.overloadpacket), inputs, outputs, 0,
                   "backward" if node in self._late else "forward", self._origin(node, inputs),
-                  attributes=attributes, workspace=workspace, runs=(kind, node, None))
+                  attributes=attributes, kernel=kernel, runs=(kind, node, None))
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
         path = module_path(node)
@@ -320,7 +315,7 @@ class _Lowering:
         if not effect or not self._replays or not may_replay(node):
             self._graph.op(op, effect=effect)
             return
-        state_bytes = self._state_bytes or STATE_BYTES[leaves(node.meta["val"])[0].device.type]
+        state_bytes = self._state_bytes or STATE_BYTES[device_of(node).type]
         if size < _WORTH_A_STATE * state_bytes:
             self._graph.op(op, effect=True)
             return
@@ -344,9 +339,8 @@ class _Lowering:
         draw.workspace += bytes_of(out)
         self._draw(draw, True)
         apply = self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
-        product = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out])
-        apply.time, apply.workspace = self._price(product)
-        draw.time = max(draw.time - apply.time, 0)  # the two are one kernel the first time
+        apply.kernel = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out])
+        self._halves.append((draw, apply))
         self._graph.op(apply)
 
     def _batch_norm(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
@@ -356,18 +350,13 @@ class _Lowering:
         name = node.name.replace("_native_batch_norm_legit_functional", "native_batch_norm")
         stats = self._op(node, Kind.STATISTICS, [*pure, *running], [new_mean, new_var], name=f"{name}.stats",
                          word="lowtide.batch_norm_stats", attributes={"momentum": arguments["momentum"]})
-        stats.recomputable, stats.time, stats.workspace = False, 0, 0
+        stats.recomputable, stats.kernel = False, None
         self._graph.op(stats)
         norm = self._op(node, Kind.NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
                         attributes={"eps": arguments["eps"]})
         norm.after = [stats]
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
-
-
-def _is_tangent(node: torch.fx.Node) -> bool:
-    return node.op == "placeholder" and (node.name.startswith("tangents")
-                                         or type(node.meta.get("desc")).__name__ == "TangentAOTInput")
 
 
 def _label(descriptor: Any) -> str:

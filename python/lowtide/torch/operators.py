@@ -71,6 +71,17 @@ def arguments_of(node: torch.fx.Node) -> dict[str, Any]:
     return named
 
 
+def device_of(node: torch.fx.Node) -> torch.device:
+    """The device of a node's results."""
+    return leaves(node.meta["val"])[0].device
+
+
+def is_tangent(node: torch.fx.Node) -> bool:
+    """Is it an input that the backward gets from the caller?"""
+    return node.op == "placeholder" and (node.name.startswith("tangents")
+                                         or type(node.meta.get("desc")).__name__ == "TangentAOTInput")
+
+
 def is_backward(node: torch.fx.Node) -> bool:
     return "backward" in node.meta.get("partitioner_tag", "")
 

@@ -18,9 +18,8 @@ from . import cache
 from .errors import BudgetError
 from .lowering import Program
 from .settings import Settings
-from .sharing import Beside, input_bytes, without_room
+from .sharing import Beside, input_bytes
 from .steps import Settled, settle
-
 
 _leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
 
@@ -84,8 +83,9 @@ def plan_program(program: Program, settings: Settings, beside: Beside) -> tuple[
     settled = settle(program, steps)
     plan = lowtide.Plan(settled.steps)
     held = dataclasses.replace(program, graph=settled.graph)
-    lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
-    cost = lowtide.verify(lowtide.Graph.from_dict(without_room(beside).graph(held, None)), plan)
+    cost = lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, None)), plan, problem.budget)
+    if beside.saved is not None:
+        lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
         own_peak=own_peak, floor=facts["floor"], resident=beside.resident,

@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 
+from .operators import leaves
+
 # bytes of one generator's state as a tensor (on the host for both)
 STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
 
 
 def may_replay(node: torch.fx.Node) -> bool:
     """Does this node draw from a default generator whose state can be read and set?"""
-    tensors = [t for t in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)]
-    devices = {t.device.type for t in tensors}
+    devices = {t.device.type for t in leaves(node.meta.get("val"))}
     return (len(devices) == 1 and devices <= STATE_BYTES.keys() and isinstance(node.target, torch._ops.OpOverload)
             and torch.Tag.nondeterministic_seeded in node.target.tags
             and node.kwargs.get("generator") is None)

@@ -14,7 +14,6 @@ than another: a share for each would do better.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,13 +88,15 @@ class Group:
 
     def beside(self, program: Program, resident: int) -> Beside:
         """What stands beside a region; resident: bytes that its settings say."""
-        return self.shares.get(_identity(program), Beside(resident))
+        alone = Beside(resident)
+        return self.shares.get(_identity(program), alone) if self.shares else alone
 
     def settle(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found.  Raises BudgetError."""
         best: tuple[int, list[Beside]] | None = None
+        saved = [_saved_without_a_plan(program) for program, _ in self.found]
         for share in _SHARES:
-            besides = self._split(share)
+            besides = self._split([int(share * size) for size in saved])
             total = 0
             for (program, _), beside in zip(self.found, besides, strict=True):
                 duration = _duration(program, beside, budget, order)
@@ -111,16 +112,16 @@ class Group:
                               "(TORCH_LOGS=graph_breaks shows them)", 0, None)
         self.shares = {_identity(program): beside for (program, _), beside in zip(self.found, best[1], strict=True)}
 
-    def _split(self, share: float) -> list[Beside]:
+    def _split(self, saved: list[int]) -> list[Beside]:
+        """What stands beside each region if each but the last may save so many bytes."""
         gradients = [sum(p.graph["tensors"][t]["bytes"] for t in p.graph["outputs"]
                          if p.graph["tensors"][t].get("role") == "gradient") for p, _ in self.found]
         besides, saved_before = [], 0
         for i, (program, resident) in enumerate(self.found):
             last = i == len(self.found) - 1
-            saved = None if last else int(share * _saved_without_a_plan(program))
             others = max(0, self.held - input_bytes(program))
-            besides.append(Beside(resident + others + saved_before, sum(gradients[i + 1:]), saved))
-            saved_before += saved or 0
+            besides.append(Beside(resident + others + saved_before, sum(gradients[i + 1:]), None if last else saved[i]))
+            saved_before += saved[i]
         return besides
 
 
@@ -141,8 +142,3 @@ def _duration(program: Program, beside: Beside, budget: int | str, order: str) -
     plain = lowtide.Problem(lowtide.Graph.from_dict(beside.graph(program, None)), budget).budget
     graph = lowtide.Graph.from_dict(beside.graph(program, plain))
     return lowtide.plan(graph, plain, order=order, time=_SECONDS).duration
-
-
-def without_room(beside: Beside) -> Beside:
-    """The same with no limit of what is saved: what is really there."""
-    return dataclasses.replace(beside, saved=None)
