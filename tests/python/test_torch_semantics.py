@@ -1,5 +1,6 @@
 """What a training loop may do with a planned module, and that it gives what it gives without a plan."""
 
+import json
 import warnings
 
 import pytest
@@ -428,6 +429,19 @@ def test_a_second_start_takes_its_plan_from_the_cache(monkeypatch, tmp_path):
     torch._dynamo.reset()
     lowtide.torch.optimize(module, x, budget="70%", work=100_000, time=None)
     assert not lowtide.torch.reports()[-1].cached
+
+
+@pytest.mark.parametrize("text", ['{"a kernel": [10796, 0]}', '{"ns": 3, "workspace": [1]}', "[]", "7", '{"ns": {"k": "x"}}'])
+def test_costs_that_something_else_wrote_are_measured_anew(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    (tmp_path / "costs").mkdir()
+    module, x = Body(), torch.randn(256, 64)
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    (file,) = (tmp_path / "costs").iterdir()
+    file.write_text(text)
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    assert set(json.loads(file.read_text())) == {"ns", "workspace"}
 
 
 def test_reserve_and_optimizer_stand_beside_the_region():

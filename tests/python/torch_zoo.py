@@ -219,6 +219,19 @@ class NormTwice(nn.Module):
         return self.norm(self.conv(self.norm(self.conv(x)).relu())).square().mean()
 
 
+class Transposed(nn.Module):
+    """Weights whose gradients come out transposed: the autograd engine would copy each, beside all of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList(torch.randn(256, 256) / 16 for _ in range(6))
+
+    def forward(self, x):
+        for weight in self.weights:
+            x = torch.tanh(weight.t().contiguous() @ x)
+        return x.square().mean()
+
+
 def _tokens(batch=8, length=64, vocabulary=128):
     return torch.randint(vocabulary, (batch, length))
 
@@ -240,6 +253,7 @@ ZOO = {
     "autocast": lambda: (Autocast(), (torch.randn(32, 64),)),
     "frozen_norm": lambda: (FrozenNorm(), (torch.randn(4, 3, 16, 16),)),
     "norm_twice": lambda: (NormTwice(), (torch.randn(4, 8, 16, 16),)),
+    "transposed": lambda: (Transposed(), (torch.randn(256, 4),)),
     "half": lambda: (_Loss(nn.Sequential(nn.Linear(64, 128), nn.SiLU(), nn.Linear(128, 64)).bfloat16()),
                      (torch.randn(32, 64, dtype=torch.bfloat16),)),
     "group_norm": lambda: (_Loss(nn.Sequential(nn.Conv1d(8, 16, 3, padding=1), nn.GroupNorm(4, 16), nn.SiLU(),

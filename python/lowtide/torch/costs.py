@@ -15,9 +15,11 @@ Workspaces are measured whatever the times are from, wherever kernels can run.
 from __future__ import annotations
 
 import contextlib
+import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -90,9 +92,7 @@ class Prices:
         self._device, self._times, self._seconds, self._real = device, times, seconds, real
         self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
         self._file = cache.path_of("costs", *_identity(device)) if real else None
-        self._known: dict[str, dict[str, int]] = {"ns": {}, "workspace": {}}
-        for table, found in (cache.read(self._file) or {}).items():
-            self._known.setdefault(table, {}).update(found)
+        self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int]:
         key = _key(kernel) if self._real else ""
@@ -151,6 +151,7 @@ class Prices:
         try:
             args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
             kernel.target(*args, **kwargs)
+            self._wait()
         except Exception:  # noqa: BLE001: any kernel may
             return None
         return lambda: kernel.target(*args, **kwargs)
@@ -160,17 +161,37 @@ class Prices:
         while (len(times) < _LEAST and sum(times) < 5 * _ENOUGH) or (len(times) < _RUNS and sum(times) < _ENOUGH):
             began = time.perf_counter()
             run()
-            if self._device.type == "cuda":
-                torch.cuda.synchronize(self._device)
+            self._wait()
             times.append(time.perf_counter() - began)
         return max(1, int(sorted(times)[len(times) // 4] * 1e9))
+
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+
+def _known(file: Path | None) -> dict[str, dict[str, int]]:
+    """The times and workspaces that were measured before; what else may lie there is none."""
+    entry = cache.read(file)
+    tables = {name: entry.get(name) if isinstance(entry, dict) else None for name in ("ns", "workspace")}
+    return {name: {key: value for key, value in table.items() if isinstance(value, int)}
+            if isinstance(table, dict) else {} for name, table in tables.items()}
 
 
 def _identity(device: torch.device) -> tuple[Any, ...]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.__version__)
-    return (device.type, torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.__version__)
+    return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.__version__)
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
 
 
 def _key(kernel: Kernel) -> str:

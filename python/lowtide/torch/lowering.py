@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import enum
 import operator
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,6 +32,7 @@ import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
 
 from .errors import CaptureError
+from .gradient_layout import lay_out_gradients
 from .graph_builder import BrokenOrder, GraphBuilder, Op
 from .operators import (
     DTYPES,
@@ -108,15 +110,17 @@ class Program:
 
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
-          state_bytes: int | None = None, replays: bool = True) -> Program:
-    """The program of a joint graph with descriptors.
+          state_bytes: int | None = None, replays: bool = True, trained: Container[int] = ()) -> Program:
+    """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
     device (random_state.STATE_BYTES).  replays: may what runs the graph draw again from a state?
+    trained: as of lay_out_gradients.
 
     Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
     """
     try:
+        lay_out_gradients(joint, trained)
         return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error

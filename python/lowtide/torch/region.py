@@ -140,7 +140,9 @@ class _Region:
             device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
             price = pricing(self._settings.costs, device, real=True)
             program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
-                            replays=self._settings.inner == "eager")
+                            replays=self._settings.inner == "eager",
+                            trained={i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
+                                     and t.is_leaf and t.requires_grad})
             self._handed_out = num_fwd_outputs
             resident = self._settings.resident(leaves(self._inputs), device)
             if device.type == "cpu" and self._settings.reserve is None:

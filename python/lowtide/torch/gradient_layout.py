@@ -1,0 +1,63 @@
+"""Gradients in their parameters' layout.
+
+The autograd engine takes a gradient over as it is when its strides are those of the parameter (or, for a
+parameter with gaps or overlaps, row by row), and makes a copy of any other: torch's accumulate_grad.h, "Gradient
+Layout Contract".  Here that copy becomes a node of the joint graph, so that the plan counts it and frees the
+original before the engine ever sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import torch
+from torch import fx
+
+aten = torch.ops.aten
+
+
+def lay_out_gradients(joint: fx.GraphModule, trained: Container[int] = ()) -> None:
+    """Give every gradient that a leaf will hold the strides with which the engine would hold it.
+
+    trained: which of the arguments are leaves, if parameters came as arguments (as Dynamo hands them over).
+    """
+    (output,) = joint.graph.find_nodes(op="output")
+    parameters = {n.meta["desc"]: n.meta["val"] for n in joint.graph.find_nodes(op="placeholder")
+                  if type(n.meta.get("desc")).__name__ == "ParamAOTInput"
+                  or getattr(n.meta.get("desc"), "idx", None) in trained}
+    results = list(output.args[0])
+    for i, (node, desc) in enumerate(zip(results, output.meta["desc"], strict=True)):
+        parameter = parameters.get(getattr(desc, "grad_of", None))
+        if parameter is None or not isinstance(node, fx.Node) or _is_taken(node.meta["val"], parameter):
+            continue
+        results[i] = _copy(joint.graph, node, _order(parameter))
+    output.args = (type(output.args[0])(results),)
+
+
+def _is_taken(gradient: torch.Tensor, parameter: torch.Tensor) -> bool:
+    if not torch._prims_common.is_non_overlapping_and_dense_or_false(parameter):
+        return gradient.is_contiguous()
+    return all(size == 1 or ours == theirs for size, ours, theirs in
+               zip(parameter.shape, gradient.stride(), parameter.stride(), strict=True))
+
+
+def _order(parameter: torch.Tensor) -> list[int]:
+    """The dimensions from the one of the largest stride on."""
+    if not torch._prims_common.is_non_overlapping_and_dense_or_false(parameter):
+        return list(range(parameter.dim()))
+    return sorted(range(parameter.dim()), key=lambda d: (-parameter.stride(d), d))
+
+
+def _copy(graph: fx.Graph, gradient: fx.Node, order: list[int]) -> fx.Node:
+    back = sorted(range(len(order)), key=order.__getitem__)
+    node = gradient
+    for target, args, kwargs in ((aten.permute.default, (order,), {}),
+                                 (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
+                                 (aten.permute.default, (back,), {})):
+        with graph.inserting_after(node):
+            made = graph.call_function(target, (node, *args), kwargs)
+        made.meta = {k: v for k, v in gradient.meta.items() if k != "desc"} | {"partitioner_tag": "is_backward"}
+        with node.meta["val"].fake_mode:
+            made.meta["val"] = target(node.meta["val"], *args, **kwargs)
+        node = made
+    return node
