@@ -6,10 +6,11 @@ adds); workspace is how far the device's memory rises in a run beyond what the k
 on disk under a key of device, driver and torch version.  The generators of random numbers are left as they
 were.
 
-A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took, and so
-do, under "auto", large ones and those that come when the time for measuring is used up.  Such a figure is kept
-like a measured one, so that the same step is priced the same the next time, and its plan is found again.
-Workspaces are measured whatever the times are from, wherever kernels can run.
+A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
+"auto" large ones run once, for time and workspace; when the time for measuring is used up, times are scaled
+estimates, and the large kernels of operators that needed no workspace so far are taken to need none.  Such a
+figure is kept like a measured one, so that the same step is priced the same the next time, and its plan is found
+again.  Workspaces are measured whatever the times are from, wherever kernels can run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import contextlib
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import cache
-from .meter import workspaces
+from .meter import workspace
 from .operators import DTYPES, Kernel, touched_bytes
 from .roofline import DEVICES, Device, kernel_ns
 
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
-_LIMIT = 1.0  # seconds for the workspaces of one region, and for its times under "auto"
-_TOO_LONG = 0.2  # seconds beyond which "auto" scales an estimate: large kernels scale well
+_LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
@@ -84,7 +84,8 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
 class Prices:
     """Ticks and workspace of kernels: called with one, after `prepare` was called with all of a region.
 
-    times: ticks of a kernel, or None to measure them.  seconds: for the workspaces of a region, and for its times.
+    times: ticks of a kernel, or None to measure them.  seconds: what measuring a region's times, and a part of
+    its workspaces, may take; infinite: every kernel is measured, and several times.
     """
 
     def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
@@ -110,39 +111,53 @@ class Prices:
             return
         with torch.no_grad(), _untraced(), torch.random.fork_rng(
                 [self._device] if self._device.type == "cuda" else []):
+            found: dict[str, int] = {}
             if sizes:
-                self._known["workspace"].update(dict.fromkeys(sizes, 0) | self._workspaces(sizes))
-            self._known["ns"].update(self._measured_times(times))
+                workspaces, found = self._workspaces(sizes)
+                self._known["workspace"].update(dict.fromkeys(sizes, 0) | workspaces)
+            self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
         cache.write(self._file, self._known)
 
-    def _workspaces(self, kernels: dict[str, Kernel]) -> dict[str, int]:
-        left = [self._seconds]
+    def _workspaces(self, kernels: dict[str, Kernel]) -> tuple[dict[str, int], dict[str, int]]:
+        """Workspaces, the cheap kernels' first, each from one run; and ns of the large ones' run.
 
-        def runs() -> Iterator[tuple[str, Callable[[], Any]]]:
-            for key, kernel in kernels.items():
-                began = time.perf_counter()
-                run = self._runnable(kernel) if left[0] > 0 and self._is_small(kernel) else None
-                if run:
-                    yield key, run
-                left[0] -= time.perf_counter() - began
-
-        return workspaces(runs(), self._device)
+        Budgets rest on workspaces, so time being up spares only operators that needed none so far.
+        """
+        ns: dict[str, int] = {}
+        found: dict[str, int] = {}
+        needs: dict[Any, bool] = {}  # operator and number types -> whether any so far needed workspace
+        began = time.perf_counter()
+        for key, kernel in sorted(kernels.items(), key=lambda item: self._estimate(item[1])):
+            kind = (kernel.target, *(t.dtype for t in kernel.read))
+            if needs.get(kind) is False and time.perf_counter() - began > self._seconds:
+                continue
+            try:
+                args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+                started = time.perf_counter()
+                found[key] = workspace(lambda: kernel.target(*args, **kwargs), self._device)  # noqa: B023: runs now
+            except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers, or memory not do
+                continue
+            if not self._is_small(kernel):
+                ns[key] = int((time.perf_counter() - started) * 1e9)
+            needs[kind] = needs.get(kind, False) or found[key] > 0
+        return found, ns
 
     def _is_small(self, kernel: Kernel) -> bool:
-        return self._seconds == float("inf") or self._estimate(kernel) < _TOO_LONG * 1e9
+        return self._seconds == float("inf") or self._estimate(kernel) < _ENOUGH * 1e9
 
-    def _measured_times(self, kernels: dict[str, Kernel]) -> dict[str, int]:
-        found: dict[str, int] = {}
-        ratios: list[float] = []
+    def _measured_times(self, kernels: dict[str, Kernel], found: dict[str, int]) -> dict[str, int]:
+        """`found` and the ns of the others: measured, or as estimated where that cannot be or the time is up."""
+        ratios = [ns / self._estimate(kernels[key]) for key, ns in found.items()]
         left = self._seconds
         for key, kernel in kernels.items():
+            if key in found:
+                continue
             began = time.perf_counter()
-            run = self._runnable(kernel) if left > 0 and self._is_small(kernel) else None
-            scaled = int(self._estimate(kernel) * (statistics.median(ratios) if ratios else 1))
+            run = self._runnable(kernel) if left > 0 else None
             ns = self._time(run) if run else None
             if ns:
                 ratios.append(ns / self._estimate(kernel))
-            found[key] = ns or scaled
+            found[key] = ns or int(self._estimate(kernel) * (statistics.median(ratios) if ratios else 1))
             left -= time.perf_counter() - began
         return found
 

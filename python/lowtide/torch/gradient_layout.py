@@ -35,6 +35,8 @@ def lay_out_gradients(joint: fx.GraphModule, trained: Container[int] = ()) -> No
 
 
 def _is_taken(gradient: torch.Tensor, parameter: torch.Tensor) -> bool:
+    if gradient.layout is not torch.strided:
+        return True  # the lowering refuses it, in words
     if not torch._prims_common.is_non_overlapping_and_dense_or_false(parameter):
         return gradient.is_contiguous()
     return all(size == 1 or ours == theirs for size, ours, theirs in

@@ -39,52 +39,26 @@ def peak_rise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     def run() -> None:
         function(*args, **kwargs)
 
-    now = peak = 0
-    for event in _cpu_events(run):
-        if event.name() == "[memory]":
-            now += event.nbytes()
-            peak = max(peak, now)
-    return peak
+    return _rise_and_rest(run)[0]
 
 
-def workspaces(runs: Iterable[tuple[str, Callable[[], Any]]], device: torch.device) -> dict[str, int]:
-    """Bytes that each function takes at its peak beyond those that are live when it returns, by its name.
-
-    The functions return what they made and are called once, one after another as they come.
-    """
+def workspace(run: Callable[[], Any], device: torch.device) -> int:
+    """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made."""
     if device.type == "cuda":
-        return {name: _gpu_workspace(run, device) for name, run in runs}
-    names: list[str] = []
-
-    def run_all() -> None:
-        for name, run in runs:
-            with torch.profiler.record_function(f"{_MARK}{len(names)}"):
-                names.append(name)
-                made = run()
-            del made
-
-    found: dict[str, int] = {}
-    events = _cpu_events(run_all)
-    spans = {e.name(): (e.start_ns(), e.start_ns() + e.duration_ns()) for e in events if e.name().startswith(_MARK)}
-    memory = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
-    at = 0
-    for i, name in enumerate(names):
-        begin, end = spans[f"{_MARK}{i}"]
-        now = peak = 0
-        while at < len(memory) and memory[at][0] <= end:
-            if memory[at][0] >= begin:
-                now += memory[at][1]
-                peak = max(peak, now)
-            at += 1
-        found[name] = peak - max(now, 0)
-    return found
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        made = run()
+        torch.cuda.synchronize(device)
+        beyond = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
+        del made
+        return beyond
+    held: list[Any] = []
+    peak, rest = _rise_and_rest(lambda: held.append(run()))
+    return peak - max(rest, 0)
 
 
-_MARK = "lowtide kernel "
-
-
-def _cpu_events(run: Callable[[], None]) -> list[Any]:
-    """The profiler's events of a run in the order of their beginning."""
+def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
+    """The most bytes, and those at the end, of a run on the CPU beyond those at its beginning."""
     before = os.environ.get("KINETO_LOG_LEVEL")
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it announces itself on standard error
     try:
@@ -94,17 +68,12 @@ def _cpu_events(run: Callable[[], None]) -> list[Any]:
     finally:
         if before is None:
             os.environ.pop("KINETO_LOG_LEVEL", None)
-    return sorted(profile.profiler.kineto_results.events(), key=lambda e: e.start_ns())
-
-
-def _gpu_workspace(run: Callable[[], Any], device: torch.device) -> int:
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    made = run()
-    torch.cuda.synchronize(device)
-    workspace = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
-    del made
-    return workspace
+    now = peak = 0
+    for event in sorted(profile.profiler.kineto_results.events(), key=lambda e: e.start_ns()):
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            peak = max(peak, now)
+    return peak, now
 
 
 def bytes_held(*things: Any) -> int:

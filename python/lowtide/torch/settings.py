@@ -42,7 +42,7 @@ class Settings:
     reserve: int | None = None
     optimizer: Any = None
     costs: str = "auto"
-    time: float | None = 1.0
+    time: float | None = 0.9
     work: int | None = None
     seed: int = 1
     threads: int = 0
