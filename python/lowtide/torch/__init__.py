@@ -23,7 +23,7 @@ from .errors import BudgetError, CaptureError
 from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning import Report
-from .region import LowtideWarning, reports
+from .region import LowtideWarning, OverBudgetWarning, reports
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "Report", "backend", "capture", "explain",
-           "measure_peak", "optimize", "reports"]
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend", "capture",
+           "explain", "measure_peak", "optimize", "reports"]

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .errors import BudgetError, CaptureError
 from .meter import bytes_held
-from .region import compile_region, fall_back, forget_reports, reports
+from .region import compile_region, fall_back
 from .settings import Settings
 from .sharing import Group
 
-# torch.compile hands the same dict to every region of one model; kept here, so that its id stays its own
-_groups: dict[int, tuple[Any, Group]] = {}
+_RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
+# torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
+# and lives as long as one of the regions.
+_groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
 
 
 def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
@@ -29,8 +34,14 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     into several regions gets them one by one as they are first called: each is planned beside what the
     earlier ones have saved by then.  `optimize` knows all of them before it plans the first.
     """
-    _, group = _groups.setdefault(id(options), (options, Group(watched=True)))
-    return compile_region(gm, example_inputs, Settings.of(options), group)
+    group = _groups.setdefault(id(options), Group(options=options))
+    run = compile_region(gm, example_inputs, Settings.of(options), group)
+
+    def call(*args: Any) -> Any:
+        return run(*args)
+
+    call.group = group  # type: ignore[attr-defined]
+    return call
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
@@ -47,58 +58,83 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
     """
     settings = Settings.of({"budget": budget, **options})
-    group = Group(finding=example_inputs is not None)
-    before = len(reports())
-    first = _Compiled(module, settings, group)
+    group = Group()
+    group.train(module.parameters())
+    compiled = _Compiled(module, settings, group)
     if example_inputs is None:
-        return first.module
+        return compiled.module
     arguments = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    first.rehearse(arguments)
-    group.finding = False
-    if not first.compiled:
-        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
-                         "unless torch._dynamo.config.allow_rnn is set", settings, first.module)
-    if len(group.found) < 2:
-        group.found.clear()
-        return first.module
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), arguments)
-    group.settle(settings.budget, settings.order)
-    forget_reports(before)  # of the first region, planned as if it were the only one
-    second = _Compiled(module, settings, group)
-    second.rehearse(arguments)
-    group.found.clear()
-    return second.module
+    compiled.rehearse(arguments)
+    if group.found:
+        group.settle(settings.budget, settings.order)
+        compiled = _Compiled(module, settings, group)
+        compiled.rehearse(arguments)
+    if not compiled.regions:
+        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
+                         "unless torch._dynamo.config.allow_rnn is set", settings, compiled.module)
+    return compiled.module
+
+
+class _Rehearsed(BaseException):
+    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own."""
 
 
 class _Compiled:
-    """A compiled module that can be rehearsed: all is compiled, and nothing computed."""
+    """A compiled module that can be rehearsed: all is compiled, and nothing computed.
+
+    A rehearsal ends where the first region is to run, before anything that the model's code does with its results:
+    the tracer keeps all of that for after.  Only if the tracer broke the model there are more regions; they are
+    reached on zeros, and numbered.  It is a copy of the module that is rehearsed, with the same parameters, so that
+    nothing the model's code keeps for itself is touched; the tracer takes what it has compiled for one for the other.
+    """
 
     def __init__(self, module: torch.nn.Module, settings: Settings, group: Group) -> None:
         self._settings, self._group = settings, group
         self._plain = module
-        self._rehearsing = False
-        self.compiled = 0  # regions
-        self.module = torch.compile(module, backend=self._backend)
+        self._rehearsing = self._broken = False
+        self._stands_in = True
+        self._breaks = 0
+        self._backend = self._compile_region  # one object, by which the tracer knows what it has compiled
+        self.regions = 0  # compiled so far
+        self.module = self._compile(module)
 
-    def _backend(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-        later = self._rehearsing and bool(self._group.found) and not self._group.shares
-        run = compile_region(gm, inputs, self._settings, self._group, only_find=later)
-        self.compiled += 1
+    def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
+        return torch.compile(module, backend=self._backend, recompile_limit=_RECOMPILES)
+
+    def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        reason = getattr(gm, "compile_subgraph_reason", None)
+        self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks
+        number = self.regions
+        find = self._rehearsing and self._broken and self._stands_in and not self._group.shares
+        run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
+        self.regions += 1
 
         def call(*args: Any) -> Any:
-            return _stand_ins(gm, args) if self._rehearsing else run(*args)
+            if not self._rehearsing:
+                return run(*args)
+            if not (self._broken and self._stands_in):
+                raise _Rehearsed
+            if find:
+                self._group.calls.append(number)
+            return _stand_ins(gm, args)
 
         return call
 
     def rehearse(self, arguments: tuple[Any, ...]) -> None:
-        """Compile every region that a call with these arguments reaches; what the regions would compute is
-        zeros meanwhile, and buffers and generators are put back."""
-        state = {name: buffer.clone() for name, buffer in self._plain.named_buffers()}
+        """Compile every region that a call with these arguments reaches."""
+        try:
+            module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
+        except Exception:  # noqa: BLE001: modules may hold anything; then no more than the first region is reached
+            module, self._stands_in = None, False
+        self._breaks = _graph_breaks()
         self._rehearsing = True
         try:
             with torch.random.fork_rng():
-                self.module(*arguments)
+                (self._compile(module) if module else self.module)(*_copies(arguments))
+        except _Rehearsed:
+            pass
         except BackendCompilerFailed as error:
             inner = error.inner_exception
             raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
@@ -107,10 +143,24 @@ class _Compiled:
                 raise
         finally:
             self._rehearsing = False
-            with torch.no_grad():
-                for name, buffer in self._plain.named_buffers():
-                    if name in state and not torch.equal(buffer, state[name]):
-                        buffer.copy_(state[name])
+
+
+def _copies(arguments: tuple[Any, ...]) -> Any:
+    """The same arguments, tensors copied as far as a copy looks the same to the tracer."""
+    made: dict[int, torch.Tensor] = {}
+
+    def copied(value: Any) -> Any:
+        if type(value) is not torch.Tensor or not torch._prims_common.is_non_overlapping_and_dense_or_false(value):
+            return value
+        if id(value) not in made:
+            made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
+        return made[id(value)]
+
+    return pytree.tree_map(copied, arguments)
+
+
+def _graph_breaks() -> int:
+    return sum(counters["graph_break"].values())
 
 
 def _stand_ins(gm: fx.GraphModule, args: tuple[Any, ...]) -> Any:

@@ -14,3 +14,13 @@ class BudgetError(Exception):
     def __init__(self, message: str, floor: int, smallest: "int | None") -> None:
         super().__init__(message)
         self.floor, self.smallest = floor, smallest
+
+
+def size_text(n: int) -> str:
+    """Bytes for people: three digits that count, binary units."""
+    value, unit = float(n), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1000 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{n} B" if unit == "B" else f"{value:.3g} {unit}"

@@ -16,7 +16,7 @@ import lowtide
 from .capture import as_builder, capture_program, name_of, with_optimizer
 from .fake_step import Built, LossFunction
 from .lowering import Program
-from .planning import size
+from .errors import size_text
 from .roofline import DEVICES
 
 _ROWS = 20  # of the table of modules
@@ -68,7 +68,7 @@ class Explanation:
         lines = [self.curve.to_text(), ""]
         lines += [_line("costs nothing", self.free), _line("half", self.half), _line("smallest", self.smallest)]
         if self.half is not None and self.half.overhead:
-            lines += ["", f"computed again within {size(self.half.budget)}, by module:",
+            lines += ["", f"computed again within {size_text(self.half.budget)}, by module:",
                       f"{'module':40} {'computations':>12} {'time':>8}"]
             lines += [f"{path[-40:]:40} {count:12,} {100 * share:7.2f}%" for path, count, share in self.modules(self.half)]
         return "\n".join(lines)
@@ -110,7 +110,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
 def _line(word: str, outcome: Any) -> str:
     if outcome is None:
         return f"{word:14} no plan was found"
-    return (f"{word:14} {size(outcome.peak):>9}  {100 * (outcome.overhead or 0):6.2f} % more time"
+    return (f"{word:14} {size_text(outcome.peak):>9}  {100 * (outcome.overhead or 0):6.2f} % more time"
             f'   budget="{outcome.peak}"')
 
 

@@ -78,6 +78,11 @@ def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
 
 def bytes_held(*things: Any) -> int:
     """Bytes of all storages in modules, optimizers, tensors and containers of them, each storage once."""
+    return sum(storages_held(*things).values())
+
+
+def storages_held(*things: Any) -> dict[int, int]:
+    """What bytes_held adds up: storage -> bytes."""
     seen: dict[int, int] = {}
 
     def add(tensor: torch.Tensor) -> None:
@@ -103,7 +108,7 @@ def bytes_held(*things: Any) -> int:
                 walk(part)
 
     walk(things)
-    return sum(seen.values())
+    return seen
 
 
 def _on_gpu(*things: Any) -> bool:

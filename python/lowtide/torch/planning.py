@@ -15,7 +15,7 @@ from typing import Any
 import lowtide
 
 from . import cache
-from .errors import BudgetError
+from .errors import BudgetError, size_text
 from .lowering import Program
 from .settings import Settings
 from .sharing import Beside, input_bytes
@@ -29,7 +29,8 @@ class Report:
     """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
-    freed after its last use).  floor: bytes that no plan can go below.  again: module path -> op names that
+    freed after its last use).  late_peak: the part of `peak` from the end of the forward on.  floor: bytes
+    that no plan can go below.  again: module path -> op names that
     run more than once, with how often.
     """
 
@@ -37,6 +38,7 @@ class Report:
     ops: int
     budget: int
     peak: int
+    late_peak: int
     own_peak: int
     floor: int
     resident: int
@@ -56,16 +58,20 @@ class Report:
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        return (f"lowtide: {self.name}: {size(self.peak)} of {size(self.budget)} (without a plan {size(self.own_peak)}), "
+        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan {size_text(self.own_peak)}), "
                 f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
 
 
-def plan_program(program: Program, settings: Settings, beside: Beside) -> tuple[Settled, Report]:
-    """The plan of `program` with that beside it.  Raises BudgetError if none keeps the budget."""
+def plan_program(program: Program, settings: Settings, beside: Beside,
+                 budget: int | None = None) -> tuple[Settled, Report]:
+    """The plan of `program` with that beside it.  budget: bytes in the place of the settings' budget.
+
+    Raises BudgetError if none keeps the budget.
+    """
     began = time.perf_counter()
     graph = lowtide.Graph.from_dict(beside.graph(program, None))
     own_peak = graph.own_peak
-    problem = lowtide.Problem(graph, settings.budget, order=settings.order)
+    problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order)
     if beside.saved is not None:
         graph = lowtide.Graph.from_dict(beside.graph(program, problem.budget))
         problem = lowtide.Problem(graph, problem.budget, order=settings.order)
@@ -83,12 +89,14 @@ def plan_program(program: Program, settings: Settings, beside: Beside) -> tuple[
     settled = settle(program, steps)
     plan = lowtide.Plan(settled.steps)
     held = dataclasses.replace(program, graph=settled.graph)
-    cost = lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, None)), plan, problem.budget)
+    final = lowtide.Graph.from_dict(beside.graph(held, None))
+    cost = lowtide.verify(final, plan, problem.budget)
+    late_peak = max(lowtide.simulate(final, plan).memory[settled.steps.index(("compute", program.barrier)):])
     if beside.saved is not None:
         lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
-        own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
+        late_peak=late_peak, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
         inputs=input_bytes(program), duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
@@ -120,16 +128,16 @@ def _leaner(problem: Any, outcome: Any, own_peak: int) -> Any:
         _leanest[graph.hash] = found.plan
         if found.peak <= budget:
             return found
-    words = f"no plan keeps this step within {size(budget)} ({budget} bytes): "
+    words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
     if floor > budget:
-        words += f"no plan of it can take less than {size(floor)} ({floor} bytes), proven"
+        words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
     else:
-        words += f"the search found none (no plan can take less than {size(floor)})"
+        words += f"the search found none (no plan can take less than {size_text(floor)})"
     smallest = found.peak if found else graph.own_peak
-    words += f"; the smallest found takes {size(smallest)} ({smallest} bytes)"
+    words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
-    words += f"; without recomputation it takes {size(own_peak)}"
+    words += f"; without recomputation it takes {size_text(own_peak)}"
     raise BudgetError(words, floor, smallest)
 
 
@@ -140,13 +148,3 @@ def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:
             entry = program.graph["ops"][op]
             again.setdefault(entry.get("origin") or "", Counter())[entry["name"]] += times - 1
     return again
-
-
-def size(n: int) -> str:
-    """Bytes for people: three digits that count, binary units."""
-    value, unit = float(n), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1000 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{n} B" if unit == "B" else f"{value:.3g} {unit}"

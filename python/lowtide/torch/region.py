@@ -17,19 +17,18 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .costs import pricing
 from .emit import emit
-from .errors import CaptureError
+from .errors import CaptureError, size_text
 from .execute import compile_graph
 from .inductor import compile_with_inductor
 from .lowering import lower
 from .operators import leaves
 from .planning import Report, plan_program
 from .settings import Settings
-from .sharing import Group
+from .sharing import Found, Group, gradient_bytes
 
 _reports: list[Report] = []
 _numbers = itertools.count()
@@ -39,21 +38,20 @@ class LowtideWarning(UserWarning):
     """A region runs without a plan; the text says why."""
 
 
+class OverBudgetWarning(LowtideWarning):
+    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
+
+
 def reports() -> list[Report]:
     """What became of the regions that this process compiled, in their order."""
     return list(_reports)
 
 
-def forget_reports(after: int) -> None:
-    """Keep the first `after` reports: the regions of the others are planned anew."""
-    del _reports[after:]
-
-
 def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
-                   only_find: bool = False) -> Callable[..., Any]:
+                   number: int | None = None) -> Callable[..., Any]:
     """A function that runs gm on inputs like example_inputs, by plans that keep the budget.
 
-    group: the regions of the same model.  only_find: enter this one there, and plan nothing.
+    group: the regions of the same model.  number: enter this one there under that, and plan nothing.
     """
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
@@ -61,7 +59,7 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
                               "that a plan counts", settings, gm)
     if any(_is_symbolic(value) for value in example_inputs):
         return _EachShape(gm, settings, group)
-    return _Region(settings, group, only_find).compile(gm, example_inputs)
+    return _Region(settings, group, number).compile(gm, example_inputs)
 
 
 def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
@@ -71,6 +69,10 @@ def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
         raise CaptureError(words)
     warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
     return otherwise
+
+
+def _warn_of_excess(words: str) -> None:
+    warnings.warn(f"lowtide: the budget is not kept: {words}", OverBudgetWarning, stacklevel=3)
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -97,19 +99,21 @@ class _EachShape:
 class _Region:
     """One graph on its way from Dynamo to running code."""
 
-    def __init__(self, settings: Settings, group: Group, only_find: bool = False) -> None:
-        self._settings, self._group, self._only_find = settings, group, only_find
+    def __init__(self, settings: Settings, group: Group, find: int | None = None) -> None:
+        self._settings, self._group, self._find = settings, group, find
         self._number = next(_numbers)
         self._inputs: list[Any] = []
         self._handed_out = 0
+        self._report: Report | None = None
+        self._before = 0  # bytes of other forwards that the plan counts
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._inputs = list(example_inputs)
-        if self._settings.inner == "inductor":
-            return compile_with_inductor(gm, example_inputs, self.partition)
-        compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
-                                inference_compiler=self._run("inference"), partition_fn=self.partition)
         try:
+            if self._settings.inner == "inductor":
+                return compile_with_inductor(gm, example_inputs, self.partition)
+            compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
+                                    inference_compiler=self._run("inference"), partition_fn=self.partition)
             return compiler(gm, example_inputs)
         finally:
             self._inputs = []
@@ -117,20 +121,44 @@ class _Region:
     def _run(self, side: str) -> Callable[..., Any]:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             run = compile_graph(module, f"region {self._number} {side}")
-            if side != "forward" or not self._group.watched:
-                return run
-
-            def watched(args: list[Any]) -> Any:
-                given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)}
-                results = run(args)
-                left = [t.untyped_storage() for t in results[self._handed_out:] if isinstance(t, torch.Tensor)]
-                self._group.saved[self._number] = [StorageWeakRef(s) for s in left if s._cdata not in given]
-                return results
-
-            watched._boxed_call = True
-            return watched
+            return self._watched(run) if side == "forward" else run
 
         return compile_side
+
+    def _watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """`run`, after a look at what other forwards have left, and with a note of what it leaves itself."""
+        saved = self._group.saved
+        largest, size = None, 0  # among its results, and bytes of all that it leaves
+
+        def watched(args: list[Any]) -> Any:
+            nonlocal largest, size
+            self._check(saved.bytes())
+            given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)} if largest is None else ()
+            results = run(args)
+            if largest is None:
+                left = {t.untyped_storage()._cdata: i for i, t in enumerate(results[self._handed_out:], self._handed_out)
+                        if isinstance(t, torch.Tensor) and t.untyped_storage()._cdata not in given}
+                sizes = {i: results[i].untyped_storage().nbytes() for i in left.values()}
+                largest, size = max(sizes, key=sizes.__getitem__, default=-1), sum(sizes.values())
+            if size:
+                saved.add(results[largest], size)
+            return results
+
+        watched._boxed_call = True
+        return watched
+
+    def _check(self, left: int) -> None:
+        """Says so, once, if other forwards have left more than the plan has room for."""
+        report = self._report
+        if report is None or left <= self._before or report.peak + left - self._before <= report.budget:
+            return
+        peak = report.peak + left - self._before
+        self._report = None
+        _warn_of_excess(
+            f"{size_text(left)} ({left} bytes) of other forwards wait for their backward while this region runs, and "
+            f"its plan counts {size_text(self._before)}: the step can take {size_text(peak)} of "
+            f"{size_text(report.budget)}. lowtide.torch.optimize with example_inputs plans for all that one forward "
+            f"runs; for several forwards before one backward set reserve={left}")
 
     def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
                   **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -139,19 +167,27 @@ class _Region:
             tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
             device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
             price = pricing(self._settings.costs, device, real=True)
+            trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
+                       and t.is_leaf and t.requires_grad}
             program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
                             replays=self._settings.inner == "eager",
-                            trained={i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
-                                     and t.is_leaf and t.requires_grad})
+                            trained=trained)
             self._handed_out = num_fwd_outputs
-            resident = self._settings.resident(leaves(self._inputs), device)
-            if device.type == "cpu" and self._settings.reserve is None:
-                resident += self._group.saved_now()
-            if self._group.finding:
-                self._group.found.append((program, resident))
-            if self._only_find:
+            group = self._group
+            group.train(self._inputs)
+            resident = self._settings.resident(leaves(self._inputs), device, group.trained)
+            gradients = gradient_bytes(program, trained)
+            if self._find is not None:
+                group.found[self._find] = Found(program, resident, gradients)
                 return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            settled, report = plan_program(program, self._settings, self._group.beside(program, resident))
+            beside = group.beside(program, resident)
+            settled, report = plan_program(program, self._settings, beside, group.budget)
+            for earlier, limit, more in group.follow(self._inputs, gradients, device.type == "cpu", report.late_peak,
+                                                     report.budget):
+                _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
+                                f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
+                                "known. lowtide.torch.optimize with example_inputs plans all regions together")
+            self._report, self._before = report, beside.before + (self._settings.reserve or 0)
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return fall_back(str(error), self._settings, parts)

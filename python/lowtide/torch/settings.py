@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .costs import check_costs
-from .meter import bytes_held
+from .meter import bytes_held, storages_held
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -81,18 +81,21 @@ class Settings:
         """What of this a plan depends on, beside graph, budget and order."""
         return (self.time, self.work, self.seed)
 
-    def resident(self, inputs: list[torch.Tensor], device: torch.device) -> int:
-        """Bytes beside a region with these inputs: `reserve` and the state that the optimizer will hold."""
-        own = bytes_held(inputs)
+    def resident(self, inputs: list[torch.Tensor], device: torch.device, trained: dict[int, int]) -> int:
+        """Bytes beside a region with these inputs: `reserve` and the state that the optimizer will hold.
+
+        trained: storages of the model, with their bytes, that the optimizer keeps a state for.
+        """
         beside = self.reserve
         if beside is None:
-            beside = max(0, torch.cuda.memory_allocated(device) - own) if device.type == "cuda" else 0
+            beside = max(0, torch.cuda.memory_allocated(device) - bytes_held(inputs)) if device.type == "cuda" else 0
         rule = state_tensors(self.optimizer)
         if not rule:
             return beside
-        trained = [t for t in inputs if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf]
-        state = rule * bytes_held(trained)
-        if isinstance(self.optimizer, torch.optim.Optimizer) and self.reserve is None and device.type == "cuda":
+        known = isinstance(self.optimizer, torch.optim.Optimizer)
+        listed = [p for group in self.optimizer.param_groups for p in group["params"]] if known else []
+        state = rule * sum((trained | storages_held(listed)).values())
+        if known and self.reserve is None and device.type == "cuda":
             state = max(0, state - bytes_held(self.optimizer))  # what is there is in `beside` already
         return beside + state
 
