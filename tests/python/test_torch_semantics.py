@@ -441,7 +441,7 @@ def test_costs_that_something_else_wrote_are_measured_anew(monkeypatch, tmp_path
     file.write_text(text)
     torch._dynamo.reset()
     lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
-    assert set(json.loads(file.read_text())) == {"ns", "workspace"}
+    assert set(json.loads(file.read_text())) == {"ns", "workspace", "held"}
 
 
 def test_reserve_and_optimizer_stand_beside_the_region():
