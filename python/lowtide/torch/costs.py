@@ -4,8 +4,8 @@ Measured: every distinct kernel once (operator, shapes, strides, number types, o
 made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
 adds); workspace is how far the device's memory rises in a run beyond what the kernel returns.  That may hold more than
 it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
-All three are kept on disk under a key of device, driver and torch version.  The generators of random numbers are
-left as they were.
+All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
+again at the next start.  The generators of random numbers are left as they were.
 
 A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
 "auto" large ones run once, for time and workspace; when the time for measuring is used up, times are scaled
@@ -33,6 +33,7 @@ from .meter import workspace
 from .operators import DTYPES, Kernel, bytes_of, leaves, storage, touched_bytes
 from .roofline import DEVICES, Device, kernel_ns
 
+_FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
@@ -94,7 +95,7 @@ class Prices:
                  real: bool) -> None:
         self._device, self._times, self._seconds, self._real = device, times, seconds, real
         self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
-        self._file = cache.path_of("costs", *_identity(device)) if real else None
+        self._file = cache.path_of("costs", _FORMAT, *_identity(device)) if real else None
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
@@ -116,7 +117,7 @@ class Prices:
             found: dict[str, int] = {}
             if sizes:
                 workspaces, found = self._memory(sizes)
-                self._known["workspace"].update(dict.fromkeys(sizes, 0) | workspaces)
+                self._known["workspace"].update(workspaces)
             self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
         cache.write(self._file, self._known)
 
@@ -124,7 +125,8 @@ class Prices:
         """Workspaces, the cheap kernels' first, each from one run; and ns of the large ones' run.  What results hold
         beyond what they show is entered on the way.
 
-        Budgets rest on these bytes, so time being up spares only operators that needed none so far.
+        Budgets rest on these bytes, so time being up spares only operators that needed none so far.  A kernel that
+        failed is not among them: what it needs stays unknown.
         """
         ns: dict[str, int] = {}
         found: dict[str, int] = {}
@@ -133,10 +135,12 @@ class Prices:
         for key, kernel in sorted(kernels.items(), key=lambda item: self._estimate(item[1])):
             kind = (kernel.target, *(t.dtype for t in kernel.read))
             if needs.get(kind) is False and time.perf_counter() - began > self._seconds:
+                found[key] = 0
                 continue
             try:
                 found[key], held, took = self._run(kernel)
             except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers, or memory not do
+                needs[kind] = True  # unknown, so none of its kind is spared
                 continue
             if not self._is_small(kernel):
                 ns[key] = took
