@@ -358,6 +358,62 @@ def test_wrong_options_are_said(options, words):
         torch.compile(Body(), backend="lowtide", options=options)(torch.randn(4, 64))
 
 
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"budget": torch.tensor(8000)}, TypeError, r"budget must be an int \(bytes\) or a str .*tensor\(8000\)"),
+    ({"budget": 1.5}, TypeError, "budget must be an int"),
+    ({"budget": True}, TypeError, "budget must be an int"),
+    ({"budget": "-5"}, ValueError, "is negative"),
+    ({"reserve": "1 parsec"}, ValueError, "reserve is bytes beside the region .* not '1 parsec'"),
+    ({"reserve": "5%"}, ValueError, "reserve is bytes"),
+    ({"reserve": 0.5}, ValueError, "reserve is bytes"),
+    ({"reserve": []}, TypeError, "reserve is bytes"),
+    ({"time": "5"}, TypeError, "time must be a number of seconds or None, not '5'"),
+    ({"time": -1}, ValueError, "time must be a number of seconds, 0 or more, not -1"),
+    ({"time": float("nan")}, ValueError, "0 or more, not nan"),
+    ({"work": -5}, ValueError, "work must be a whole number"),
+    ({"seed": -1}, ValueError, "seed must be a whole number from 0"),
+    ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
+    ({"threads": -1}, ValueError, "threads must be a whole number from 0 to 4096, not -1"),
+    ({"progress": 3}, TypeError, "progress must be callable, not 3"),
+    ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
+    ({"order": None}, ValueError, "'free' or 'given', not None"),
+])
+def test_wrong_values_are_said_before_anything_is_traced(options, error, words):
+    class Untouched(nn.Module):
+        def forward(self, x):
+            raise AssertionError("traced")
+
+    with pytest.raises(error, match=words):
+        lowtide.torch.optimize(Untouched(), torch.randn(4, 64), **{"budget": "8GiB"} | options)
+
+
+def test_values_come_as_they_are_written():
+    def settings(**options):
+        return lowtide.torch.settings.Settings(**{"budget": "8GiB"} | options)
+
+    assert [settings(reserve=reserve).reserve for reserve in ("1MB", "2 KiB", 1e5, 7, None)] == [
+        1_000_000, 2048, 100_000, 7, None]
+    assert settings(time=2).time == 2.0 and settings(time=None).time is None and settings(work=5).work == 5
+    assert settings(budget=5).budget == 5 and settings(budget="act:50%").budget == "act:50%"
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"dtype": "fp8"}, ValueError, "unknown dtype 'fp8'; known are f32, bf16, amp"),
+    ({"dtype": None}, ValueError, "unknown dtype None"),
+    ({"costs": "abacus"}, ValueError, "unknown costs"),
+    ({"optimizer": 3}, TypeError, "optimizer must be"),
+    ({"order": "Free"}, ValueError, "'free' or 'given', not 'Free'"),
+    ({"time": "x"}, TypeError, "time must be a number of seconds"),
+    ({"points": 1}, ValueError, "points must be a whole number from 2"),
+])
+def test_wrong_options_of_explain_and_capture_are_said(options, error, words):
+    with pytest.raises(error, match=words):
+        lowtide.torch.explain(Body(), torch.randn(4, 64), **options)
+    if options.keys() & {"dtype", "costs", "optimizer"}:
+        with pytest.raises(error, match=words):
+            lowtide.torch.capture(Body(), torch.randn(4, 64), **options)
+
+
 def test_optimize_runs_nothing_and_draws_nothing():
     module, inputs = fresh(ZOO["cnn"])
     before, rng = [t.clone() for t in module.state_dict().values()], torch.get_rng_state()

@@ -30,10 +30,8 @@ import lowtide
 from . import example_models
 from .capture import capture
 from .errors import CaptureError
-from .fake_step import Built
+from .fake_step import DTYPES, Built
 from .roofline import DEVICES
-
-DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}
 
 
 def _find(model: str) -> Callable[..., Built]:

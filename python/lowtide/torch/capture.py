@@ -33,8 +33,9 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
     name: the graph's name, for people.
 
-    Raises CaptureError for a model that cannot be captured.
+    Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
+    state_tensors(optimizer)
     program = capture_program(as_builder(model, inputs, loss), costs=costs, dtype=dtype, name=name or name_of(model))
     return with_optimizer(program, optimizer)
 

@@ -18,6 +18,7 @@ from .fake_step import Built, LossFunction
 from .lowering import Program
 from .planning import size
 from .roofline import DEVICES
+from .settings import check_order, seconds, state_tensors, whole
 
 _ROWS = 20  # of the table of modules
 
@@ -79,7 +80,7 @@ class Explanation:
 
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
-            time: float = 3.0, show: bool = True) -> Explanation:
+            time: float | None = 3.0, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it.
 
@@ -90,8 +91,11 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     order, points, time: of lowtide.curve; time is in seconds.
     show: print the explanation too.
 
-    Raises CaptureError for a model that cannot be captured.
+    Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
+    check_order(order)
+    state_tensors(optimizer)
+    time, points = seconds(time), whole("points", points, 2, 10_000)
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
