@@ -1,4 +1,4 @@
-"""What kernels are measured to cost, and what of it is kept on disk."""
+"""What kernels are measured to cost, and what of it, and of plans, is kept on disk."""
 
 import json
 
@@ -10,6 +10,7 @@ import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch import costs
 from torch import nn
+from torch_run import Body
 
 
 @pytest.fixture(autouse=True)
@@ -19,8 +20,9 @@ def alone(monkeypatch):
 
 
 @pytest.mark.parametrize(("loss", "reduction", "weighed"), [
-    (F.mse_loss, "mean", False), (F.mse_loss, "sum", False), (F.mse_loss, "mean", True), (F.smooth_l1_loss, "mean", True),
-    (F.binary_cross_entropy, "mean", False), (F.soft_margin_loss, "sum", False), (F.l1_loss, "mean", False)])
+    (F.mse_loss, "mean", False), (F.mse_loss, "sum", False), (F.mse_loss, "mean", True),
+    (F.smooth_l1_loss, "mean", True), (F.binary_cross_entropy, "mean", False), (F.soft_margin_loss, "sum", False),
+    (F.l1_loss, "mean", False)])
 def test_what_a_loss_holds_beyond_what_it_shows_is_counted(loss, reduction, weighed):
     """Some kernels of the CPU sum their terms up in place: the scalar keeps their storage."""
     class Net(nn.Module):
@@ -113,3 +115,34 @@ def test_time_being_up_spares_what_needed_nothing_and_nothing_after_a_failure(mo
         lowtide.torch.optimize(Sizes(), inputs, budget="100%", work=1000, time=None, fallback="error")
         assert sum(kernel.target is torch.ops.aten.tanh.default for kernel in ran) == tanhs
         next((tmp_path / "costs").iterdir()).unlink()
+
+
+def test_a_second_start_takes_its_plan_from_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    module, x = Body(0.2), torch.randn(256, 64)
+    found = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        lowtide.torch.optimize(module, x, budget="70%", work=100_000, time=None)
+        found.append(lowtide.torch.reports()[-1])
+    assert [report.cached for report in found] == [False, True]
+    assert found[0].peak == found[1].peak and found[0].duration == found[1].duration
+    for file in (tmp_path / "plans").iterdir():  # a damaged entry is as good as none
+        file.write_text('{"steps": [["compute", 0]], "bound": 1}')
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget="70%", work=100_000, time=None)
+    assert not lowtide.torch.reports()[-1].cached
+
+
+@pytest.mark.parametrize("text", [
+    '{"a kernel": [10796, 0]}', '{"ns": 3, "workspace": [1], "held": {"k": 3}}', "[]", "7", '{"ns": {"k": "x"}}'])
+def test_costs_that_something_else_wrote_are_measured_anew(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    (tmp_path / "costs").mkdir()
+    module, x = Body(), torch.randn(256, 64)
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    (file,) = (tmp_path / "costs").iterdir()
+    file.write_text(text)
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    assert set(json.loads(file.read_text())) == {"ns", "workspace", "held"}
