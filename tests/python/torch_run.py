@@ -3,6 +3,8 @@
 import copy
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -77,3 +79,40 @@ def live_rise(function, *args):
     with _Live() as live:
         function(*args)
     return live.peak
+
+
+def planned(module, share="act:80%", **options):
+    """`module` compiled to a budget of that share of what each region can plan."""
+    options = {"budget": share, "costs": "cpu", "work": 100_000, "time": None, "fallback": "error"} | options
+    return torch.compile(module, backend="lowtide", options=options)
+
+
+def both(make, run, **options):
+    """run(module, step) on a plain twin and on a planned one: what each returned."""
+    torch.manual_seed(0)
+    module = make()
+    plain, mine = twin(module), twin(module)
+    torch.manual_seed(1)
+    expected = run(plain, plain)
+    rng = torch.get_rng_state()
+    torch.manual_seed(1)
+    got = run(mine, planned(mine, **options))
+    assert torch.equal(torch.get_rng_state(), rng)
+    return got, expected
+
+
+def gradients(module):
+    return [p.grad.clone() for p in module.parameters() if p.grad is not None]
+
+
+class Body(nn.Module):
+    """Hands out features; the loss is computed outside."""
+
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.layers, self.p = nn.ModuleList(nn.Linear(64, 64) for _ in range(6)), p
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.dropout(torch.tanh(layer(x)), self.p, self.training)
+        return x

@@ -10,8 +10,8 @@ place the module's own result is the loss.  With --batch the function is called 
 runs while new tensors are fake: a model of any size takes no memory.
 
 The graph holds the forward, a barrier, and the backward.  Bytes are those of storages; times are ns
-from a roofline model of the named GPU (roofline.py), never measured; workspaces of kernels are not known
-and count 0.  What becomes of views, dropout, batch norm and updates in place: lowering.py.
+from a roofline model of the named GPU (roofline.py), never measured; what kernels take beyond the results
+that they show is not known and counts 0.  What becomes of views, dropout, batch norm and updates in place: lowering.py.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ import lowtide
 from . import example_models
 from .capture import capture
 from .errors import CaptureError
-from .fake_step import Built
+from .fake_step import DTYPES, Built
 from .roofline import DEVICES
-
-DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}
 
 
 def _find(model: str) -> Callable[..., Built]:

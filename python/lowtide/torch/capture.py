@@ -20,7 +20,8 @@ from .settings import state_tensors
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             costs: str = "a100", dtype: str = "f32", optimizer: Any = None, name: str = "") -> lowtide.Graph:
-    """The Lowtide graph of one training step: forward, barrier, backward.
+    """The Lowtide graph of one training step: forward, barrier, backward.  Bytes are those that results show:
+    no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
 
     model, inputs, loss: the module, its arguments (a tuple, or one tensor) and a function that is called as
         loss(module, *inputs) and returns the loss, or a tuple that begins with it; without one the module's
@@ -32,8 +33,9 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
     name: the graph's name, for people.
 
-    Raises CaptureError for a model that cannot be captured.
+    Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
+    state_tensors(optimizer)
     program = capture_program(as_builder(model, inputs, loss), costs=costs, dtype=dtype, name=name or name_of(model))
     return with_optimizer(program, optimizer)
 

@@ -1,21 +1,23 @@
-"""What a kernel costs: ns and workspace, measured on the device or from a roofline model of a named one.
+"""What a kernel costs: ns, workspace and what its results hold, measured, or from a roofline model of a named device.
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
 made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
-adds); workspace is how far the device's memory rises in a run beyond what the kernel returns.  Both are kept
-on disk under a key of device, driver and torch version.  The generators of random numbers are left as they
-were.
+adds); workspace is how far the device's memory rises in a run beyond what the kernel returns.  That may hold more than
+it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
+All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
+again at the next start.  The generators of random numbers are left as they were.
 
 A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
 "auto" large ones run once, for time and workspace; when the time for measuring is used up, times are scaled
-estimates, and the large kernels of operators that needed no workspace so far are taken to need none.  Such a
-figure is kept like a measured one, so that the same step is priced the same the next time, and its plan is found
-again.  Workspaces are measured whatever the times are from, wherever kernels can run.
+estimates, and the large kernels of operators that needed no memory beyond their results so far are taken to need
+none.  Such a figure is kept like a measured one, so that the same step is priced the same the next time, and its
+plan is found again.  Memory is measured whatever the times are from, wherever kernels can run.
 """
 
 from __future__ import annotations
 
 import contextlib
+import operator
 import platform
 import statistics
 import time
@@ -28,9 +30,10 @@ from torch.utils import _pytree as pytree
 
 from . import cache
 from .meter import workspace
-from .operators import DTYPES, Kernel, touched_bytes
+from .operators import DTYPES, Kernel, bytes_of, leaves, storage, touched_bytes
 from .roofline import DEVICES, Device, kernel_ns
 
+_FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
@@ -82,7 +85,7 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
 
 
 class Prices:
-    """Ticks and workspace of kernels: called with one, after `prepare` was called with all of a region.
+    """What kernels cost, as lowering.Price: called with one, after `prepare` was called with all of a region.
 
     times: ticks of a kernel, or None to measure them.  seconds: what measuring a region's times, and a part of
     its workspaces, may take; infinite: every kernel is measured, and several times.
@@ -92,13 +95,13 @@ class Prices:
                  real: bool) -> None:
         self._device, self._times, self._seconds, self._real = device, times, seconds, real
         self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
-        self._file = cache.path_of("costs", *_identity(device)) if real else None
+        self._file = cache.path_of("costs", _FORMAT, *_identity(device)) if real else None
         self._known = _known(self._file)
 
-    def __call__(self, kernel: Kernel) -> tuple[int, int]:
+    def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
         key = _key(kernel) if self._real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
-        return ticks, self._known["workspace"].get(key, 0)
+        return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])
 
     def prepare(self, kernels: list[Kernel]) -> None:
         """Measure what is not known of these kernels, and keep it on disk."""
@@ -113,34 +116,47 @@ class Prices:
                 [self._device] if self._device.type == "cuda" else []):
             found: dict[str, int] = {}
             if sizes:
-                workspaces, found = self._workspaces(sizes)
-                self._known["workspace"].update(dict.fromkeys(sizes, 0) | workspaces)
+                workspaces, found = self._memory(sizes)
+                self._known["workspace"].update(workspaces)
             self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
         cache.write(self._file, self._known)
 
-    def _workspaces(self, kernels: dict[str, Kernel]) -> tuple[dict[str, int], dict[str, int]]:
-        """Workspaces, the cheap kernels' first, each from one run; and ns of the large ones' run.
+    def _memory(self, kernels: dict[str, Kernel]) -> tuple[dict[str, int], dict[str, int]]:
+        """Workspaces, the cheap kernels' first, each from one run; and ns of the large ones' run.  What results hold
+        beyond what they show is entered on the way.
 
-        Budgets rest on workspaces, so time being up spares only operators that needed none so far.
+        Budgets rest on these bytes, so time being up spares only operators that needed none so far.  A kernel that
+        failed is not among them: what it needs stays unknown.
         """
         ns: dict[str, int] = {}
         found: dict[str, int] = {}
-        needs: dict[Any, bool] = {}  # operator and number types -> whether any so far needed workspace
+        needs: dict[Any, bool] = {}  # operator and number types -> whether any so far needed more than its results
         began = time.perf_counter()
         for key, kernel in sorted(kernels.items(), key=lambda item: self._estimate(item[1])):
             kind = (kernel.target, *(t.dtype for t in kernel.read))
             if needs.get(kind) is False and time.perf_counter() - began > self._seconds:
+                found[key] = 0
                 continue
             try:
-                args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
-                started = time.perf_counter()
-                found[key] = workspace(lambda: kernel.target(*args, **kwargs), self._device)  # noqa: B023: runs now
+                found[key], held, took = self._run(kernel)
             except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers, or memory not do
+                needs[kind] = True  # unknown, so none of its kind is spared
                 continue
             if not self._is_small(kernel):
-                ns[key] = int((time.perf_counter() - started) * 1e9)
-            needs[kind] = needs.get(kind, False) or found[key] > 0
+                ns[key] = took
+            if held:
+                self._known["held"][key] = held
+            needs[kind] = needs.get(kind, False) or found[key] > 0 or bool(held)
         return found, ns
+
+    def _run(self, kernel: Kernel) -> tuple[int, list[int], int]:
+        """Workspace, what the results hold (_held), and ns of one run."""
+        args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+        made: list[Any] = []
+        began = time.perf_counter()
+        needed = workspace(lambda: made.append(kernel.target(*args, **kwargs)), self._device)
+        took = int((time.perf_counter() - began) * 1e9)
+        return needed, _held(kernel, made[0], (args, kwargs)), took
 
     def _is_small(self, kernel: Kernel) -> bool:
         return self._seconds == float("inf") or self._estimate(kernel) < _ENOUGH * 1e9
@@ -185,12 +201,28 @@ class Prices:
             torch.cuda.synchronize(self._device)
 
 
-def _known(file: Path | None) -> dict[str, dict[str, int]]:
-    """The times and workspaces that were measured before; what else may lie there is none."""
+def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:
+    """Bytes of the storage of each result in `made` that is none of `given`'s; empty if none is more than it shows."""
+    old = {storage(t) for t in leaves(given)}
+
+    def of(tree: Any) -> list[int]:
+        return [bytes_of(t) if isinstance(t, torch.Tensor) and storage(t) not in old else 0
+                for t in pytree.tree_leaves(tree)]
+
+    held, shown = of(made), of(kernel.results)
+    return held if len(held) == len(shown) and any(map(operator.gt, held, shown)) else []
+
+
+def _known(file: Path | None) -> dict[str, dict[str, Any]]:
+    """What was measured before; what else may lie there is nothing."""
     entry = cache.read(file)
-    tables = {name: entry.get(name) if isinstance(entry, dict) else None for name in ("ns", "workspace")}
-    return {name: {key: value for key, value in table.items() if isinstance(value, int)}
+    tables = {name: entry.get(name) if isinstance(entry, dict) else None for name in ("ns", "workspace", "held")}
+    return {name: {key: value for key, value in table.items() if _is_figure(value, name == "held")}
             if isinstance(table, dict) else {} for name, table in tables.items()}
+
+
+def _is_figure(value: Any, several: bool) -> bool:
+    return isinstance(value, list) and all(isinstance(n, int) for n in value) if several else isinstance(value, int)
 
 
 def _identity(device: torch.device) -> tuple[Any, ...]:

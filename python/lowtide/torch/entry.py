@@ -51,12 +51,15 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     example_inputs: a tuple of arguments, or one tensor.  With it the step is captured, measured and planned
         before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
         tracer breaks the model into several regions, they share the budget (sharing.py); that needs
-        example_inputs.  Without it each region is planned at the first call, beside what stands then.
+        example_inputs, and the code between regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first call, beside what stands then.
     budget, options: settings.Settings.
 
-    Parameters and buffers are shared with `module`.  Raises ValueError for wrong options, BudgetError if no
+    Parameters and buffers are shared with `module`.  Raises TypeError for what is no module, ValueError for wrong options, BudgetError if no
     plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
+                        "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
     group = Group()
     group.train(module.parameters())
@@ -73,7 +76,9 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         compiled.rehearse(arguments)
     if not compiled.regions:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
-                         "unless torch._dynamo.config.allow_rnn is set", settings, compiled.module)
+                         "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
+                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings,
+                         compiled.module)
     return compiled.module
 
 

@@ -14,12 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 import lowtide
 
 from .capture import as_builder, capture_program, name_of, with_optimizer
+from .errors import size_text
 from .fake_step import Built, LossFunction
 from .lowering import Program
-from .errors import size_text
 from .roofline import DEVICES
+from .settings import check_order, seconds, state_tensors, whole
 
 _ROWS = 20  # of the table of modules
+_CHEAP = 0.01  # of overhead, which nobody will notice
 
 
 @dataclass
@@ -27,14 +29,16 @@ class Explanation:
     """What `explain` found.
 
     curve: a plan and a bound for each budget (lowtide.Curve).  smallest: the outcome for the smallest budget
-    that was reached.  half: the one nearest to half the peak without a plan.  free: the one of the smallest
-    peak that costs no time.  Each is a lowtide.Outcome, or None where no plan was found.
+    that was reached.  half: the one for the largest budget of at most half the peak without a plan, as the page
+    has it.  free: the one of the smallest peak that costs no time; cheap: at most one per cent more.  Each is a
+    lowtide.Outcome, or None where no plan was found.
     """
 
     curve: Any
     smallest: Any
     half: Any
     free: Any
+    cheap: Any
     _program: Program
 
     def modules(self, outcome: Any) -> list[tuple[str, int, float]]:
@@ -65,12 +69,16 @@ class Explanation:
         self.curve.save_html(path)
 
     def __str__(self) -> str:
-        lines = [self.curve.to_text(), ""]
-        lines += [_line("costs nothing", self.free), _line("half", self.half), _line("smallest", self.smallest)]
-        if self.half is not None and self.half.overhead:
-            lines += ["", f"computed again within {size_text(self.half.budget)}, by module:",
+        # two lines of the curve's text are said below, as budgets
+        lines = [line for line in self.curve.to_text().splitlines() if not line.startswith(("full speed", "smallest"))]
+        half = "half" if self.half is None else f"at {100 * self.half.budget / self.curve.own_peak:.1f} %"
+        lines += ["", _line("costs nothing", self.free), _line("at most 1 %", self.cheap), _line(half, self.half),
+                  _line("smallest", self.smallest)]
+        shown = self.smallest if self.half is None else self.half
+        if shown is not None and shown.overhead:
+            lines += ["", f"computed again within {size_text(shown.budget)}, by module:",
                       f"{'module':40} {'computations':>12} {'time':>8}"]
-            lines += [f"{path[-40:]:40} {count:12,} {100 * share:7.2f}%" for path, count, share in self.modules(self.half)]
+            lines += [f"{path[-40:]:40} {count:12,} {100 * share:7.2f}%" for path, count, share in self.modules(shown)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -79,7 +87,7 @@ class Explanation:
 
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
-            time: float = 3.0, show: bool = True) -> Explanation:
+            time: float | None = 3.0, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it.
 
@@ -90,18 +98,24 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     order, points, time: of lowtide.curve; time is in seconds.
     show: print the explanation too.
 
-    Raises CaptureError for a model that cannot be captured.
+    Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
+    check_order(order)
+    state_tensors(optimizer)
+    time, points = seconds(time), whole("points", points, 2, 10_000)
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
     graph = with_optimizer(program, optimizer)
     floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
     curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time)
+    smallest = curve.smallest
     planned = [point for point in curve.points if point.plan is not None]
-    free = min((p for p in planned if p.duration == graph.duration), key=lambda p: p.peak, default=None)
-    half = min(planned, key=lambda p: abs(p.budget - graph.own_peak // 2), default=None)
-    explanation = Explanation(curve, curve.smallest, half, free, program)
+    planned += [smallest] if smallest is not None and smallest.budget >= curve.points[0].budget else []
+    half = max((p for p in planned if 2 * p.budget <= curve.own_peak), key=lambda p: p.budget, default=None)
+    free, cheap = (min((p for p in planned if p.duration <= limit), key=lambda p: p.peak, default=None)
+                   for limit in (graph.duration, (1 + _CHEAP) * graph.duration))
+    explanation = Explanation(curve, smallest, half, free, cheap, program)
     if show:
         print(explanation)
     return explanation

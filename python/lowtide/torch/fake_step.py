@@ -40,6 +40,7 @@ from .origins import MODULE, at_line, mark_modules
 LossFunction = Callable[..., Any]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
 
+DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}  # the numbers to compute in, for people
 _HALF = (torch.bfloat16, torch.float16)
 _builtin_attention = F.scaled_dot_product_attention  # the step sees _attention under this name
 
@@ -198,8 +199,10 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
         begins with it.  Without a loss function the module's own result is the loss.
     dtype: "f32" (as built), "bf16" (parameters, buffers and inputs), "amp" (autocast to bf16).
 
-    Raises CaptureError.
+    Raises CaptureError, and ValueError for another dtype.
     """
+    if dtype not in tuple(DTYPES):
+        raise ValueError(f"unknown dtype {dtype!r}; known are {', '.join(DTYPES)}")
     if torch.__version__.split(".")[:2] != ["2", "13"]:
         raise CaptureError(f"tracing is written for torch 2.13, and this is torch {torch.__version__}")
     mode = FakeTensorMode(allow_non_fake_inputs=True)

@@ -1,7 +1,8 @@
 """Joint FX graph of a training step -> Lowtide graph, and for each op the node that runs it.
 
 A tensor is one storage; a node whose results all live in storages that exist already is a view and no
-op.  The order of the nodes is the order given.  Between forward and backward stands the barrier: it
+op.  Its bytes are those that the fake result shows, or what the kernel was seen to hold where that is more
+(costs.py).  The order of the nodes is the order given.  Between forward and backward stands the barrier: it
 takes the forward's results and makes the tangents, as control goes to the user and back.  It `mutates`
 the inputs that the runtime overwrites when the forward has ended (buffers, running statistics), so no
 plan reads them afterwards.
@@ -30,6 +31,7 @@ from typing import Any, Protocol
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
+from torch.utils import _pytree as pytree
 
 from .errors import CaptureError
 from .gradient_layout import lay_out_gradients
@@ -62,11 +64,12 @@ _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 
 class Price(Protocol):
-    """What kernels cost: told of all of a graph's, then asked for each; ticks (ns) and workspace (bytes)."""
+    """What kernels cost: told of all of a graph's, then asked for each: ticks (ns), workspace (bytes), and what
+    its results hold (bytes, in the order of their leaves; empty: what they show)."""
 
     def prepare(self, kernels: list[Kernel]) -> None: ...
 
-    def __call__(self, kernel: Kernel) -> tuple[int, int]: ...
+    def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]: ...
 
 
 class Kind(enum.Enum):
@@ -175,10 +178,20 @@ class _Lowering:
         priced = [op for op in self._graph.ops if op.kernel]
         self._price.prepare([op.kernel for op in priced])
         for op in priced:
-            op.time, workspace = self._price(op.kernel)
+            op.time, workspace, held = self._price(op.kernel)
             op.workspace += workspace
+            self._hold(op, held)
         for draw, apply in self._halves:
             draw.time = max(draw.time - apply.time, 0)  # the two are one kernel the first time
+
+    def _hold(self, op: Op, held: list[int]) -> None:
+        """Raise the bytes of what an op makes to what its kernel's results hold."""
+        if not held or op.runs[0] is not Kind.CALL:
+            return
+        for t, size in zip(pytree.tree_leaves(op.kernel.results), held, strict=False):
+            home = self._home.get(storage(t)) if isinstance(t, torch.Tensor) else None
+            if home in op.outputs:
+                self._graph.tensors[home]["bytes"] = max(self._graph.tensors[home]["bytes"], size)
 
     # ---- tensors
 
@@ -282,7 +295,7 @@ class _Lowering:
         inputs = self._known(read)
         outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
-        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, flops)
+        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, node.meta["val"], flops)
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, 0,
@@ -343,7 +356,7 @@ class _Lowering:
         draw.workspace += bytes_of(out)
         self._draw(draw, True)
         apply = self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
-        apply.kernel = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out])
+        apply.kernel = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out], out)
         self._halves.append((draw, apply))
         self._graph.op(apply)
 

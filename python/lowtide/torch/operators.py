@@ -31,13 +31,17 @@ _COUNTED_AS = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """One call of an operator to be priced: arguments and results as fake tensors, operations counted."""
+    """One call of an operator to be priced: arguments and results as fake tensors, operations counted.
+
+    written: of the results, those that the op it is priced for makes.
+    """
 
     target: torch._ops.OpOverload
     args: Any
     kwargs: dict[str, Any]
     read: list[torch.Tensor]
     written: list[torch.Tensor]
+    results: Any
     flops: int = 0
 
 

@@ -85,7 +85,8 @@ def plan_program(program: Program, settings: Settings, beside: Beside,
             outcome = _leaner(problem, outcome, own_peak)
         steps = list(outcome.plan.steps)
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
-        cache.write(file, facts | {"steps": steps})
+        if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
+            cache.write(file, facts | {"steps": steps})
     settled = settle(program, steps)
     plan = lowtide.Plan(settled.steps)
     held = dataclasses.replace(program, graph=settled.graph)
@@ -146,5 +147,5 @@ def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:
     for op, times in Counter(computes).items():
         if times > 1:
             entry = program.graph["ops"][op]
-            again.setdefault(entry.get("origin") or "", Counter())[entry["name"]] += times - 1
+            again.setdefault(entry.get("origin") or "(the model itself)", Counter())[entry["name"]] += times - 1
     return again

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import math
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
+
+import lowtide
 
 from .costs import check_costs
 from .meter import bytes_held, storages_held
@@ -17,6 +21,9 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "adadelta": 2, "rprop": 2, "asgd": 1,
 }  # fmt: skip
 
+# what a text of bytes is read by; its shares are of nothing
+_NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [], "outputs": []})
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -24,9 +31,9 @@ class Settings:
 
     budget: bytes of the whole peak (an int or "8GiB"), or a share ("60%", "act:50%").
     order: "free" (ops may change places) or "given".
-    reserve: bytes that stand beside the region (old gradients, other models, a loss computed outside it);
-        by default what the GPU's allocator holds when the region is compiled beyond the region's own
-        inputs, and nothing on a CPU.
+    reserve: bytes that stand beside the region (old gradients, other models, a loss computed outside it; an int
+        or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
+        inputs, and on a CPU what earlier regions of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
@@ -35,11 +42,13 @@ class Settings:
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; inductor.py).
     progress: called with the planner's events (lowtide.plan).
+
+    Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
     """
 
     budget: int | str
     order: str = "free"
-    reserve: int | None = None
+    reserve: int | str | None = None
     optimizer: Any = None
     costs: str = "auto"
     time: float | None = 0.9
@@ -55,16 +64,20 @@ class Settings:
             raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
         if self.inner not in ("eager", "inductor"):
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
-        if self.order not in ("free", "given"):
-            raise ValueError(f"order must be 'free' or 'given', not {self.order!r}")
-        if self.reserve is not None and self.reserve < 0:
-            raise ValueError(f"reserve is bytes beside the region and cannot be {self.reserve}")
+        check_order(self.order)
         state_tensors(self.optimizer)
         check_costs(self.costs)
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(f"progress must be callable, not {self.progress!r}")
+        checked = {"budget": _budget(self.budget), "reserve": _reserve(self.reserve), "time": seconds(self.time),
+                   "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
+                   "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
-        """From the dict that torch.compile hands on.  Raises ValueError naming what is wrong."""
+        """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
         options = dict(options or {})
         known = [f.name for f in fields(Settings)]
         for name in options:
@@ -100,14 +113,67 @@ class Settings:
         return beside + state
 
 
+def check_order(order: Any) -> None:
+    """Raises ValueError unless it is one of the two."""
+    if order not in ("free", "given"):
+        raise ValueError(f"order must be 'free' or 'given', not {order!r}")
+
+
+def seconds(time: Any) -> float | None:
+    """`time` as the planner takes it.  Raises ValueError, or TypeError for what is no number."""
+    if time is None:
+        return None
+    if not isinstance(time, numbers.Real) or isinstance(time, bool):
+        raise TypeError(f"time must be a number of seconds or None, not {time!r}")
+    if not 0 <= time < math.inf:
+        raise ValueError(f"time must be a number of seconds, 0 or more, not {time!r}")
+    return float(time)
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """The option `name` as an int.  Raises ValueError, or TypeError for what is no whole number."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value}")
+    return int(value)
+
+
+def _budget(budget: Any) -> int | str:
+    if isinstance(budget, torch.Tensor):
+        raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {budget!r}')
+    budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
+    lowtide.Problem(_NOTHING, budget)
+    return budget
+
+
+def _reserve(reserve: Any) -> int | None:
+    if reserve is None:
+        return None
+    words = f'reserve is bytes beside the region (an int, or "512MB"), not {reserve!r}'
+    if isinstance(reserve, float) and reserve.is_integer():
+        reserve = int(reserve)
+    if not isinstance(reserve, (str, numbers.Integral)) or isinstance(reserve, bool):
+        raise (ValueError if isinstance(reserve, float) else TypeError)(words)
+    if isinstance(reserve, str) and "%" in reserve:
+        raise ValueError(words)
+    try:
+        return int(lowtide.Problem(_NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
+    except ValueError as error:
+        raise ValueError(words) from error
+
+
 def state_tensors(optimizer: Any) -> int:
-    """How many numbers the optimizer keeps for each parameter.  Raises ValueError for one without a rule."""
+    """How many numbers the optimizer keeps for each parameter.  Raises ValueError for one without a rule, and
+    TypeError for what is none."""
     if optimizer is None:
         return 0
     if isinstance(optimizer, torch.optim.Optimizer):
         name, group = type(optimizer).__name__, optimizer.param_groups[0]
     else:
-        name, group = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", "?"), {}
+        name, group = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", None), {}
+    if not isinstance(name, str):
+        raise TypeError(f"optimizer must be one of torch.optim, its class or its name, not {optimizer!r}")
     if name.lower() not in _STATE_TENSORS:
         raise ValueError(f"no rule for the state of optimizer {name!r}; known are {', '.join(_STATE_TENSORS)}; "
                          "give its bytes as reserve= instead")

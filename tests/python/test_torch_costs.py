@@ -1,0 +1,148 @@
+"""What kernels are measured to cost, and what of it, and of plans, is kept on disk."""
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch import costs
+from torch import nn
+from torch_run import Body
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(("loss", "reduction", "weighed"), [
+    (F.mse_loss, "mean", False), (F.mse_loss, "sum", False), (F.mse_loss, "mean", True),
+    (F.smooth_l1_loss, "mean", True), (F.binary_cross_entropy, "mean", False), (F.soft_margin_loss, "sum", False),
+    (F.l1_loss, "mean", False)])
+def test_what_a_loss_holds_beyond_what_it_shows_is_counted(loss, reduction, weighed):
+    """Some kernels of the CPU sum their terms up in place: the scalar keeps their storage."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 64)
+
+        def forward(self, x, y):
+            value = loss(torch.sigmoid(self.layer(x)), y, reduction=reduction)
+            return 2 * value * value if weighed else value
+
+    module, inputs = Net(), (torch.rand(512, 64), torch.rand(512, 64))
+    step = lowtide.torch.optimize(module, inputs, budget="100%", costs="cpu", work=1000, time=None, fallback="error")
+    step(*inputs).backward()
+    module.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    peak = lowtide.torch.measure_peak(lambda: step(*inputs).backward(), held=(module, inputs))
+    assert peak <= report.budget and report.peak - 64 <= peak <= report.peak
+
+
+class Scored(nn.Module):
+    """A layer under a mean squared error, which holds more than it shows."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x, y):
+        return F.mse_loss(torch.tanh(self.layer(x)), y)
+
+
+def start(folder):
+    """The report of a start of its own of one step with figures in `folder`, and the figures after it."""
+    torch._dynamo.reset()
+    inputs = torch.zeros(512, 64), torch.zeros(512, 64)
+    lowtide.torch.optimize(Scored(), inputs, budget="100%", work=1000, time=None, fallback="error")
+    files = sorted((folder / "costs").iterdir(), key=lambda file: file.stat().st_mtime)
+    return lowtide.torch.reports()[-1], files[-1]
+
+
+def test_figures_of_another_format_are_not_believed(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    first, file = start(tmp_path)
+    figures = json.loads(file.read_text())
+    assert figures["held"]
+    file.write_text(json.dumps(figures | {"held": {}}))
+    assert start(tmp_path)[0].own_peak < first.own_peak  # believed
+    monkeypatch.setattr(costs, "_FORMAT", costs._FORMAT + 1)
+    again, other = start(tmp_path)
+    assert other != file and again.own_peak == first.own_peak
+
+
+def test_a_kernel_that_failed_is_tried_again_at_the_next_start(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    run = costs.workspace
+
+    def full(function, device):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(costs, "workspace", full)
+    without, file = start(tmp_path)
+    assert json.loads(file.read_text())["workspace"] == {}
+    monkeypatch.setattr(costs, "workspace", run)
+    measured, file = start(tmp_path)
+    figures = json.loads(file.read_text())
+    assert measured.own_peak > without.own_peak
+    assert figures["held"] and figures["workspace"].keys() == figures["ns"].keys()
+
+
+def test_time_being_up_spares_what_needed_nothing_and_nothing_after_a_failure(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    monkeypatch.setattr(costs, "_LIMIT", 0.0)
+    ran, run = [], costs.Prices._run
+
+    def counted(self, kernel):
+        ran.append(kernel)
+        if len(kernel.read[0].shape) == 2 and kernel.read[0].shape[0] == fails:
+            raise torch.OutOfMemoryError("no room")
+        return run(self, kernel)
+
+    class Sizes(nn.Module):
+        def forward(self, *xs):
+            return sum(torch.tanh(x).sum() for x in xs)
+
+    monkeypatch.setattr(costs.Prices, "_run", counted)
+    for fails, tanhs in ((0, 1), (32, 3)):
+        torch._dynamo.reset()
+        ran.clear()
+        inputs = tuple(torch.zeros(n, 64, requires_grad=True) for n in (32, 512, 1024))
+        lowtide.torch.optimize(Sizes(), inputs, budget="100%", work=1000, time=None, fallback="error")
+        assert sum(kernel.target is torch.ops.aten.tanh.default for kernel in ran) == tanhs
+        next((tmp_path / "costs").iterdir()).unlink()
+
+
+def test_a_second_start_takes_its_plan_from_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    module, x = Body(0.2), torch.randn(256, 64)
+    found = []
+    for _ in range(2):
+        torch._dynamo.reset()
+        lowtide.torch.optimize(module, x, budget="70%", work=100_000, time=None)
+        found.append(lowtide.torch.reports()[-1])
+    assert [report.cached for report in found] == [False, True]
+    assert found[0].peak == found[1].peak and found[0].duration == found[1].duration
+    for file in (tmp_path / "plans").iterdir():  # a damaged entry is as good as none
+        file.write_text('{"steps": [["compute", 0]], "bound": 1}')
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget="70%", work=100_000, time=None)
+    assert not lowtide.torch.reports()[-1].cached
+
+
+@pytest.mark.parametrize("text", [
+    '{"a kernel": [10796, 0]}', '{"ns": 3, "workspace": [1], "held": {"k": 3}}', "[]", "7", '{"ns": {"k": "x"}}'])
+def test_costs_that_something_else_wrote_are_measured_anew(monkeypatch, tmp_path, text):
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    (tmp_path / "costs").mkdir()
+    module, x = Body(), torch.randn(256, 64)
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    (file,) = (tmp_path / "costs").iterdir()
+    file.write_text(text)
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
+    assert set(json.loads(file.read_text())) == {"ns", "workspace", "held"}

@@ -1,0 +1,37 @@
+"""lowtide.torch.explain: what each budget costs, in the terminal and on the page."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+from torch_run import fresh
+from torch_zoo import Gpt
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+def test_explain_says_what_each_budget_costs(capsys, tmp_path):
+    module, inputs = fresh(lambda: (Gpt(layers=3, p=0.1), (torch.randint(128, (8, 64)), torch.randint(128, (8, 64)))))
+    found = lowtide.torch.explain(module, inputs, costs="flops", points=5, time=1.0, optimizer="adamw")
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("costs nothing", "at most 1 %", "smallest", "by module", "blocks."))
+    assert sum(line.startswith("smallest") for line in text.splitlines()) == 1
+    assert found.free.duration == found.curve.graph.duration and found.smallest.peak <= found.half.peak
+    assert found.cheap.peak <= found.free.peak <= found.curve.own_peak and found.cheap.overhead <= 0.01
+    assert found.half.budget == max(p.budget for p in [*found.curve.points, found.smallest]
+                                    if p.plan is not None and 2 * p.budget <= found.curve.own_peak)  # as the page says
+    assert f"at {100 * found.half.budget / found.curve.own_peak:.1f} %" in text
+    again = sum(count for _, count, _ in found.modules(found.half))
+    computes = [op for kind, op in found.half.plan.steps if kind == "compute"]
+    assert again == len(computes) - found.curve.graph.num_ops
+    assert sum(share for *_, share in found.modules(found.half)) == pytest.approx(found.half.overhead)
+    found.save_html(tmp_path / "curve.html")
+    assert "Gpt training" in (tmp_path / "curve.html").read_text()
+    state = torch.get_rng_state()
+    lowtide.torch.explain(module, inputs, points=2, time=0.2, show=False)
+    assert torch.equal(torch.get_rng_state(), state) and capsys.readouterr().out == ""

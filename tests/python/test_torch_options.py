@@ -1,0 +1,122 @@
+"""What a user may say of a budget and beside it, and what is said of what is wrong."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+from torch import nn
+from torch_run import Body, planned
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+def test_a_budget_below_the_floor_fails_with_the_floor():
+    x = torch.randn(256, 64)
+    with pytest.raises(lowtide.torch.BudgetError, match=r"proven") as caught:
+        lowtide.torch.optimize(Body(), x, budget="150KB")
+    assert caught.value.floor > 150_000 and "150" in str(caught.value)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="no plan keeps this step within"):
+        planned(Body(), share="150KB")(x)
+
+
+def test_the_smallest_peak_that_an_error_names_is_a_budget_that_is_kept():
+    module, x = Body(), torch.randn(512, 64)
+    with pytest.raises(lowtide.torch.BudgetError) as caught:
+        lowtide.torch.optimize(module, x, budget="act:1%", costs="cpu", work=1000, time=None)
+    smallest = caught.value.smallest
+    assert caught.value.floor <= smallest
+    torch._dynamo.reset()
+    lowtide.torch.optimize(module, x, budget=smallest, costs="cpu", work=1000, time=None)
+    assert lowtide.torch.reports()[-1].peak <= smallest
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({}, "needs a budget"),
+    ({"budget": "8GiB", "ordre": "free"}, "did you mean 'order'"),
+    ({"budget": "8GiB", "order": "any"}, "'free' or 'given'"),
+    ({"budget": "8GiB", "optimizer": "lion"}, "no rule for the state of optimizer 'lion'"),
+    ({"budget": "8GiB", "reserve": -1}, "reserve is bytes"),
+    ({"budget": "8GiB", "fallback": "ignore"}, "'warn' or 'error'"),
+    ({"budget": "8 parsecs"}, "parsecs"),
+    ({"budget": "8GiB", "costs": "abacus"}, "unknown costs 'abacus'"),
+])
+def test_wrong_options_are_said(options, words):
+    with pytest.raises(Exception, match=words):
+        torch.compile(Body(), backend="lowtide", options=options)(torch.randn(4, 64))
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"budget": torch.tensor(8000)}, TypeError, r"budget must be an int \(bytes\) or a str .*tensor\(8000\)"),
+    ({"budget": 1.5}, TypeError, "budget must be an int"),
+    ({"budget": True}, TypeError, "budget must be an int"),
+    ({"budget": "-5"}, ValueError, "is negative"),
+    ({"reserve": "1 parsec"}, ValueError, "reserve is bytes beside the region .* not '1 parsec'"),
+    ({"reserve": "5%"}, ValueError, "reserve is bytes"),
+    ({"reserve": 0.5}, ValueError, "reserve is bytes"),
+    ({"reserve": []}, TypeError, "reserve is bytes"),
+    ({"time": "5"}, TypeError, "time must be a number of seconds or None, not '5'"),
+    ({"time": -1}, ValueError, "time must be a number of seconds, 0 or more, not -1"),
+    ({"time": float("nan")}, ValueError, "0 or more, not nan"),
+    ({"work": -5}, ValueError, "work must be a whole number"),
+    ({"seed": -1}, ValueError, "seed must be a whole number from 0"),
+    ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
+    ({"threads": -1}, ValueError, "threads must be a whole number from 0 to 4096, not -1"),
+    ({"progress": 3}, TypeError, "progress must be callable, not 3"),
+    ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
+    ({"order": None}, ValueError, "'free' or 'given', not None"),
+])
+def test_wrong_values_are_said_before_anything_is_traced(options, error, words):
+    class Untouched(nn.Module):
+        def forward(self, x):
+            raise AssertionError("traced")
+
+    with pytest.raises(error, match=words):
+        lowtide.torch.optimize(Untouched(), torch.randn(4, 64), **{"budget": "8GiB"} | options)
+
+
+def test_values_come_as_they_are_written():
+    def settings(**options):
+        return lowtide.torch.settings.Settings(**{"budget": "8GiB"} | options)
+
+    assert [settings(reserve=reserve).reserve for reserve in ("1MB", "2 KiB", 1e5, 7, None)] == [
+        1_000_000, 2048, 100_000, 7, None]
+    assert settings(time=2).time == 2.0 and settings(time=None).time is None and settings(work=5).work == 5
+    assert settings(budget=5).budget == 5 and settings(budget="act:50%").budget == "act:50%"
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"dtype": "fp8"}, ValueError, "unknown dtype 'fp8'; known are f32, bf16, amp"),
+    ({"dtype": None}, ValueError, "unknown dtype None"),
+    ({"costs": "abacus"}, ValueError, "unknown costs"),
+    ({"optimizer": 3}, TypeError, "optimizer must be"),
+    ({"order": "Free"}, ValueError, "'free' or 'given', not 'Free'"),
+    ({"time": "x"}, TypeError, "time must be a number of seconds"),
+    ({"points": 1}, ValueError, "points must be a whole number from 2"),
+])
+def test_wrong_options_of_explain_and_capture_are_said(options, error, words):
+    with pytest.raises(error, match=words):
+        lowtide.torch.explain(Body(), torch.randn(4, 64), **options)
+    if options.keys() & {"dtype", "costs", "optimizer"}:
+        with pytest.raises(error, match=words):
+            lowtide.torch.capture(Body(), torch.randn(4, 64), **options)
+
+
+def test_reserve_and_optimizer_stand_beside_the_region():
+    module, x = Body(), torch.randn(256, 64)
+    parameters = sum(p.numel() * 4 for p in module.parameters())
+
+    def resident(**options):
+        torch._dynamo.reset()
+        lowtide.torch.optimize(module, x, budget="1GiB", costs="cpu", **options)
+        return lowtide.torch.reports()[-1].resident
+
+    assert resident() == 0 and resident(reserve=1000) == 1000
+    assert resident(optimizer="adamw") == 2 * parameters
+    assert resident(optimizer=torch.optim.SGD) == 0
+    assert resident(optimizer=torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)) == parameters
+    assert resident(optimizer=torch.optim.Adam(module.parameters(), amsgrad=True), reserve=7) == 3 * parameters + 7

@@ -1,0 +1,100 @@
+"""Several regions of one model, and regions of several sizes."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+from torch import nn
+from torch_run import Body, both, equal, fresh, gradients, planned, train, twin
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+def test_a_graph_break_makes_two_regions():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = Body(), Body()
+
+        def forward(self, x):
+            y = self.a(x)
+            if y.sum() > 1e9:
+                y = y + 1
+            return self.b(y).square().mean()
+
+    x = torch.randn(256, 64)
+    before = len(lowtide.torch.reports())
+    got, expected = both(Broken, lambda module, step: train(module, (x,), step))
+    assert equal(got, expected)
+    assert len(lowtide.torch.reports()) - before == 2
+
+
+class Halves(nn.Module):
+    """Two bodies with a branch on a value between them, where the tracer breaks."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = Body(), nn.BatchNorm1d(64), Body(0.2)
+
+    def forward(self, x):
+        y = self.first(x)
+        if y.sum() > 1e9:
+            y = y + 1
+        return self.second(self.norm(y)).square().mean()
+
+
+def test_regions_share_the_budget():
+    torch.manual_seed(0)
+    module, inputs = Halves(), (torch.randn(512, 64),)
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    plain.zero_grad()
+    held = lowtide.torch.meter.bytes_held(plain, inputs)
+    rise = lowtide.torch.meter.peak_rise(lambda: plain(*inputs).backward())
+    for share in (0.9, 0.6):
+        budget = held + int(share * rise)
+        torch._dynamo.reset()
+        mine, before = twin(module), len(lowtide.torch.reports())
+        state, rng = [t.clone() for t in mine.state_dict().values()], torch.get_rng_state()
+        step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="flops", fallback="error")
+        assert equal(list(mine.state_dict().values()), state) and torch.equal(torch.get_rng_state(), rng)
+        assert len(lowtide.torch.reports()) - before == 2
+        assert equal(train(mine, inputs, step), expected)
+        mine.zero_grad()
+        assert held + lowtide.torch.meter.peak_rise(lambda step=step: step(*inputs).backward()) <= budget
+    torch._dynamo.reset()
+    with pytest.raises(lowtide.torch.BudgetError):
+        lowtide.torch.optimize(twin(module), inputs, budget=held + rise // 20, costs="flops")
+
+
+def test_a_region_is_planned_beside_what_the_one_before_has_saved():
+    module, x = fresh(lambda: (Halves(), torch.randn(512, 64)))
+    before = len(lowtide.torch.reports())
+    step = planned(module, share="100MB")
+    step(x).backward()
+    first, second = lowtide.torch.reports()[before:]
+    assert first.resident == 0 and 512 * 64 * 4 < second.resident < first.own_peak
+
+
+def test_every_size_gets_a_plan_of_its_own():
+    xs = [torch.randn(n, 64) for n in (256, 320, 384, 256, 512)]
+
+    def run(module, step):
+        out = []
+        for x in xs:
+            module.zero_grad()
+            loss = step(x).square().mean()
+            loss.backward()
+            out += [loss.detach(), *gradients(module)]
+        return out
+
+    before = len(lowtide.torch.reports())
+    got, expected = both(lambda: Body(0.2), run)
+    assert equal(got, expected)
+    peaks = {report.own_peak for report in lowtide.torch.reports()[before:]}
+    assert len(peaks) == 4
