@@ -7,6 +7,7 @@
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/solver.h"
 #include "lowtide/solve/sqrt/sqrt.h"
+#include "lowtide/solve/twremat/twremat.h"
 
 namespace lowtide {
 
@@ -17,6 +18,7 @@ SolverTable make_solvers() {
   table.add(make_greedy());
   table.add(make_evict());
   table.add(make_sqrt());
+  table.add(make_twremat());
   table.add(make_search());
   table.add(make_bounds());
   return table;
