@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-torch format lint fuzz install clean
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-torch format lint fuzz install clean
 
 DATA ?=
 MODELS ?=
@@ -46,6 +46,11 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
 	@tools/deps build bench
 	@bench/run "$(DATA)" --time $(BENCH_TIME) --seeds $(BENCH_SEEDS) --threads $(BENCH_THREADS)
+
+bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, into bench/results
+	@tools/deps build bench
+	@tools/build release lowtide_cli
+	@build/venv/bin/python bench/papers/kumar.py
 
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench

@@ -4,9 +4,11 @@
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
 #include "lowtide/solve/order/order.h"
+#include "lowtide/solve/pwremat/pwremat.h"
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/solver.h"
 #include "lowtide/solve/sqrt/sqrt.h"
+#include "lowtide/solve/twremat/twremat.h"
 
 namespace lowtide {
 
@@ -17,6 +19,8 @@ SolverTable make_solvers() {
   table.add(make_greedy());
   table.add(make_evict());
   table.add(make_sqrt());
+  table.add(make_twremat());
+  table.add(make_pwremat());
   table.add(make_search());
   table.add(make_bounds());
   return table;

@@ -1,0 +1,61 @@
+// Bytes over positions: adds to ranges, and the maximum of all, in logarithmic time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lowtide {
+
+class RangeMax {
+ public:
+  explicit RangeMax(std::span<const std::int64_t> values) : size_(1) {
+    while (size_ < values.size()) size_ *= 2;
+    largest_.assign(2 * size_, 0);
+    added_.assign(size_, 0);
+    std::copy(values.begin(), values.end(), largest_.begin() + static_cast<std::ptrdiff_t>(size_));
+    for (std::size_t i = size_; i-- > 1;)
+      largest_[i] = std::max(largest_[2 * i], largest_[2 * i + 1]);
+  }
+
+  std::int64_t largest() const { return largest_[1]; }
+
+  // To [begin, end), which may be empty.
+  void add(std::size_t begin, std::size_t end, std::int64_t value) {
+    if (begin >= end) return;
+    std::size_t low = begin + size_, high = end + size_;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) apply(low++, value);
+      if (high % 2 == 1) apply(--high, value);
+    }
+    lift(begin + size_);
+    lift(end - 1 + size_);
+  }
+
+  // All of them.
+  std::vector<std::int64_t> values(std::size_t count) const {
+    std::vector<std::int64_t> result(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      result[i] = largest_[i + size_];
+      for (std::size_t above = (i + size_) / 2; above > 0; above /= 2) result[i] += added_[above];
+    }
+    return result;
+  }
+
+ private:
+  void apply(std::size_t i, std::int64_t value) {
+    largest_[i] += value;
+    if (i < size_) added_[i] += value;
+  }
+  void lift(std::size_t i) {
+    for (i /= 2; i > 0; i /= 2)
+      largest_[i] = std::max(largest_[2 * i], largest_[2 * i + 1]) + added_[i];
+  }
+
+  std::size_t size_;
+  std::vector<std::int64_t> largest_, added_;
+};
+
+}  // namespace lowtide

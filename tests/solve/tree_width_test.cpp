@@ -1,0 +1,302 @@
+// What section 3 of Kumar et al. states of tree decompositions, separators and schedules, and what
+// the filter makes of schedules.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/legal_sequence.h"
+#include "lowtide/solve/op_graph.h"
+#include "lowtide/solve/timetable.h"
+#include "lowtide/solve/twremat/tree_schedule.h"
+#include "lowtide/solve/twremat/twremat.h"
+
+#include "solve/run_solver.h"
+#include "solve/training_chain.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+#include "support/sketch.h"
+
+namespace lowtide {
+namespace {
+
+using twremat::Bag;
+using twremat::balanced_separator;
+using twremat::decompose;
+using twremat::Division;
+using twremat::Elimination;
+using twremat::EliminationSettings;
+using twremat::Node;
+using twremat::Part;
+using twremat::TreeDecomposition;
+using twremat::TreeSchedule;
+
+const std::function<bool(std::int64_t)> kEndless = [](std::int64_t) { return false; };
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+Graph plain_graph(Random& random, std::size_t most) {
+  RandomGraphSettings settings = RandomGraphSettings::plain(1 + random.below(most));
+  settings.window = 2 + random.below(8);
+  settings.reads = 1 + random.below(3);
+  return random_graph(random, settings);
+}
+
+EliminationSettings some_rule(Random& random) {
+  constexpr Elimination kRules[] = {Elimination::min_fill, Elimination::min_degree,
+                                    Elimination::given};
+  EliminationSettings settings{.rule = kRules[random.below(3)]};
+  if (random.chance(0.2)) settings.dense = 1 + random.below(5);
+  return settings;
+}
+
+TreeDecomposition decomposed(Random& random, const Graph& graph, bool spine) {
+  const auto tree = decompose(undirected(OpGraph(graph, spine)), positions_of(graph),
+                              some_rule(random), kEndless);
+  REQUIRE(tree);
+  return *tree;
+}
+
+// Nodes and edges in bags, bags of a node connected, one tree.
+void check_tree(const Neighbours& neighbours, const TreeDecomposition& tree) {
+  std::set<std::pair<Node, Node>> together;
+  // Of the bags of a node, all but one have their parent among them.
+  std::vector<int> tops(neighbours.size(), 0);
+  int roots = 0;
+  for (std::size_t b = 0; b < tree.bags.size(); ++b) {
+    const Bag& bag = tree.bags[b];
+    CHECK(std::is_sorted(bag.begin(), bag.end()));
+    for (Node x : bag)
+      for (Node y : bag) together.insert({x, y});
+    const std::int32_t parent = tree.parent[b];
+    roots += parent < 0;
+    for (Node node : bag)
+      tops[at(node)] += parent < 0 || !std::binary_search(tree.bags[at(parent)].begin(),
+                                                          tree.bags[at(parent)].end(), node);
+  }
+  CHECK(roots == 1);
+  for (std::size_t i = 0; i < neighbours.size(); ++i) {
+    CHECK(tops[i] == 1);
+    for (Node other : neighbours[i]) CHECK(together.count({static_cast<Node>(i), other}) == 1);
+  }
+}
+
+TEST_CASE("tree width: every elimination gives a tree decomposition, and Lemma 1 shrinks it") {
+  for (int i = 0; i < samples(300); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = plain_graph(random, 60);
+    const bool spine = random.chance(0.3);
+    const TreeDecomposition tree = decomposed(random, graph, spine);
+    const Neighbours neighbours = undirected(OpGraph(graph, spine));
+    check_tree(neighbours, tree);
+    const TreeDecomposition small = shrink(tree);
+    check_tree(neighbours, small);
+    CHECK(small.bags.size() <= graph.op_count());
+    CHECK(small.width() == tree.width());
+    for (std::size_t b = 0; b < small.bags.size(); ++b) {
+      if (small.parent[b] < 0) continue;
+      const Bag &below = small.bags[b], &above = small.bags[at(small.parent[b])];
+      CHECK_FALSE(std::includes(below.begin(), below.end(), above.begin(), above.end()));
+      CHECK_FALSE(std::includes(above.begin(), above.end(), below.begin(), below.end()));
+    }
+  }
+}
+
+TEST_CASE("tree width: min-fill finds the width of trees, cycles and ladders") {
+  const auto width = [](const std::vector<std::pair<Node, Node>>& edges, std::size_t count) {
+    Neighbours neighbours(count);
+    for (const auto& [a, b] : edges) {
+      neighbours[at(a)].push_back(b);
+      neighbours[at(b)].push_back(a);
+    }
+    for (auto& row : neighbours) std::sort(row.begin(), row.end());
+    return decompose(neighbours, std::vector<std::int32_t>(count, 0), {}, kEndless)->width();
+  };
+  CHECK(width({{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 5}}, 6) == 1);
+  CHECK(width({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}}, 5) == 2);
+  CHECK(width({{0, 1}, {2, 3}, {4, 5}, {0, 2}, {2, 4}, {1, 3}, {3, 5}}, 6) == 2);
+  CHECK(width({{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}}, 4) == 3);
+  CHECK(width({}, 3) == 0);
+}
+
+// The weight of the largest subtree that is left without a bag.
+double largest_without(const TreeDecomposition& tree, std::int32_t bag,
+                       const std::vector<double>& weights) {
+  std::vector<std::int32_t> component(tree.bags.size(), -1);
+  double largest = 0;
+  for (std::size_t start = 0; start < tree.bags.size(); ++start) {
+    if (component[start] >= 0 || at(bag) == start) continue;
+    double weight = 0;
+    std::vector<std::size_t> walk{start};
+    component[start] = static_cast<std::int32_t>(start);
+    for (std::size_t i = 0; i < walk.size(); ++i) {
+      weight += weights[walk[i]];
+      for (std::size_t b = 0; b < tree.bags.size(); ++b) {
+        const bool linked = tree.parent[b] == static_cast<std::int32_t>(walk[i]) ||
+                            tree.parent[walk[i]] == static_cast<std::int32_t>(b);
+        if (!linked || component[b] >= 0 || b == at(bag)) continue;
+        component[b] = component[start];
+        walk.push_back(b);
+      }
+    }
+    largest = std::max(largest, weight);
+  }
+  return largest;
+}
+
+TEST_CASE("tree width: separators leave at most half on each side, by number or by weight") {
+  for (int i = 0; i < samples(100); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = plain_graph(random, 60);
+    const TreeDecomposition tree = shrink(decomposed(random, graph, false));
+    std::vector<double> weights(tree.bags.size(), 1);
+    if (random.chance(0.5))
+      for (double& weight : weights) weight = random.uniform();
+    double total = 0;
+    for (double weight : weights) total += weight;
+    CHECK(largest_without(tree, balanced_separator(tree, weights), weights) <= total / 2 + 1e-9);
+  }
+}
+
+std::vector<double> some_weights(Random& random, std::size_t count) {
+  std::vector<double> weights;
+  if (random.chance(0.5))
+    for (std::size_t i = 0; i < count; ++i) weights.push_back(random.uniform());
+  return weights;
+}
+
+TEST_CASE("tree width: parts hold each node once, and neighbours above one another") {
+  for (int i = 0; i < samples(200); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = plain_graph(random, 80);
+    const auto positions = positions_of(graph);
+    const TreeDecomposition tree = shrink(decomposed(random, graph, false));
+    const auto weights = some_weights(random, graph.op_count());
+    Division division = divide(tree, positions, weights);
+    if (weights.empty())
+      for (const Part& part : division.parts)
+        CHECK(part.depth <= std::log2(static_cast<double>(tree.bags.size())) + 1e-9);
+    if (random.chance(0.5)) division = stop_below(division, positions, random.below(10));
+    std::size_t nodes = 0;
+    for (std::size_t p = 0; p < division.parts.size(); ++p) {
+      nodes += division.parts[p].separator.size();
+      for (Node node : division.parts[p].separator) CHECK(at(division.part_of[at(node)]) == p);
+      CHECK(division.parts[p].parent < static_cast<std::int32_t>(p));
+    }
+    CHECK(nodes == graph.op_count());
+    const auto above = [&](std::int32_t a, std::int32_t b) {
+      while (b >= 0 && b != a) b = division.parts[at(b)].parent;
+      return b == a;
+    };
+    const Neighbours neighbours = undirected(OpGraph(graph, false));
+    for (std::size_t k = 0; k < neighbours.size(); ++k)
+      for (Node other : neighbours[k]) {
+        const std::int32_t a = division.part_of[k], b = division.part_of[at(other)];
+        CHECK((above(a, b) || above(b, a)));
+      }
+  }
+}
+
+TEST_CASE(
+    "tree width: schedules are as long as foretold, complete, and compute nothing too early") {
+  for (int i = 0; i < samples(300); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = plain_graph(random, 50);
+    const auto positions = positions_of(graph);
+    const OpGraph ops(graph, random.chance(0.3));
+    const auto tree = decompose(undirected(ops), positions, some_rule(random), kEndless);
+    REQUIRE(tree);
+    const Division division =
+        stop_below(divide(shrink(*tree), positions, some_weights(random, graph.op_count())),
+                   positions, random.below(12));
+    const TreeSchedule schedule(ops, division, positions, kEndless);
+    REQUIRE(schedule.length());
+    if (*schedule.length() > 1e6) continue;
+    const auto sequence = schedule.emit();
+    CHECK(static_cast<double>(sequence.size()) == *schedule.length());
+    std::vector<std::uint8_t> seen(graph.op_count(), 0);
+    for (OpId op : sequence) {
+      for (OpId maker : ops.makers[op.index()]) CHECK(seen[maker.index()] == 1);
+      seen[op.index()] = 1;
+    }
+    CHECK(std::count(seen.begin(), seen.end(), 1) == static_cast<std::ptrdiff_t>(seen.size()));
+  }
+}
+
+// The gradients of the second half are in the separator of the whole, yet not to be computed when
+// its first activation asks for what comes before it.
+TEST_CASE("tree width: logarithmic memory on chains, whatever their length") {
+  for (const std::size_t layers : {50U, 500U, 5000U}) {
+    CAPTURE(layers);
+    const Graph graph = training_chain({.layers = layers});
+    const Problem problem{.graph = graph, .budget = Bytes(1'000'000)};
+    const Outcome outcome = run_solver(*make_twremat(), problem,
+                                       "filter=off limit=1 separators=unit decomposition=min_fill");
+    REQUIRE(outcome.plan);
+    const double log = std::log2(static_cast<double>(graph.op_count()));
+    CHECK(static_cast<double>(outcome.cost.peak.count()) <= 5 * log);
+  }
+}
+
+TEST_CASE("tree width: sequences made legal are legal, and taking out and putting back is exact") {
+  for (int i = 0; i < samples(400); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    RandomGraphSettings settings;
+    settings.ops = 1 + random.below(25);
+    const Graph graph = random_graph(random, settings);
+    const auto positions = positions_of(graph);
+    const Order order = random.chance(0.5) ? Order::given : Order::free;
+    const Problem problem{.graph = graph, .budget = Bytes::max(), .order = order};
+    const OpGraph ops(graph, random.chance(0.5));
+    const auto tree = decompose(undirected(ops), positions, some_rule(random), kEndless);
+    REQUIRE(tree);
+    const Division division = divide(shrink(*tree), positions, {});
+    const TreeSchedule schedule(ops, division, positions, kEndless);
+    REQUIRE(schedule.length());
+    if (*schedule.length() > 3000) continue;
+    const auto sequence = legal_sequence(problem, schedule.emit());
+
+    Timetable table(problem, sequence);
+    const auto check_table = [&] {
+      const auto now = table.sequence();
+      const Timeline timeline = simulate(graph, plan_from_sequence(graph, now));
+      REQUIRE_FALSE(timeline.violation);
+      CHECK(timeline.cost.duration == table.duration());
+      CHECK(timeline.cost.peak <= table.peak());
+      CHECK(Timetable(problem, now).peak() == table.peak());
+    };
+    check_table();
+    const std::vector<double> prices(sequence.size() + 1, 0);
+    std::vector<std::size_t> sizes{table.log_size()};
+    std::vector<Bytes> peaks{table.peak()};
+    for (int change = 0; change < 30; ++change) {
+      const auto item = static_cast<Timetable::Item>(random.below(sequence.size()));
+      if (random.chance(0.2)) {
+        table.restore(sizes.back());
+        CHECK(table.peak() == peaks.back());
+        if (sizes.size() > 1) sizes.pop_back(), peaks.pop_back();
+        continue;
+      }
+      if (table.removable(item))
+        table.remove(item);
+      else if (!table.present(item))
+        table.reinstate(item, prices, 0);
+      check_table();
+      if (random.chance(0.3)) sizes.push_back(table.log_size()), peaks.push_back(table.peak());
+    }
+    table.restore(0);
+    CHECK(table.sequence() == sequence);
+    check_table();
+  }
+}
+
+}  // namespace
+}  // namespace lowtide
