@@ -3,6 +3,7 @@
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
+#include "lowtide/solve/moccasin/moccasin.h"
 #include "lowtide/solve/order/order.h"
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/solver.h"
@@ -19,6 +20,7 @@ SolverTable make_solvers() {
   table.add(make_sqrt());
   table.add(make_search());
   table.add(make_bounds());
+  table.add(make_moccasin());
   return table;
 }
 
