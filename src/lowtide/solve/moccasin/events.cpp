@@ -9,15 +9,11 @@
 // Free: an op's first event comes after those of all that it needs and before those of all that
 // need it.
 //
-// Both: an interval ends where something reads it; ending between two readers is ending at the
-// first of them with bytes held for nothing.
-//
 // Invariant: no plan of the paper's model is lost but for others that hold less at every event and
 // compute the same.
 #include "lowtide/solve/moccasin/events.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -73,45 +69,26 @@ void Events::find_ranges() {
       latest_[at->index()] = std::min(latest_[at->index()], latest_[next.index()] - 1);
 }
 
-std::size_t Events::stage_of(std::int64_t event) const {
-  auto stage = static_cast<std::size_t>((1 + std::sqrt(8.0 * static_cast<double>(event) - 7)) / 2);
-  while (stage > 1 && Events::event(stage, 1) > event) --stage;
-  while (Events::event(stage + 1, 1) <= event) ++stage;
-  return stage;
+Events::Range Events::starts(OpId op, int k) const {
+  if (domain_ == Domain::free)
+    return {earliest_[op.index()] + k, k == 0 ? latest_[op.index()] : end_ - 1};
+  const auto i = static_cast<std::int64_t>(position(op));
+  if (k == 0) return {i, i};
+  return {i + k, static_cast<std::int64_t>(last_stage_[op.index()])};
 }
 
-std::vector<std::int64_t> Events::starts(OpId op, int k) const {
-  std::vector<std::int64_t> list;
-  if (domain_ == Domain::free) {
-    const auto low = earliest_[op.index()] + k;
-    const auto high = k == 0 ? latest_[op.index()] : end_ - 1;
-    for (auto event = low; event <= high; ++event) list.push_back(event);
-    return list;
-  }
-  const std::size_t i = position(op);
-  if (k == 0) return {event(i, i)};
-  for (std::size_t stage = i + static_cast<std::size_t>(k); stage <= last_stage_[op.index()];
-       ++stage)
-    list.push_back(event(stage, i));
-  return list;
-}
-
-std::vector<std::int64_t> Events::ends(TensorId tensor) const {
-  std::vector<std::int64_t> list;
-  if (domain_ == Domain::free) {
-    for (std::int64_t event = 1; event <= end_; ++event) list.push_back(event);
-    return list;
-  }
+std::int64_t Events::last_read(TensorId tensor) const {
+  if (graph_.is_output(tensor)) return end_;
+  std::int64_t last = 0;
   for (const OpId reader : graph_.consumers(tensor)) {
-    list.push_back(event(position(reader), position(reader)));
-    if (intervals(reader) == 1) continue;
-    const auto again = starts(reader, 1);
-    list.insert(list.end(), again.begin(), again.end());
+    std::int64_t at = end_ - 1;
+    if (domain_ == Domain::staged) {
+      const auto stage = intervals(reader) > 1 ? last_stage_[reader.index()] : position(reader);
+      at = event(stage, position(reader));
+    }
+    last = std::max(last, at);
   }
-  if (graph_.is_output(tensor)) list.push_back(end_);
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  return list;
+  return last;
 }
 
 }  // namespace lowtide::moccasin

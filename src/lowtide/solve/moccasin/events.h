@@ -28,18 +28,23 @@ class Events {
   // 1 for the first.
   std::size_t position(OpId op) const { return position_[op.index()]; }
   // Of the op with this position in a stage; the first computation of op j is event(j, j).
-  static std::int64_t event(std::size_t stage, std::size_t position) {
-    return static_cast<std::int64_t>(stage * (stage - 1) / 2 + position);
+  std::int64_t event(std::size_t stage, std::size_t position) const {
+    return static_cast<std::int64_t>((stage - 1) * stride() + position);
   }
-  std::size_t stage_of(std::int64_t event) const;
+  // Events of one op in two stages that follow each other are so far apart.
+  std::size_t stride() const { return domain_ == Domain::staged ? order_.size() + 1 : 1; }
   // After all others: what is live then is live at the end.
   std::int64_t end() const { return end_; }
 
-  // Of the k-th interval from 0, ascending. Empty: there can be none, so an op may have fewer
-  // intervals than asked for.
-  std::vector<std::int64_t> starts(OpId op, int k) const;
-  // Of any interval of the tensor but those of length one, ascending.
-  std::vector<std::int64_t> ends(TensorId tensor) const;
+  struct Range {
+    std::int64_t low, high;
+    bool empty() const { return low > high; }
+  };
+  // Of the k-th interval from 0: stages, or events where they are free. Empty: there can be none,
+  // so an op may have fewer intervals than asked for.
+  Range starts(OpId op, int k) const;
+  // The last event at which the tensor may be read; 0 if nothing reads it.
+  std::int64_t last_read(TensorId tensor) const;
 
  private:
   void find_stages();

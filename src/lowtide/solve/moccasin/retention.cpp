@@ -43,16 +43,12 @@ RetentionModel::RetentionModel(const Problem& problem, const Events& events,
   if (hopeless()) return;
   for (const OpId op : events_.order()) {
     add_intervals(op);
-    std::size_t values = 1;
-    for (const Interval& interval : intervals_[op.index()]) values += interval.starts.size();
-    if (limits.spend(static_cast<std::int64_t>(values / 8 + 1))) return;
+    if (limits.spend(static_cast<std::int64_t>(intervals_[op.index()].size()))) return;
   }
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
     const TensorId tensor(i);
     if (!graph_.releasable(tensor) || graph_.is_output(tensor)) continue;
-    std::vector<std::int64_t> values = {0};
-    for (const std::int64_t event : events_.ends(tensor)) values.push_back(event);
-    input_end_[i] = model_.add_var(values);
+    input_end_[i] = model_.add_var(0, events_.last_read(tensor));
   }
   add_precedence();
   add_rules_of_order();
@@ -92,73 +88,85 @@ std::vector<std::int64_t> RetentionModel::with_lengths(const Interval& interval)
   // About 5n values up to the whole, as in the authors' program.
   const double longest = static_cast<double>(events_.end());
   const double count = 5.0 * static_cast<double>(graph_.op_count());
-  std::vector<std::int64_t> values;
-  for (const std::int64_t start : interval.starts)
-    for (double i = 0; i <= count; ++i) {
-      const auto length = static_cast<std::int64_t>(std::round(std::pow(longest, i / count)));
-      values.push_back(std::min(start + length, events_.end()));
-    }
-  std::sort(values.begin(), values.end());
+  std::vector<std::int64_t> values = {interval.first};
+  for (double i = 0; i <= count; ++i) {
+    const auto length = static_cast<std::int64_t>(std::round(std::pow(longest, i / count)));
+    values.push_back(std::min(interval.first + length, events_.end()));
+  }
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }
 
-void RetentionModel::add_end(TensorId tensor, const Interval& interval, CpVar& end) {
-  std::vector<std::int64_t> values = events_.ends(tensor);
-  const bool first = interval.active == one_;
-  // What nobody reads is gone at once; of later intervals that only happens beside another output.
-  const bool alone = graph_.outputs(graph_.producer(tensor)).size() == 1;
-  if (settings_.log_lengths && interval.starts.size() == 1) values = with_lengths(interval);
-  std::erase_if(values, [&](std::int64_t event) { return event <= interval.starts.front(); });
-  if (first || !alone || values.empty()) {
-    values.insert(values.end(), interval.starts.begin(), interval.starts.end());
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
+CpExpr RetentionModel::start_expr(OpId op, CpVar var) const {
+  if (events_.domain() == Domain::free) return CpExpr::of(var);
+  return CpExpr::of(
+      var, static_cast<std::int64_t>(events_.stride()),
+      events_.event(1, events_.position(op)) - static_cast<std::int64_t>(events_.stride()));
+}
+
+void RetentionModel::add_after(const CpExpr& a, const CpExpr& b, std::int64_t at_least,
+                               CpModel::Literals enforce) {
+  std::vector<CpTerm> terms;
+  if (a.var != CpExpr::kNone) terms.push_back({a.var, a.coefficient});
+  if (b.var != CpExpr::kNone) terms.push_back({b.var, -b.coefficient});
+  std::int64_t least = at_least - a.offset + b.offset;
+  if (terms.empty() && least <= 0) return;
+  // Two stages are as good as two events, and smaller.
+  if (terms.size() == 2 && a.coefficient == b.coefficient && a.coefficient > 1) {
+    least = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(least) / static_cast<double>(a.coefficient)));
+    terms[0].coefficient = 1;
+    terms[1].coefficient = -1;
   }
-  end = model_.add_var(values);
-  if (interval.start.var == CpExpr::kNone) return;
-  const CpVar active[] = {interval.active};
-  model_.add_linear({{end, 1}, {interval.start.var, -1}}, {0, kAny}, active);  // (2)
+  if (terms.empty()) terms.push_back({one_, 0});
+  model_.add_linear(terms, {least, kAny}, enforce);
+}
+
+void RetentionModel::add_end(TensorId tensor, const Interval& interval, CpVar& end) {
+  const bool first = interval.active == one_;
+  const bool fixed = interval.first == interval.last;
+  const std::int64_t last = std::max(interval.last, events_.last_read(tensor));
+  if (settings_.log_lengths && fixed)
+    end = model_.add_var(with_lengths(interval));
+  else
+    end = model_.add_var(interval.first, last);
+  if (!fixed) {
+    const CpVar active[] = {interval.active};
+    add_after(CpExpr::of(end), interval.start, 0,
+              first ? CpModel::Literals() : CpModel::Literals(active));  // (2)
+  }
   if (first) return;
   const CpVar absent[] = {cp_not(interval.active)};
-  model_.add_linear({{end, 1}}, {values.back(), values.back()}, absent);
+  model_.add_linear({{end, 1}}, {last, last}, absent);
 }
 
 void RetentionModel::add_intervals(OpId op) {
   auto& list = intervals_[op.index()];
+  const bool staged = events_.domain() == Domain::staged;
   for (int k = 0; k < events_.intervals(op); ++k) {
-    std::vector<std::int64_t> starts = events_.starts(op, k);
-    if (starts.empty()) break;
-    Interval interval{.start = 0, .starts = std::move(starts), .active = one_, .ends = {}};
-    if (interval.starts.size() == 1)
-      interval.start = interval.starts.front();
-    else
-      interval.start = CpExpr::of(model_.add_var(interval.starts));
+    const Events::Range range = events_.starts(op, k);
+    if (range.empty()) break;
+    Interval interval{
+        .start = range.low, .first = range.low, .last = range.high, .active = one_, .ends = {}};
+    if (staged) {
+      interval.first = events_.event(static_cast<std::size_t>(range.low), events_.position(op));
+      interval.last = events_.event(static_cast<std::size_t>(range.high), events_.position(op));
+      interval.start = interval.first;
+    }
+    const bool fixed = range.low == range.high;
+    CpVar start = 0;
+    if (!fixed) interval.start = start_expr(op, start = model_.add_var(range.low, range.high));
+    if (k > 0) interval.active = model_.add_bool();
+    for (const TensorId made : graph_.outputs(op))
+      add_end(made, interval, interval.ends.emplace_back());
     if (k > 0) {
-      interval.active = model_.add_bool();
       const CpVar active[] = {interval.active}, absent[] = {cp_not(interval.active)};
       if (k > 1) model_.add_and(std::span(&list.back().active, 1), active);
       // With (6) the starts of intervals that are not there differ too, as in the paper.
-      if (events_.domain() == Domain::staged && interval.start.var != CpExpr::kNone)
-        model_.add_linear({{interval.start.var, 1}},
-                          {interval.starts.back(), interval.starts.back()}, absent);
-    }
-    for (const TensorId made : graph_.outputs(op))
-      add_end(made, interval, interval.ends.emplace_back());
-    if (k > 0 && interval.start.var != CpExpr::kNone) {
-      const CpVar active[] = {interval.active};
-      const CpVar start = interval.start.var;
-      const Interval& before = list.back();
-      for (const CpVar end : before.ends)  // (3)
-        model_.add_linear({{start, 1}, {end, -1}}, {0, kAny}, active);
-      if (before.start.var != CpExpr::kNone)
-        model_.add_linear({{start, 1}, {before.start.var, -1}}, {1, kAny}, active);
-    } else if (k > 0) {
-      const CpVar active[] = {interval.active};
+      if (staged && !fixed) model_.add_linear({{start, 1}}, {range.high, range.high}, absent);
       for (const CpVar end : list.back().ends)
-        model_.add_linear({{end, 1}}, {-kAny, interval.start.offset}, active);
-      if (list.back().start.var != CpExpr::kNone)
-        model_.add_linear({{list.back().start.var, 1}}, {-kAny, interval.start.offset - 1}, active);
+        add_after(interval.start, CpExpr::of(end), 0, active);  // (3)
+      add_after(interval.start, list.back().start, 1, active);
     }
     list.push_back(std::move(interval));
   }
@@ -176,7 +184,7 @@ std::vector<RetentionModel::Held> RetentionModel::held(TensorId tensor) const {
   const auto which =
       static_cast<std::size_t>(std::find(made.begin(), made.end(), tensor) - made.begin());
   for (const Interval& interval : intervals_[maker.index()])
-    all.push_back({interval.start, interval.starts.front(), interval.active, interval.ends[which]});
+    all.push_back({interval.start, interval.first, interval.active, interval.ends[which]});
   return all;
 }
 
@@ -191,7 +199,7 @@ void RetentionModel::add_precedence() {
   for (const OpId op : events_.order())
     for (const Interval& interval : intervals_[op.index()])
       for (const TensorId read : graph_.inputs(op))
-        require(read, interval.start, interval.starts.back(), interval.active);
+        require(read, interval.start, interval.last, interval.active);
   for (const TensorId output : graph_.outputs())
     require(output, events_.end(), events_.end(), one_);
 }
@@ -206,18 +214,8 @@ void RetentionModel::add_precedence_literals(TensorId tensor, const CpExpr& at, 
     which.push_back(chosen);
     const CpVar enforce[] = {chosen};
     if (held.active != one_) model_.add_and(std::span(&held.active, 1), enforce);
-    // s + 1 <= at <= e
-    if (at.var == CpExpr::kNone)
-      model_.add_linear({{held.end, 1}}, {at.offset, kAny}, enforce);
-    else
-      model_.add_linear({{held.end, 1}, {at.var, -1}}, {0, kAny}, enforce);
-    if (held.start.var == CpExpr::kNone && at.var == CpExpr::kNone) continue;
-    if (held.start.var == CpExpr::kNone)
-      model_.add_linear({{at.var, 1}}, {held.start.offset + 1, kAny}, enforce);
-    else if (at.var == CpExpr::kNone)
-      model_.add_linear({{held.start.var, 1}}, {-kAny, at.offset - 1}, enforce);
-    else
-      model_.add_linear({{at.var, 1}, {held.start.var, -1}}, {1, kAny}, enforce);
+    add_after(CpExpr::of(held.end), at, 0, enforce);  // s + 1 <= at <= e
+    add_after(at, held.start, 1, enforce);
   }
   model_.add_exactly_one(which);
 }
@@ -248,12 +246,8 @@ void RetentionModel::add_rules_of_order() {
     for (const Interval& interval : list) starts.push_back(interval.start);
   model_.add_all_different(starts);  // (6)
   const auto before = [&](const Interval& a, const Interval& b) {
-    std::vector<CpTerm> terms;
-    if (b.start.var != CpExpr::kNone) terms.push_back({b.start.var, 1});
-    if (a.start.var != CpExpr::kNone) terms.push_back({a.start.var, -1});
     const CpVar active[] = {a.active};
-    if (!terms.empty())
-      model_.add_linear(terms, {1 - b.start.offset + a.start.offset, kAny}, active);
+    add_after(b.start, a.start, 1, active);
   };
   OpId last;
   for (const OpId op : events_.order()) {
@@ -288,7 +282,8 @@ void RetentionModel::add_memory() {
           model_.add_interval(start, CpExpr::of(end, 1, 1 - start.offset), past, when));
     } else {
       const CpVar size = model_.add_var(1, events_.end() + 1);
-      model_.add_linear({{start.var, 1}, {size, 1}, {end, -1}}, {1, 1}, when);
+      model_.add_linear({{start.var, start.coefficient}, {size, 1}, {end, -1}},
+                        {1 - start.offset, 1 - start.offset}, when);
       intervals.push_back(model_.add_interval(start, CpExpr::of(size), past, when));
     }
     demands.emplace_back(demand);

@@ -42,8 +42,8 @@ class RetentionModel {
 
  private:
   struct Interval {
-    CpExpr start;
-    std::vector<std::int64_t> starts;  // the values that it can have
+    CpExpr start;              // an event
+    std::int64_t first, last;  // that it can be
     CpVar active;
     std::vector<CpVar> ends;  // of each tensor that the op makes
   };
@@ -64,12 +64,13 @@ class RetentionModel {
   void add_rules_of_order();
   void add_memory();
   void add_objective();
-  void add_covers();
   std::vector<Held> held(TensorId tensor) const;
   std::int64_t demand(Bytes bytes) const { return bytes.count() / byte_unit_; }
   std::vector<std::int64_t> with_lengths(const Interval& interval) const;
-  CpVar literal(CpVar var, std::int64_t at_least);
-  CpVar conjunction(std::span<const CpVar> literals);
+  CpExpr start_expr(OpId op, CpVar stage_or_event) const;
+  // a - b >= at_least, if all of `enforce` hold.
+  void add_after(const CpExpr& a, const CpExpr& b, std::int64_t at_least,
+                 CpModel::Literals enforce = {});
 
   const Problem& problem_;
   const Graph& graph_;

@@ -23,7 +23,7 @@ std::vector<std::vector<std::int64_t>> times(const Events& events, std::size_t o
     ++number;
     std::int64_t at = number;
     if (events.domain() == Domain::staged) {
-      at = Events::event(stage, events.position(op));
+      at = events.event(stage, events.position(op));
       if (mine.empty()) ++stage;
     }
     if (mine.empty() || mine.back() < at) mine.push_back(at);
@@ -44,6 +44,9 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
     for (std::int64_t at = 1; at < events_.end(); ++at)
       if (used[static_cast<std::size_t>(at)] == 0) spare.push_back(at);
   }
+  const auto hint_start = [&](const Interval& interval, std::int64_t at) {
+    model_.add_hint(interval.start.var, (at - interval.start.offset) / interval.start.coefficient);
+  };
   // The last event at which what was made at `from` is read, before it is made again.
   const auto last_use = [&](TensorId tensor, std::int64_t from, std::int64_t until) {
     std::int64_t last = kNever;
@@ -62,15 +65,15 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
       if (interval.active != one_) model_.add_hint(interval.active, active);
       if (!active) {
         if (interval.start.var == CpExpr::kNone) continue;
-        std::int64_t at = interval.starts.back();
+        std::int64_t at = interval.last;
         if (!spare.empty()) {
           at = spare.back();
           spare.pop_back();
         }
-        model_.add_hint(interval.start.var, at);
+        hint_start(interval, at);
         continue;
       }
-      if (interval.start.var != CpExpr::kNone) model_.add_hint(interval.start.var, mine[k]);
+      if (interval.start.var != CpExpr::kNone) hint_start(interval, mine[k]);
       const std::int64_t until = k + 1 < mine.size() ? mine[k + 1] : kNever;
       for (std::size_t i = 0; i < interval.ends.size(); ++i) {
         const std::int64_t last = last_use(graph_.outputs(op)[i], mine[k], until);
@@ -91,8 +94,9 @@ std::optional<std::vector<OpId>> RetentionModel::sequence(
   for (std::size_t i = 0; i < intervals_.size(); ++i)
     for (const Interval& interval : intervals_[i]) {
       if (value(interval.active) == 0) continue;
-      const std::int64_t at =
-          interval.start.var == CpExpr::kNone ? interval.start.offset : value(interval.start.var);
+      std::int64_t at = interval.start.offset;
+      if (interval.start.var != CpExpr::kNone)
+        at += interval.start.coefficient * value(interval.start.var);
       computed.emplace_back(at, OpId(i));
     }
   std::sort(computed.begin(), computed.end());
