@@ -3,7 +3,64 @@
 
 #include <algorithm>
 
+#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/solver.h"
+
 namespace lowtide {
+
+namespace {
+
+constexpr double kStartShare = 0.15;  // of the limits, for other solvers
+constexpr double kMostStartSeconds = 8;
+
+void run_others(const Problem& problem, Context& context, const Solver& others) {
+  LimitSettings limits = context.limits().remaining(kStartShare);
+  if (limits.seconds) limits.seconds = std::min(*limits.seconds, kMostStartSeconds);
+  ContextSettings settings{.limits = limits,
+                           .seed = context.seed(),
+                           .threads = context.threads(),
+                           .options = Options(others.options()),
+                           .starts = {context.starts().begin(), context.starts().end()},
+                           .known = context.bound(),
+                           .solvers = context.solvers(),
+                           .watcher = {}};
+  settings.watcher = [&](const Progress& progress) {
+    context.raise_bound(progress.bound.duration);
+    if (progress.plan != nullptr &&
+        (!context.has_plan() || progress.cost.duration < context.best_cost().duration))
+      context.offer(*progress.plan, others.name());
+  };
+  Context inner(problem, others.name(), std::move(settings));
+  const Outcome outcome = others.solve(problem, inner);
+  spend_all(context.limits(), inner.limits().work());
+  context.raise_bound(outcome.bound.duration);
+  context.raise_floor(outcome.bound.peak);
+  if (outcome.plan) context.offer(*outcome.plan, others.name());
+  if (!outcome.plan && inner.smallest()) context.offer(*inner.smallest(), others.name());
+}
+
+}  // namespace
+
+OptionSpec start_option() {
+  return {.name = "start",
+          .usage =
+              "begin from nothing, from the best plan given, or from what the other solvers "
+              "find in a part of the time",
+          .default_choice = "none",
+          .choices = {"none", "given", "auto"}};
+}
+
+std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context) {
+  const std::string_view choice = context.options().choice("start");
+  if (choice == "none") return std::nullopt;
+  for (const Plan& plan : context.starts()) context.offer(plan);
+  const Solver* others = context.solvers() != nullptr ? context.solvers()->find("auto") : nullptr;
+  if (choice == "auto" && others != nullptr && others->supports(problem).yes)
+    run_others(problem, context, *others);
+  if (context.has_plan()) return without_unread(problem, sequence_of(context.best()));
+  if (context.smallest()) return without_unread(problem, sequence_of(*context.smallest()));
+  return std::nullopt;
+}
 
 bool spend_all(Limits& limits, std::int64_t units) {
   for (; units > 0 && !limits.stopped(); units -= Limits::kPollWork)

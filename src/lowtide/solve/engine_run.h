@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include "lowtide/engines/engine.h"
 #include "lowtide/solve/context.h"
@@ -31,6 +33,14 @@ class EngineRun {
   Context& context_;
   Clock::time_point last_ = Clock::now();
 };
+
+// `start`: none, given or auto.
+OptionSpec start_option();
+
+// What such a solver begins with: the best plan that it was given or that `auto` finds in a part of
+// the limits, as a sequence; the leanest if none keeps the budget; nothing if that is the choice.
+// What is found on the way is offered to the context.
+std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context);
 
 // Counts work unit by unit between polls, however much it is.
 bool spend_all(Limits& limits, std::int64_t units);

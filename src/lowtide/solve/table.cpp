@@ -1,5 +1,6 @@
 // The one table of solvers: adding one is a line here.
 #include "lowtide/solve/bounds/bounds.h"
+#include "lowtide/solve/checkmate/checkmate.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
@@ -21,6 +22,7 @@ SolverTable make_solvers() {
   table.add(make_search());
   table.add(make_bounds());
   table.add(make_moccasin());
+  table.add(make_checkmate());
   return table;
 }
 

@@ -43,11 +43,9 @@ using moccasin::RetentionSettings;
 
 constexpr std::size_t kMostOps = 3000;
 constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
-constexpr double kStartShare = 0.15;  // of the limits, for other solvers
-constexpr double kMostStartSeconds = 8;
 
-const std::array<OptionSpec, 6>& specs() {
-  static const std::array<OptionSpec, 6> table = {{
+const std::array<OptionSpec, 5>& specs() {
+  static const std::array<OptionSpec, 5> table = {{
       {.name = "intervals",
        .usage = "C_v of the paper: how often an op may be computed; a start that computes an op "
                 "more often raises it for that op",
@@ -69,17 +67,7 @@ const std::array<OptionSpec, 6>& specs() {
                 "log-spaced, as in the authors' program",
        .default_choice = "any",
        .choices = {"any", "log"}},
-      {.name = "start",
-       .usage = "begin from nothing as in the paper, from the best plan given, or from what the "
-                "other solvers find in a part of the time",
-       .default_choice = "none",
-       .choices = {"none", "given", "auto"}},
-      {.name = "covers",
-       .usage = "so many critical steps of the order are constrained a second time, by what is "
-                "kept over them; 0: the paper's model alone",
-       .default_number = 0,
-       .low = 0,
-       .high = 1000},
+      start_option(),
   }};
   return table;
 }
@@ -95,7 +83,7 @@ class Run {
     if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
       return;
     engine_ = find_engine(EngineKind::cpsat);
-    start_from_others();
+    start_ = start_from_others(problem_, context_);
     if (context_.done()) return;
     const Events events = make_events();
     if (!start_ || !fits(*start_)) find_any(events);
@@ -106,44 +94,6 @@ class Run {
  private:
   bool fits(const std::vector<OpId>& sequence) const {
     return simulate(graph_, plan_from_sequence(graph_, sequence)).cost.peak <= problem_.budget;
-  }
-
-  void start_from_others() {
-    const std::string_view start = context_.options().choice("start");
-    if (start == "none") return;
-    const Solver* others =
-        context_.solvers() != nullptr ? context_.solvers()->find("auto") : nullptr;
-    if (start == "auto" && others != nullptr && others->supports(problem_).yes) {
-      LimitSettings limits = context_.limits().remaining(kStartShare);
-      if (limits.seconds) limits.seconds = std::min(*limits.seconds, kMostStartSeconds);
-      ContextSettings settings{.limits = limits,
-                               .seed = context_.seed(),
-                               .threads = context_.threads(),
-                               .options = Options(others->options()),
-                               .starts = {context_.starts().begin(), context_.starts().end()},
-                               .known = context_.bound(),
-                               .solvers = context_.solvers(),
-                               .watcher = {}};
-      settings.watcher = [&](const Progress& progress) {
-        context_.raise_bound(progress.bound.duration);
-        const bool better =
-            progress.plan != nullptr &&
-            (!context_.has_plan() || progress.cost.duration < context_.best_cost().duration);
-        if (better) context_.offer(*progress.plan, progress.solver);
-      };
-      Context inner(problem_, others->name(), std::move(settings));
-      const Outcome outcome = others->solve(problem_, inner);
-      context_.raise_bound(outcome.bound.duration);
-      context_.raise_floor(outcome.bound.peak);
-      spend_all(context_.limits(), inner.limits().work());
-      if (outcome.plan) context_.offer(*outcome.plan, outcome.found_by);
-    } else {
-      for (const Plan& plan : context_.starts()) context_.offer(plan);
-    }
-    if (context_.has_plan())
-      start_ = without_unread(problem_, sequence_of(context_.best()));
-    else if (context_.smallest())
-      start_ = without_unread(problem_, sequence_of(*context_.smallest()));
   }
 
   Events make_events() const {
@@ -166,8 +116,7 @@ class Run {
   RetentionSettings settings(bool memory_first) const {
     return {.memory_first = memory_first,
             .reservoir = context_.options().choice("precedence") == "reservoir",
-            .log_lengths = context_.options().choice("lengths") == "log",
-            .covers = static_cast<int>(context_.options().number("covers"))};
+            .log_lengths = context_.options().choice("lengths") == "log"};
   }
 
   // Offers what the values say; false, and why in failure_, if they are no plan.

@@ -18,7 +18,6 @@ struct RetentionSettings {
   bool memory_first = false;  // phase 1: the objective is (12), the budget no constraint but (13)
   bool reservoir = false;     // (5) by reservoirs, as in the paper; else by literals
   bool log_lengths = false;   // intervals of log-spaced lengths alone, as the authors' program has
-  int covers = 0;             // critical stages at which what is live is counted a second time
 };
 
 class RetentionModel {
