@@ -13,7 +13,9 @@
 //
 // The paper makes (5) linear by a number of hazards and a constant kappa, which needs FREE to be an
 // integer and leaves a weak relaxation. The tight form bounds FREE by each factor alone: it may
-// then be a fraction, since R and S make it whole.
+// then be a fraction, since R and S make it whole. It also says what some optimum obeys
+// anyway: nothing is computed again or kept over a begin unless the stage reads it or keeps it on,
+// and nothing is computed while all that it makes is kept.
 //
 // Beyond the paper: an op may make several tensors, each with an S of its own; workspace is in U
 // while the op runs; an op that may not be recomputed has one R; the graph's outputs are kept to
@@ -56,6 +58,7 @@ Program::Program(const Problem& problem, std::vector<OpId> order, const ProgramS
   for (std::size_t stage = 0; stage < stages(); ++stage) {
     if (limits.spend(static_cast<std::int64_t>(stage) + 1)) return;
     add_memory(stage);
+    if (settings_.tight) add_habits(stage);
   }
 }
 
@@ -114,6 +117,34 @@ void Program::add_checkpoints() {
         model_.add_row(terms, {-MipModel::kInfinity, 0});
       }
     }
+}
+
+void Program::add_habits(std::size_t stage) {
+  const double inf = MipModel::kInfinity;
+  const auto add_uses = [&](TensorId x, std::vector<MipTerm>& terms) {
+    for (const OpId reader : graph_.consumers(x))
+      if (const auto run = computes(stage, reader); run != kNone) terms.push_back({run, -1});
+    if (const auto kept = keeps_[stage + 1][x.index()]; kept != kNone) terms.push_back({kept, -1});
+  };
+  for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
+    if (keeps_[stage][x] == kNone) continue;
+    std::vector<MipTerm> terms = {{keeps_[stage][x], 1}};
+    add_uses(TensorId(x), terms);
+    model_.add_row(terms, {-inf, 0});
+  }
+  for (std::size_t i = 0; i < stage; ++i) {
+    const auto run = computes_[stage][i];
+    if (run == kNone) continue;
+    const auto made = graph_.outputs(order_[i]);
+    std::vector<MipTerm> terms = {{run, 1}}, kept = {{run, 1}};
+    for (const TensorId x : made) {
+      add_uses(x, terms);
+      if (const auto keep = keeps_[stage][x.index()]; keep != kNone) kept.push_back({keep, 1});
+    }
+    model_.add_row(terms, {-inf, 0});
+    if (kept.size() == made.size() + 1)
+      model_.add_row(kept, {-inf, static_cast<double>(made.size())});
+  }
 }
 
 void Program::add_memory(std::size_t stage) {

@@ -51,6 +51,7 @@ class Program {
   void add_computations();
   void add_checkpoints();
   void add_memory(std::size_t stage);
+  void add_habits(std::size_t stage);
   std::size_t last_stage(OpId op) const { return last_stage_[op.index()]; }
   bool charged(TensorId tensor) const { return !graph_.is_input(tensor); }
   std::int32_t computes(std::size_t stage, OpId op) const {
