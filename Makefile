@@ -2,11 +2,12 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-torch format lint fuzz install clean
+.PHONY: help deps build wheel demo test test-long bench bench-moccasin bench-torch format lint fuzz install clean
 
 DATA ?=
 MODELS ?=
 BENCH_TIME ?= 10
+BENCH_LONG ?= 300
 BENCH_SEEDS ?= 1
 BENCH_THREADS ?= 1
 PREFIX ?= /usr/local
@@ -34,11 +35,11 @@ demo: build ## Plan the training of a ResNet-50 into half its memory, write buil
 	@tools/demo
 
 test: ## Everything that CI runs, in under 25 minutes on two cores
-	@tools/deps build wheel test capture
+	@tools/deps build wheel test capture engines
 	@tools/test
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
-	@tools/deps build wheel test capture fuzz
+	@tools/deps build wheel test capture engines fuzz
 	@tools/deps zoo || echo "Without these packages their architectures are skipped."
 	@tools/test long
 	@tools/fuzz 600
@@ -46,6 +47,10 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
 	@tools/deps build bench
 	@bench/run "$(DATA)" --time $(BENCH_TIME) --seeds $(BENCH_SEEDS) --threads $(BENCH_THREADS)
+
+bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of the graphs in DATA=DIR/moccasin
+	@tools/deps engines bench
+	@tools/engines build/venv/bin/python bench/papers/moccasin.py "$(DATA)" --time $(BENCH_TIME) --long $(BENCH_LONG)
 
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench

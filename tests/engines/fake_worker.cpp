@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lowtide/engines/mip_model.h"
 #include "lowtide/engines/protocol.h"
+#include "lowtide/engines/wire.h"
 
 namespace {
 
@@ -74,7 +76,26 @@ int main() {
     last.has_bound = false;
     say(last);
   }
-  if (how.starts_with("zeros")) {
+  if (how == "zeros") {
+    solution.numbers.clear();
+    for (lowtide::WireReader in(request.model); in.next();)
+      if (in.field() == 2) solution.numbers.push_back(0);
+    say(solution);
+  }
+  if (how == "liar") {  // gives the start back, and a bound above it
+    lowtide::MipModel model;
+    model.decode(request.model);
+    const auto view = model.view();
+    solution.numbers.clear();
+    solution.reals.assign(view.cost.size(), 0);
+    for (std::size_t i = 0; i < view.start_columns.size(); ++i)
+      solution.reals[static_cast<std::size_t>(view.start_columns[i])] = view.start_values[i];
+    say(solution);
+    Report last = make(Report::done, 1e9);
+    last.status = lowtide::EngineStatus::optimal;
+    say(last);
+  }
+  if (how.starts_with("zeros") && how.size() > 5) {
     solution.numbers.assign(static_cast<std::size_t>(std::atoi(how.c_str() + 5)), 0);
     say(solution);
   }
