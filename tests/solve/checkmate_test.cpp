@@ -124,6 +124,36 @@ TEST_CASE("checkmate: both forms agree with every way to fill R and S") {
   CHECK(told > 0);
 }
 
+TEST_CASE("checkmate: what the frontier proves is true of every plan") {
+  NEED_HIGHS()
+  const auto solver = make_checkmate();
+  int raised = 0, proven = 0;
+  for (int i = 0; i < samples(60); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(2000 + i));
+    RandomGraphSettings settings;
+    if (i % 2 == 0) settings = RandomGraphSettings::plain(0);
+    settings.ops = 4 + random.below(4);
+    const Graph graph = random_graph(random, settings);
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    for (const auto& schedule : curve) {
+      const Problem problem{.graph = graph, .budget = schedule.peak, .order = Order::given};
+      ContextSettings start;
+      if (random.chance(0.5)) start.starts = {schedule.plan};
+      const Outcome outcome = run_solver(*solver, problem, "mode=frontier start=given", start);
+      CHECK(outcome.note == "");
+      const Ticks truth = oracle::least_duration(curve, schedule.peak).value();
+      CHECK(outcome.bound.duration <= truth);
+      CHECK(outcome.status != Status::infeasible);
+      CHECK_FALSE((outcome.model && outcome.model->infeasible));
+      raised += outcome.bound.duration > graph.total_time();
+      proven += outcome.bound.duration == truth && truth > graph.total_time();
+    }
+  }
+  MESSAGE(raised, " bounds above the base, ", proven, " of them the optimum");
+  CHECK(proven > 0);
+}
+
 TEST_CASE("checkmate: graphs of 30 ops in seconds") {
   NEED_HIGHS()
   if (kSanitized) return;

@@ -24,6 +24,7 @@
 
 #include "lowtide/engines/mip.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/checkmate/frontier.h"
 #include "lowtide/solve/checkmate/program.h"
 #include "lowtide/solve/engine_run.h"
 #include "lowtide/solve/sequence.h"
@@ -37,14 +38,16 @@ using checkmate::Program;
 using checkmate::ProgramSettings;
 
 constexpr std::size_t kMostOps = 600;
-constexpr int kSamples = 50;  // of randomised rounding
+constexpr std::size_t kMostEvery = 200;  // ops, for the whole frontier
+constexpr int kSamples = 50;             // of randomised rounding
 
 const std::array<OptionSpec, 4>& specs() {
   static const std::array<OptionSpec, 4> table = {{
       {.name = "mode",
-       .usage = "the integer program; or its relaxation, rounded at thresholds or at random",
+       .usage = "the integer program; its relaxation, rounded at thresholds or at random; or the "
+                "smaller program of the frontier, which proves bounds of the problem itself",
        .default_choice = "milp",
-       .choices = {"milp", "rounding", "random"}},
+       .choices = {"milp", "rounding", "random", "frontier"}},
       {.name = "form",
        .usage = "how FREE is bounded: by each of its factors, or by the paper's kappa",
        .default_choice = "tight",
@@ -75,6 +78,15 @@ class Run {
     const auto order = start_ && problem_.order == Order::free
                            ? first_computations(graph_, *start_)
                            : std::vector<OpId>(graph_.order().begin(), graph_.order().end());
+    if (context_.options().choice("mode") == "frontier")
+      solve_frontier(order);
+    else
+      solve_stages(order, whole);
+    if (!failure_.empty()) context_.set_note("checkmate: " + failure_);
+  }
+
+ private:
+  void solve_stages(const std::vector<OpId>& order, bool whole) {
     Program program(problem_, order,
                     {.relaxed = !whole,
                      .tight = context_.options().choice("form") == "tight",
@@ -82,10 +94,8 @@ class Run {
                     context_.limits());
     if (context_.done()) return;
     whole ? solve_whole(program) : solve_relaxed(program);
-    if (!failure_.empty()) context_.set_note("checkmate: " + failure_);
   }
 
- private:
   // Says whether the sequence is a plan.
   bool offer(const std::vector<OpId>& sequence) {
     std::vector<std::uint8_t> made(graph_.op_count(), 0);
@@ -134,6 +144,49 @@ class Run {
     }
     if (claim.optimal || (found && claim.bound > *found)) claim.bound = *found;
     context_.set_model(std::move(claim));
+  }
+
+  // First what is critical alone, then every step.
+  void solve_frontier(const std::vector<OpId>& order) {
+    ModelClaim claim{.name = "checkmate, the frontier's critical steps in this order",
+                     .bound = graph_.total_time()};
+    for (const bool every : {false, true}) {
+      if (every && graph_.op_count() > kMostEvery) break;
+      if (every) claim.name = "checkmate, the frontier in this order";
+      const EngineStatus status = solve_frontier(order, every, claim.bound);
+      if (!failure_.empty()) return;
+      claim.optimal = status == EngineStatus::optimal;
+      claim.infeasible = status == EngineStatus::infeasible;
+      if (context_.done() || claim.infeasible || !claim.optimal) break;
+    }
+    context_.set_model(std::move(claim));
+  }
+
+  EngineStatus solve_frontier(const std::vector<OpId>& order, bool every, Ticks& bound) {
+    checkmate::FrontierProgram program(problem_, order, every, context_.limits());
+    if (context_.done()) return EngineStatus::unknown;
+    if (start_) program.start(*start_);
+    const bool given = problem_.order == Order::given;
+    const auto raise = [&](double objective) {
+      bound = std::max(bound, program.bound(objective));
+      const bool lies = given && context_.has_plan() && bound > context_.best_cost().duration;
+      if (lies) failure_ = "HiGHS claims a bound that a verified plan beats";
+      if (given && !lies) context_.raise_bound(bound);
+    };
+    MipWatch watch;
+    watch.bound = raise;
+    watch.incumbent = [&](std::span<const double> values) {
+      if (failure_.empty()) offer(program.sequence(values));
+    };
+    EngineLimits limits = engine_run_.limits();
+    limits.stop = [this, stop = limits.stop] {
+      return stop() || context_.done() || !failure_.empty();
+    };
+    const MipAnswer answer = solve_mip(program.model(), engine_, limits, watch);
+    engine_run_.charge(answer.end);
+    if (failure_.empty()) failure_ = answer.end.failure;
+    if (failure_.empty() && answer.end.bound) raise(*answer.end.bound);
+    return answer.end.status;
   }
 
   void solve_relaxed(Program& program) {
