@@ -10,7 +10,9 @@
 // "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020.
 //
 // Invariant: whatever it finds is priced again by our rules, which charge less than the model does;
-// the model's optimum and bound are the outcome's `model`, never its bound.
+// the model's optimum and bound are the outcome's `model`, never its bound. What the frontier's
+// program proves (frontier.cpp) is true of every plan in the order, and is a bound where the order
+// is given.
 //
 // Loses: beyond a hundred ops, since the program has n^2 + nm variables; and what rounding gives is
 // often over the budget, which the note says.
