@@ -63,6 +63,15 @@ class Bench:
             print(*key, self.runs[key]["overhead_percent"], f"{self.runs[key]['time_s']:.1f} s", file=sys.stderr)
         return self.runs[key]
 
+    def write_curves(self, path):
+        with open(path, "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["graph", "budget", "solver", "options", "seconds", "overhead"])
+            for (graph, budget, solver, *options), run in self.runs.items():
+                for point in run["history"]:
+                    overhead = 100 * (point["duration"] / run["base_duration"] - 1)
+                    writer.writerow([graph, budget, solver, " ".join(options), f"{point['time']:.3f}", f"{overhead:.4f}"])
+
     def limit(self, graph):
         return self.arguments.long if graph in LARGE else self.arguments.time
 
@@ -142,12 +151,14 @@ def draw(bench, stem):
                 points.append((max(run["time_s"], points[-1][0]), points[-1][1]))
                 plot.step(*zip(*points), where="post", color=color, label=f"{budget}, C = 2")
                 top = max(top, 2.5 * points[-1][1])
+            else:
+                plot.plot([], [], color=color, label=f"{budget}: none in {bench.limit(graph):g} s")
             paper = known.get((graph, budget, "Moccasin"))
             if paper:
                 plot.plot(float(paper["seconds"]), float(paper["overhead"]), "D", color=color, markersize=5,
                           markerfacecolor="none", label=f"{budget}, paper")
                 top = max(top, 1.3 * float(paper["overhead"]))
-        plot.set(title=graph, xscale="log", xlabel="seconds, phase 1 included", ylabel="total duration increase (%)",
+        plot.set(title=graph, xscale="log", xlim=(0.1, 5000), xlabel="seconds, phase 1 included", ylabel="total duration increase (%)",
                  ylim=(0, top))
         plot.legend(fontsize=7)
         plot.grid(alpha=0.3)
@@ -193,6 +204,7 @@ def main():
     Path(f"{stem}.md").write_text(text)
     print(text)
     draw(bench, stem)
+    bench.write_curves(f"{stem}-curves.csv")
     print(f"Figure 5: {shlex.quote(str(stem))}.png and .svg")
 
 

@@ -57,7 +57,7 @@ int main() {
   }
   Report solution = make(Report::incumbent);
   solution.numbers.assign(request.model.size(), 0);
-  if (how == "crash") raise(SIGSEGV);
+  if (how == "crash") raise(SIGABRT);
   if (how == "quit") return 7;
   if (how == "hang") sleep(100);
   if (how == "close") {

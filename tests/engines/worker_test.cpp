@@ -62,7 +62,7 @@ EngineState fake_library() {
 
 TEST_CASE("worker: one that crashes, quits, closes its line or talks nonsense is reported") {
   const std::pair<const char*, const char*> kinds[] = {
-      {"crash", "CP-SAT crashed (Segmentation fault)"},
+      {"crash", "CP-SAT crashed (Aborted)"},
       {"quit", "CP-SAT ended with status 7"},
       {"close", "CP-SAT closed its line"},
       {"nonsense", "the worker talks nonsense"},
