@@ -2,11 +2,13 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-torch format lint fuzz install clean
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-torch format lint fuzz \
+  install clean
 
 DATA ?=
 MODELS ?=
 BENCH_TIME ?= 10
+BENCH_LONG ?= 300
 BENCH_SEEDS ?= 1
 BENCH_THREADS ?= 1
 PREFIX ?= /usr/local
@@ -34,11 +36,11 @@ demo: build ## Plan the training of a ResNet-50 into half its memory, write buil
 	@tools/demo
 
 test: ## Everything that CI runs, in under 25 minutes on two cores
-	@tools/deps build wheel test capture
+	@tools/deps build wheel test capture engines
 	@tools/test
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
-	@tools/deps build wheel test capture fuzz
+	@tools/deps build wheel test capture engines fuzz
 	@tools/deps zoo || echo "Without these packages their architectures are skipped."
 	@tools/test long
 	@tools/fuzz 600
@@ -51,6 +53,10 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 	@tools/deps build bench
 	@tools/build release lowtide_cli
 	@build/venv/bin/python bench/papers/kumar.py
+
+bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of the graphs in DATA=DIR/moccasin
+	@tools/deps engines bench
+	@tools/engines build/venv/bin/python bench/papers/moccasin.py "$(DATA)" --time $(BENCH_TIME) --long $(BENCH_LONG)
 
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench

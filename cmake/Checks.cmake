@@ -55,6 +55,6 @@ if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
     # The dearer, the earlier: a suite that starts last would keep one core waiting. Pytest exits with 5
     # where a suite's own import is skipped (no torch).
     set_tests_properties(${test} PROPERTIES LABELS "${labels}" COST 1000 SKIP_RETURN_CODE 5 ENVIRONMENT
-      "LOWTIDE_BUILD=${LOWTIDE_BUILD_NAME};LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_BENCH=$<TARGET_FILE:lowtide_bench>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1")
+      "LOWTIDE_BUILD=${LOWTIDE_BUILD_NAME};LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_BENCH=$<TARGET_FILE:lowtide_bench>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${LOWTIDE_TEST_ENVIRONMENT}")
   endforeach()
 endif()

@@ -7,7 +7,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/lowtide)
 
 install(TARGETS ${rooms} lowtide_umbrella EXPORT lowtide FILE_SET HEADERS)
 if(command)
-  install(TARGETS ${command} RUNTIME)
+  install(TARGETS ${command} lowtide_worker RUNTIME)
 endif()
 install(EXPORT lowtide NAMESPACE lowtide:: DESTINATION ${package_dir} FILE lowtide-targets.cmake)
 

@@ -25,6 +25,7 @@ foreach(case IN LISTS cases)
   string(APPEND script
     "add_test(${test} ${launcher}[==[${PROGRAM}]==] [==[--test-case=${filter}]==])\n"
     "set_tests_properties(${test} PROPERTIES LABELS [==[${LABELS}]==]"
+    " ENVIRONMENT [==[${ENVIRONMENT}]==]"
     " WORKING_DIRECTORY [==[${FOLDER}]==] FAIL_REGULAR_EXPRESSION [==[test cases: +0 ]==])\n")
 endforeach()
 file(WRITE ${OUT} "${script}")

@@ -41,6 +41,19 @@ function(lowtide_find_test_launcher)
 endfunction()
 lowtide_find_test_launcher()
 
+# The engines that tools/deps has installed; tests that need them leave out what is not there.
+file(GLOB LOWTIDE_TEST_CPSAT
+     ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages/ortools/.libs/libortools.so.9)
+file(GLOB LOWTIDE_TEST_HIGHS
+     ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages/highsbox/highs_dist/lib/libhighs.so)
+set(LOWTIDE_TEST_ENVIRONMENT "")
+foreach(engine CPSAT HIGHS)
+  if(LOWTIDE_TEST_${engine})
+    list(GET LOWTIDE_TEST_${engine} 0 library)
+    list(APPEND LOWTIDE_TEST_ENVIRONMENT LOWTIDE_${engine}=${library})
+  endif()
+endforeach()
+
 # lowtide_test(name SOURCES ... [LINKS ...] [THREADS])
 #
 # One doctest program; every test case in it becomes a test. LINKS defaults to lowtide::<name>.
@@ -72,6 +85,7 @@ function(lowtide_test name)
       "-DPROGRAM=$<TARGET_FILE:${target}>" "-DLAUNCHER=${LOWTIDE_TEST_LAUNCHER}"
       "-DPREFIX=${LOWTIDE_BUILD_NAME}.${name}" "-DLABELS=${labels}"
       "-DFOLDER=${PROJECT_BINARY_DIR}" "-DOUT=${list}"
+      "-DENVIRONMENT=${LOWTIDE_TEST_ENVIRONMENT}"
       -P ${PROJECT_SOURCE_DIR}/cmake/ListTestCases.cmake)
   set(include ${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake)
   file(WRITE ${include} "if(EXISTS \"${list}\")\n  include(\"${list}\")\n"

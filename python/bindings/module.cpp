@@ -20,4 +20,5 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_tradeoff(module);
   lowtide::python::bind_report(module);
   lowtide::python::bind_run(module);
+  lowtide::python::bind_engines(module);
 }

@@ -84,5 +84,6 @@ void bind_driver(nb::module_& module);
 void bind_tradeoff(nb::module_& module);
 void bind_report(nb::module_& module);
 void bind_run(nb::module_& module);
+void bind_engines(nb::module_& module);
 
 }  // namespace lowtide::python

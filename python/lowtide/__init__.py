@@ -8,6 +8,7 @@ Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error
 finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.
 """
 
+from lowtide import _core, _engines
 from lowtide._core import (
     Cost,
     Curve,
@@ -45,6 +46,9 @@ __all__ = [
     "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline", "WrongGraphError", "__version__",
     "curve", "fit", "generate", "own_plan", "plan", "report_html", "report_text", "simulate", "solvers", "verify",
 ]
+
+_core._offer_engines(*_engines.paths())
+del _core, _engines
 
 # Tracebacks and pickles call them by the names that users know.
 for _name in __all__:

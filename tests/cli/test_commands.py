@@ -98,10 +98,23 @@ def test_solvers():
     listed = lowtide("solvers", "--json").json()
     assert {"given", "order", "greedy", "evict", "sqrt", "auto"} <= {row["name"] for row in listed}
     for row in listed:
-        assert row["summary"] and row["available"] is True and row["needs"] is None
+        assert row["summary"] and row["available"] is (row["needs"] is None)
+        assert row["available"] or row["name"] in ("moccasin", "checkmate")
     text = lowtide("solvers").out
+    assert "CP-SAT" in text and "HiGHS" in text
     assert all(row["name"] in text for row in listed)
     assert "--option score" in lowtide("solvers", "--options").out
+
+
+def test_engines_that_are_missing_are_said_with_what_installs_them(resnet):
+    nowhere = {"LOWTIDE_CPSAT": "/nowhere", "LOWTIDE_HIGHS": "/nowhere"}
+    lines = lowtide("solvers", env=nowhere).out.splitlines()
+    for engine, package in (("CP-SAT", "ortools"), ("HiGHS", "highsbox")):
+        (line,) = [line for line in lines if line.startswith(engine)]
+        assert "not available" in line and f"pip install {package}" in line
+    done = lowtide("plan", resnet, "--budget", "60%", "--solver", "moccasin", "--json", env=nowhere)
+    assert done.code == 1 and done.json()["status"] == "unsupported" and "pip install ortools" in done.json()["reason"]
+    assert lowtide("plan", resnet, "--budget", "60%", "--work", 100000, env=nowhere).code == 0
 
 
 @pytest.mark.parametrize("kind", ["layered", "chain", "resnet", "unet", "transformer"])

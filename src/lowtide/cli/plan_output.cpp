@@ -86,6 +86,12 @@ std::string summary_text(const PlanSummary& summary, const TerminalStyle& style)
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
                     ? summary.solver
                     : fmt::format("{} ({})", summary.solver, outcome.found_by));
+  if (outcome.model)
+    row("model", outcome.model->infeasible
+                     ? fmt::format("{}: no plan within the budget", outcome.model->name)
+                     : fmt::format("{}: bound {}{}", outcome.model->name,
+                                   percent_text(overhead_percent(outcome.model->bound, base)),
+                                   outcome.model->optimal ? ", optimal" : ""));
   row("time", fmt::format("{:.3f} s", summary.seconds));
   if (!outcome.note.empty()) row("note", outcome.note);
   if (!summary.plan_file.empty())
@@ -127,6 +133,11 @@ std::string summary_json(const PlanSummary& summary) {
       {"plan_file", if_any(!summary.plan_file.empty(), summary.plan_file)},
       {"reason",
        if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
+      {"model", outcome.model ? Json{{"name", outcome.model->name},
+                                     {"optimal", outcome.model->optimal},
+                                     {"infeasible", outcome.model->infeasible},
+                                     {"bound", outcome.model->bound.count()}}
+                              : Json()},
       {"history", history},
   };
   return json.dump() + "\n";

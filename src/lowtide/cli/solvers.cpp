@@ -1,4 +1,5 @@
-// `lowtide solvers`: what there is, what each is for, what is missing.
+// `lowtide solvers`: what there is, what each is for, what is missing, and which engines of other
+// people there are. With --options nothing is said of this machine, so that it is the same on all.
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 
 #include "lowtide/cli/commands.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/engines/engine.h"
 
 namespace lowtide::cli {
 
@@ -39,13 +41,20 @@ void print_json(const SolverTable& table) {
 
 void print_text(const SolverTable& table, bool with_options) {
   for (const auto& solver : table.all()) {
-    const std::string missing = solver->missing();
-    fmt::print("{:<8} {}\n", solver->name(), solver->summary());
-    if (!missing.empty()) fmt::print("{:<8} not available: it needs {}\n", "", missing);
+    fmt::print("{:<9} {}\n", solver->name(), solver->summary());
     if (!with_options) continue;
     for (const OptionSpec& option : solver->options())
-      fmt::print("{0:<8}   --option {1}=...  {2}\n{0:<8}     {3}\n", "", option.name, option.usage,
+      fmt::print("{0:<9}   --option {1}=...  {2}\n{0:<9}     {3}\n", "", option.name, option.usage,
                  range_text(option));
+  }
+  if (with_options) return;
+  fmt::print("\n");
+  for (const EngineKind kind : {EngineKind::cpsat, EngineKind::highs}) {
+    const EngineState engine = find_engine(kind);
+    if (engine.missing.empty())
+      fmt::print("{:<9} {}, {}\n", to_string(kind), engine.version, engine.paths.library);
+    else
+      fmt::print("{:<9} not available: it needs {}\n", to_string(kind), engine.missing);
   }
 }
 

@@ -12,6 +12,10 @@
 // each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
 // kUnlimitedEpochs.
 //
+// Under a clock, where the order is given, the graph is small and the search stands still, an
+// engine tries once to prove the plan, if there is one: checkmate's frontier by HiGHS. It alone
+// closes graphs such as the papers' G1.
+//
 // Invariant: no part that takes long keeps the others from their turn, and each epoch begins from
 // the best plan of all before.
 //
@@ -46,6 +50,9 @@ constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
 constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
 constexpr std::int64_t kSmall = 100;                       // ops
+constexpr std::int64_t kMostEngineOps = 200;
+constexpr double kEngineFrom = 0.1;   // of the time
+constexpr double kEngineShare = 0.6;  // of the time left
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -54,6 +61,8 @@ struct Task {
   std::uint64_t seed;
   bool endless = false;         // is not asked whether it finished
   bool in_given_order = false;  // of a problem whose order is free
+  double share = 1;             // of the time left
+  int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
@@ -79,6 +88,8 @@ class Portfolio {
       if (const Solver* part = find(name)) unfinished_.push_back(part);
     search_ = find("search");
     proving_ = find("bounds");
+    engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
+              static_cast<std::int64_t>(problem_.graph.op_count()) <= kMostEngineOps;
   }
 
   void run() {
@@ -112,6 +123,11 @@ class Portfolio {
       const bool stands = duration == std::exchange(last_duration, duration);
       const bool rises =
           context_.bound().duration > std::exchange(last_bound, context_.bound().duration);
+      const bool idle = late && stands && context_.limits().used() > kEngineFrom;
+      if (idle && std::exchange(engine_, false)) {
+        prove_by_engine();
+        if (stop()) return;
+      }
       const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
       if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
       if (number > 0)
@@ -170,6 +186,20 @@ class Portfolio {
     return context_.done() && context_.smallest().has_value();
   }
 
+  void prove_by_engine() {
+    const Solver* part = find("checkmate");
+    if (part == nullptr || !context_.has_plan() || !part->missing().empty()) return;
+    std::vector<Task> tasks;
+    tasks.push_back({.part = part,
+                     .work = kMostWork,
+                     .seed = context_.seed(),
+                     .endless = true,
+                     .share = kEngineShare,
+                     .threads = threads_,
+                     .options = {{"mode", "frontier"}, {"start", "given"}}});
+    epoch(tasks, 1);
+  }
+
   void alone(const Solver* part, std::int64_t work) {
     std::vector<Task> tasks;
     tasks.push_back(part_task(part, work));
@@ -222,13 +252,13 @@ class Portfolio {
 
   void run_task(Task& task, LimitSettings limits, const Bound& known,
                 const std::vector<Plan>& starts) {
-    if (limits.seconds) limits.seconds = context_seconds_left();
+    if (limits.seconds) limits.seconds = context_seconds_left() * task.share;
     // What has not begun would notice only after its first plan.
     if (too_late() && context_has_smallest()) return;
     limits.work = task.work;
     ContextSettings settings{.limits = limits,
                              .seed = task.seed,
-                             .threads = 1,
+                             .threads = task.threads,
                              .options = Options(task.part->options()),
                              .starts = starts,
                              .known = known,
@@ -297,7 +327,8 @@ class Portfolio {
   std::vector<const Solver*> unfinished_;
   const Solver* search_ = nullptr;
   const Solver* proving_ = nullptr;
-  std::mutex mutex_;  // of context_, while tasks run
+  bool engine_ = false;  // still to be asked
+  std::mutex mutex_;     // of context_, while tasks run
 };
 
 class Auto final : public Solver {

@@ -65,6 +65,10 @@ std::string claims_json(const Claims& claims) {
   return "{" + members.text() + "}";
 }
 
+std::string_view model_status(const ModelClaim& model) {
+  return model.optimal ? "optimal" : model.infeasible ? "infeasible" : "feasible";
+}
+
 std::string found_by_json(const FoundBy& found) {
   Members members(",\n    ");
   members.add_text("solver", found.solver);
@@ -74,6 +78,13 @@ std::string found_by_json(const FoundBy& found) {
   members.add_text("stopped_by", found.stopped_by);
   members.add_text("version", found.version);
   members.add_text("note", found.note);
+  if (found.model) {
+    Members model(", ");
+    model.add_text("name", found.model->name);
+    model.add_text("status", model_status(*found.model));
+    if (!found.model->infeasible) model.add("bound", std::to_string(found.model->bound.count()));
+    members.add("model", "{" + model.text() + "}");
+  }
   // What repeats exactly gives the same file.
   const bool timed = found.time_limit || !found.work_limit;
   std::string history;
@@ -111,6 +122,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   asked.stopped_by = to_string(outcome.stopped_by);
   asked.version = std::string(kVersion);
   asked.note = outcome.note;
+  asked.model = outcome.model;
   asked.history = outcome.history;
   file.found_by = std::move(asked);
   return file;

@@ -35,6 +35,15 @@ struct Incumbent {
   Cost cost;
 };
 
+// What is proven of a narrower question than the problem, such as at most so many computations of
+// each op: never a claim about the problem.
+struct ModelClaim {
+  std::string name = {};    // which solver's model, and what it leaves out
+  Ticks bound = {};         // none of its plans is shorter
+  bool optimal = false;     // the best of them was found
+  bool infeasible = false;  // it has none within the budget
+};
+
 struct Outcome {
   Status status = Status::unknown;
   StopReason stopped_by = StopReason::finished;
@@ -42,9 +51,10 @@ struct Outcome {
   Cost cost;                 // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
   Bound bound;
-  std::vector<Incumbent> history;  // each better than the one before
-  std::string found_by;            // the solver whose plan this is
-  std::string note;                // a sentence for people: why there is no plan, what was tried
+  std::vector<Incumbent> history;   // each better than the one before
+  std::string found_by;             // the solver whose plan this is
+  std::optional<ModelClaim> model;  // if its solver has one
+  std::string note;                 // a sentence for people: why there is no plan, what was tried
 };
 
 std::string_view to_string(Status status);

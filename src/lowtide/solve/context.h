@@ -69,6 +69,8 @@ class Context {
   // Claims that must be true of every plan for the problem.
   void raise_bound(Ticks duration);
   void raise_floor(Bytes peak);
+  // Of the solver's own, narrower model.
+  void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
   void set_note(std::string note) { outcome_.note = std::move(note); }
 
   // A plan within the budget is known, and it is proven that none is better.

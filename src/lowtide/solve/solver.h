@@ -37,6 +37,9 @@ class Solver {
   virtual std::span<const OptionSpec> options() const { return {}; }
   // What must be there for it to run and is not: empty if nothing is missing.
   virtual std::string missing() const { return {}; }
+  // Whether an engine of somebody else's does the work, in a process of its own: it takes tenths of
+  // a second to begin, and joins a portfolio only under a clock.
+  virtual bool external() const { return false; }
   virtual Support supports(const Problem& problem) const = 0;
   // Anytime: offers plans to the context as they come and returns context.finish(), within 50 ms
   // of a cancel or a deadline. Deterministic for the context's seed and work limit.

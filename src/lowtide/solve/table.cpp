@@ -1,8 +1,10 @@
 // The one table of solvers: adding one is a line here.
 #include "lowtide/solve/bounds/bounds.h"
+#include "lowtide/solve/checkmate/checkmate.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/given.h"
 #include "lowtide/solve/greedy/greedy.h"
+#include "lowtide/solve/moccasin/moccasin.h"
 #include "lowtide/solve/order/order.h"
 #include "lowtide/solve/pwremat/pwremat.h"
 #include "lowtide/solve/search/search.h"
@@ -23,6 +25,8 @@ SolverTable make_solvers() {
   table.add(make_pwremat());
   table.add(make_search());
   table.add(make_bounds());
+  table.add(make_moccasin());
+  table.add(make_checkmate());
   return table;
 }
 

@@ -1,0 +1,91 @@
+// Whatever the worker does, this returns: it dies, hangs, floods or talks nonsense at its own cost.
+#include "lowtide/engines/conversation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "lowtide/engines/process.h"
+
+namespace lowtide {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kPollMs = 5;
+constexpr double kGrace = 1.0;  // seconds beyond the clock
+
+}  // namespace
+
+Request request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits) {
+  Request request;
+  request.engine = kind;
+  request.library = engine.paths.library;
+  // What it found must have arrived before our clock runs out.
+  if (limits.seconds) request.seconds = std::max(0.01, *limits.seconds * 0.99 - 0.03);
+  request.effort = limits.effort.value_or(0);
+  request.memory_bytes = limits.memory_bytes;
+  request.threads = std::max(1, limits.threads);
+  request.seed = static_cast<std::int64_t>(limits.seed & 0x7fffffff);
+  request.stream = limits.seconds.has_value();
+  return request;
+}
+
+EngineEnd converse(const EngineState& engine, const Request& request, const EngineLimits& limits,
+                   const std::function<std::string(const Report&)>& take) {
+  EngineEnd end;
+  if (!engine.missing.empty()) {
+    end.failure = "it needs " + engine.missing;
+    return end;
+  }
+  const auto begin = Clock::now();
+  const std::string name(to_string(request.engine));
+  const auto late = [&] {
+    return limits.seconds &&
+           std::chrono::duration<double>(Clock::now() - begin).count() > *limits.seconds + kGrace;
+  };
+  const auto stop = [&] { return (limits.stop && limits.stop()) || late(); };
+  WorkerProcess worker(engine.paths.worker);
+  if (!worker.started()) {
+    end.failure = worker.failure();
+    return end;
+  }
+  auto event = worker.send(request.encode(), stop);
+  std::string message;
+  Report report;
+  while (event != WorkerProcess::Event::ended) {
+    if (limits.stop && limits.stop()) {
+      end.stopped = true;
+      return end;
+    }
+    if (late()) {
+      end.failure = name + " did not stop at its time limit";
+      return end;
+    }
+    event = worker.receive(message, kPollMs);
+    if (event == WorkerProcess::Event::nonsense ||
+        (event == WorkerProcess::Event::message && !Report::decode(message, report))) {
+      end.failure = "the worker talks nonsense";
+      return end;
+    }
+    if (event != WorkerProcess::Event::message) continue;
+    if (report.kind == Report::done) {
+      end.status = report.status;
+      if (report.has_bound && std::isfinite(report.value)) end.bound = report.value;
+      end.effort = report.effort;
+      return end;
+    }
+    if (report.kind == Report::failed) {
+      end.failure = name + ": " + report.text;
+      return end;
+    }
+    if (std::string refused = take(report); !refused.empty()) {
+      end.failure = name + " " + refused;
+      return end;
+    }
+  }
+  end.failure = name + " " + worker.failure();
+  return end;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,20 @@
+// One solve with a worker, from the request to the last report. Private to the room.
+#pragma once
+
+#include <functional>
+
+#include "lowtide/engines/engine.h"
+#include "lowtide/engines/protocol.h"
+
+namespace lowtide {
+
+// Sends the request and hands over every report but the last, whose contents are returned. A report
+// that `take` refuses (returns a sentence instead of "") ends the worker, and so do silence a
+// second after the clock and `limits.stop`.
+EngineEnd converse(const EngineState& engine, const Request& request, const EngineLimits& limits,
+                   const std::function<std::string(const Report&)>& take);
+
+// The request that these limits make.
+Request request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits);
+
+}  // namespace lowtide

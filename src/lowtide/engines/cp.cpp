@@ -1,0 +1,51 @@
+// The best solution counts even if CP-SAT crashes after it.
+#include "lowtide/engines/cp.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/engines/conversation.h"
+
+namespace lowtide {
+
+CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineLimits& limits,
+                  const CpWatch& watch) {
+  CpAnswer answer;
+  std::optional<double> bound;
+  Request request = request_for(EngineKind::cpsat, engine, limits);
+  request.model = model.encode();
+  request.hint = model.encode_hint();
+  answer.end = converse(engine, request, limits, [&](const Report& report) -> std::string {
+    switch (report.kind) {
+      case Report::incumbent:
+        if (report.numbers.size() != model.var_count())
+          return "gave a solution of " + std::to_string(report.numbers.size()) + " values for " +
+                 std::to_string(model.var_count()) + " variables";
+        answer.values = report.numbers;
+        if (watch.incumbent) watch.incumbent(answer.values);
+        break;
+      case Report::objective:
+        if (watch.objective) watch.objective(report.value);
+        break;
+      case Report::bound:
+        bound = std::max(bound.value_or(report.value), report.value);
+        if (watch.bound) watch.bound(report.value);
+        break;
+      default: break;
+    }
+    return {};
+  });
+  const bool claims =
+      answer.end.status == EngineStatus::optimal || answer.end.status == EngineStatus::feasible;
+  if (claims && answer.values.empty()) {
+    answer.end.status = EngineStatus::unknown;
+    answer.end.failure =
+        std::string(to_string(EngineKind::cpsat)) + " claims an answer without a solution";
+  }
+  if (bound) answer.end.bound = std::max(answer.end.bound.value_or(*bound), *bound);
+  if (answer.end.status == EngineStatus::unknown && !answer.values.empty())
+    answer.end.status = EngineStatus::feasible;
+  return answer;
+}
+
+}  // namespace lowtide

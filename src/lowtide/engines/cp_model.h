@@ -1,0 +1,90 @@
+// A model for constraint programming, in the words of CP-SAT; written as it is added.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowtide/engines/wire.h"
+
+namespace lowtide {
+
+// An integer variable, by index. One of a domain within {0, 1} is a literal too, and so is its
+// opposite.
+using CpVar = std::int32_t;
+inline constexpr CpVar cp_not(CpVar literal) { return -literal - 1; }
+
+// coefficient x var + offset; the offset alone without a variable.
+struct CpExpr {
+  static constexpr CpVar kNone = INT32_MIN;
+  CpVar var = kNone;
+  std::int64_t coefficient = 1, offset = 0;
+
+  CpExpr(std::int64_t value) : offset(value) {}
+  static CpExpr of(CpVar v, std::int64_t c = 1, std::int64_t off = 0) {
+    CpExpr expr(off);
+    expr.var = v;
+    expr.coefficient = c;
+    return expr;
+  }
+};
+
+struct CpTerm {
+  CpVar var;
+  std::int64_t coefficient;
+};
+
+class CpModel {
+ public:
+  using Literals = std::span<const CpVar>;
+  struct Range {
+    std::int64_t low, high;
+  };
+
+  CpVar add_var(std::int64_t low, std::int64_t high);
+  CpVar add_var(std::span<const std::int64_t> values);  // ascending, at least one
+  CpVar add_bool() { return add_var(0, 1); }
+
+  // Each holds if all of `enforce` do. Terms of literals' opposites are not allowed.
+  void add_linear(std::span<const CpTerm> terms, Range range, Literals enforce = {});
+  void add_linear(std::initializer_list<CpTerm> terms, Range range, Literals enforce = {}) {
+    add_linear(std::span(terms.begin(), terms.size()), range, enforce);
+  }
+  void add_or(Literals literals, Literals enforce = {});
+  void add_and(Literals literals, Literals enforce = {});
+  void add_exactly_one(Literals literals);
+  void add_at_most_one(Literals literals);
+  void add_all_different(std::span<const CpExpr> exprs);
+  // end = start + size. Says which constraint it is; it is there only if all of `enforce` hold.
+  std::int64_t add_interval(const CpExpr& start, const CpExpr& size, const CpExpr& end,
+                            Literals enforce = {});
+  // At no point do the intervals that are there sum up to more.
+  void add_cumulative(std::span<const std::int64_t> intervals, std::span<const CpExpr> demands,
+                      const CpExpr& capacity);
+  // The sum of the changes of all active times up to any point is at least `low`, once all changes
+  // of that point have happened.
+  void add_reservoir(std::span<const CpExpr> times, std::span<const std::int64_t> changes,
+                     Literals active, std::int64_t low);
+
+  void minimise(std::span<const CpTerm> terms, std::int64_t offset = 0);
+  void add_hint(CpVar var, std::int64_t value);
+
+  std::size_t var_count() const { return vars_; }
+  std::size_t constraint_count() const { return constraints_; }
+  // A CpModelProto without its hint; and its PartialVariableAssignment.
+  std::string encode() const;
+  std::string encode_hint() const;
+
+ private:
+  std::int64_t add(int kind, const WireWriter& constraint, Literals enforce);
+
+  std::size_t vars_ = 0, constraints_ = 0;
+  WireWriter body_, objective_;
+  std::vector<std::int64_t> hint_vars_, hint_values_;
+};
+
+}  // namespace lowtide

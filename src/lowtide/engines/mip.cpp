@@ -1,0 +1,47 @@
+// As cp.cpp, in columns.
+#include "lowtide/engines/mip.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/engines/conversation.h"
+
+namespace lowtide {
+
+MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const EngineLimits& limits,
+                    const MipWatch& watch) {
+  MipAnswer answer;
+  std::optional<double> bound;
+  Request request = request_for(EngineKind::highs, engine, limits);
+  request.model = model.encode();
+  answer.end = converse(engine, request, limits, [&](const Report& report) -> std::string {
+    switch (report.kind) {
+      case Report::incumbent:
+        if (report.reals.size() != model.column_count())
+          return "gave a solution of " + std::to_string(report.reals.size()) + " values for " +
+                 std::to_string(model.column_count()) + " columns";
+        answer.values = report.reals;
+        if (watch.incumbent) watch.incumbent(answer.values);
+        break;
+      case Report::bound:
+        bound = std::max(bound.value_or(report.value), report.value);
+        if (watch.bound) watch.bound(report.value);
+        break;
+      default: break;
+    }
+    return {};
+  });
+  const bool claims =
+      answer.end.status == EngineStatus::optimal || answer.end.status == EngineStatus::feasible;
+  if (claims && answer.values.empty()) {
+    answer.end.status = EngineStatus::unknown;
+    answer.end.failure =
+        std::string(to_string(EngineKind::highs)) + " claims an answer without a solution";
+  }
+  if (bound) answer.end.bound = std::max(answer.end.bound.value_or(*bound), *bound);
+  if (answer.end.status == EngineStatus::unknown && !answer.values.empty())
+    answer.end.status = EngineStatus::feasible;
+  return answer;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,27 @@
+// Solving a MipModel by HiGHS, in a worker process.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lowtide/engines/engine.h"
+#include "lowtide/engines/mip_model.h"
+
+namespace lowtide {
+
+struct MipWatch {
+  std::function<void(std::span<const double> values)> incumbent;  // better each time
+  std::function<void(double bound)> bound;
+};
+
+struct MipAnswer {
+  EngineEnd end;
+  std::vector<double> values;  // of the best solution; empty if there is none
+};
+
+// As solve_cp. A model without integers is a linear program: then `bound` is its optimum.
+MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const EngineLimits& limits,
+                    const MipWatch& watch = {});
+
+}  // namespace lowtide

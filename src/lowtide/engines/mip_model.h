@@ -1,0 +1,52 @@
+// A mixed-integer program in columns and rows: least sum of cost x column, every row within its
+// limits. Infinite limits are infinities.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lowtide {
+
+struct MipTerm {
+  std::int32_t column;
+  double coefficient;
+};
+
+class MipModel {
+ public:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  struct Range {
+    double low, high;
+  };
+
+  std::int32_t add_column(double cost, Range range, bool integer);
+  void add_row(std::span<const MipTerm> terms, Range range);
+  void add_start(std::int32_t column, double value);  // of a solution to begin from
+  void clear_start() { start_columns_.clear(), start_values_.clear(); }
+
+  std::size_t column_count() const { return cost_.size(); }
+  std::size_t row_count() const { return row_low_.size(); }
+  bool has_integers() const;
+
+  std::string encode() const;
+  // False if the bytes are no model.
+  bool decode(std::string_view bytes);
+
+  // For whoever solves it; rows are compressed.
+  struct View {
+    std::span<const double> cost, low, high, row_low, row_high, values, start_values;
+    std::span<const std::int64_t> integer, row_begin, columns, start_columns;
+  };
+  View view() const;
+
+ private:
+  std::vector<double> cost_, low_, high_, row_low_, row_high_, values_, start_values_;
+  std::vector<std::int64_t> integer_, row_begin_, columns_, start_columns_;
+};
+
+}  // namespace lowtide

@@ -1,0 +1,53 @@
+// What is said between us and the worker: frames of a length (32 bits, little-endian) and a message
+// in wire format. We say one Request, it answers with Reports; the last is `done` or `failed`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/engines/engine.h"
+
+namespace lowtide {
+
+struct Request {
+  bool probe = false;  // open the library, say its version, and nothing else
+  EngineKind engine = EngineKind::cpsat;
+  std::string library;
+  std::string model, hint;  // a CpModelProto and its hint, or a MipModel
+  double seconds = 0;       // 0: no clock
+  double effort = 0;        // 0: no such limit
+  std::int64_t memory_bytes = 0;
+  std::int64_t threads = 1;
+  std::int64_t seed = 0;
+  bool stream = false;  // solutions while it runs
+
+  std::string encode() const;
+  static bool decode(std::string_view bytes, Request& into);
+};
+
+struct Report {
+  enum Kind { opened = 1, incumbent, objective, bound, done, failed };
+  Kind kind = failed;
+  std::string text;                   // version or failure
+  double value = 0;                   // objective or bound
+  std::vector<std::int64_t> numbers;  // values of an incumbent
+  std::vector<double> reals;
+  EngineStatus status = EngineStatus::unknown;
+  bool has_bound = false;
+  double effort = 0;
+
+  std::string encode() const;
+  static bool decode(std::string_view bytes, Report& into);
+};
+
+inline constexpr std::size_t kFrameHeader = 4;
+// Frames beyond this are nonsense.
+inline constexpr std::uint64_t kMostFrame = std::uint64_t{1} << 31;
+std::string frame(std::string_view message);
+// Takes the first whole frame off the buffer into `message`.
+enum class Framed { none, whole, nonsense };
+Framed take_frame(std::string& buffer, std::string& message);
+
+}  // namespace lowtide

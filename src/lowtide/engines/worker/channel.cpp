@@ -1,0 +1,51 @@
+// Plain blocking reads and writes: the worker has nothing better to do.
+#include "lowtide/engines/worker/channel.h"
+
+#include <cerrno>
+#include <thread>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace lowtide {
+
+std::optional<Request> Channel::receive() {
+  std::string buffer, message;
+  for (;;) {
+    if (const Framed framed = take_frame(buffer, message); framed == Framed::whole)
+      break;
+    else if (framed == Framed::nonsense)
+      return std::nullopt;
+    char chunk[1 << 16];
+    const auto got = read(0, chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    buffer.append(chunk, static_cast<std::size_t>(got));
+  }
+  Request request;
+  if (!Request::decode(message, request)) return std::nullopt;
+  return request;
+}
+
+void Channel::send(const Report& report) {
+  const std::string bytes = frame(report.encode());
+  const std::scoped_lock lock(mutex_);
+  std::string_view rest = bytes;
+  while (!rest.empty()) {
+    const auto sent = ::send(0, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) _exit(1);
+    rest.remove_prefix(static_cast<std::size_t>(sent));
+  }
+}
+
+void Channel::watch() {
+  std::thread([] {
+    char byte = 0;
+    while (read(0, &byte, 1) < 0 && errno == EINTR) {
+    }
+    _exit(1);
+  }).detach();
+}
+
+}  // namespace lowtide

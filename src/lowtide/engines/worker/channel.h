@@ -1,0 +1,25 @@
+// The worker's end of the line: its standard input, in both directions.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "lowtide/engines/protocol.h"
+
+namespace lowtide {
+
+class Channel {
+ public:
+  // None if whoever asks is gone or talks nonsense.
+  std::optional<Request> receive();
+  // Any thread. Ends the process if nobody listens any more.
+  void send(const Report& report);
+  // From now on the process ends as soon as whoever asked is gone.
+  void watch();
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace lowtide

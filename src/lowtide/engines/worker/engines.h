@@ -1,0 +1,15 @@
+// One request, answered. Each opens its library, reports, and returns the last report.
+#pragma once
+
+#include "lowtide/engines/worker/channel.h"
+
+namespace lowtide {
+
+Report run_cpsat(const Request& request, Channel& channel);
+Report run_highs(const Request& request, Channel& channel);
+
+// The library with links resolved, since opened through a link elsewhere it misses its neighbours;
+// null with the reason in `why`.
+void* open_library(const std::string& path, std::string& why);
+
+}  // namespace lowtide

@@ -1,0 +1,55 @@
+// lowtide-worker: runs one solve of an engine that is not ours, so that a crash, a leak or an
+// overrun in it costs nothing. Started by the library; of no use by hand.
+#include <cstdio>
+#include <filesystem>
+#include <new>
+
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lowtide/engines/worker/engines.h"
+
+namespace lowtide {
+
+void* open_library(const std::string& path, std::string& why) {
+  std::error_code error;
+  const auto resolved = std::filesystem::canonical(path, error);
+  const bool plain = path.find('/') == std::string::npos;
+  void* library = dlopen(error || plain ? path.c_str() : resolved.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) why = dlerror();
+  return library;
+}
+
+namespace {
+
+int run() {
+  Channel channel;
+  const auto request = channel.receive();
+  if (!request) {
+    std::fputs("lowtide-worker is started by Lowtide itself\n", stderr);
+    return 2;
+  }
+  channel.watch();
+  if (request->memory_bytes > 0) {
+    const auto most = static_cast<rlim_t>(request->memory_bytes);
+    const rlimit limit{most, most};
+    setrlimit(RLIMIT_DATA, &limit);
+  }
+  const auto engine = request->engine == EngineKind::cpsat ? run_cpsat : run_highs;
+  Report last;
+  try {
+    last = engine(*request, channel);
+  } catch (const std::bad_alloc&) {
+    last.kind = Report::failed;
+    last.text = "it ran out of memory";
+  }
+  channel.send(last);
+  return 0;
+}
+
+}  // namespace
+}  // namespace lowtide
+
+// No destructors: the libraries' own may hang or crash.
+int main() { _exit(lowtide::run()); }

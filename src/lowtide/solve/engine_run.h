@@ -1,0 +1,48 @@
+// What solvers that leave the work to an engine have in common: its limits are made of the
+// context's, and what it spent is charged to the context.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "lowtide/engines/engine.h"
+#include "lowtide/solve/context.h"
+
+namespace lowtide {
+
+class EngineRun {
+ public:
+  explicit EngineRun(Context& context) : context_(context) {}
+
+  // For one solve. Under a clock, the time left, all threads, and a microsecond of work for each
+  // that passes. Without, one thread and the effort that the work left stands for, so that it
+  // repeats exactly.
+  EngineLimits limits();
+  // Charges what was spent; without a clock, all that is left if the engine did not finish.
+  void charge(const EngineEnd& end);
+
+  // Units of work for one of EngineLimits::effort.
+  static constexpr double kEffortWork = 1e6;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool stop();
+  bool clocked() const { return context_.limits().settings().seconds.has_value(); }
+
+  Context& context_;
+  Clock::time_point last_ = Clock::now();
+};
+
+// `start`: none, given or auto.
+OptionSpec start_option();
+
+// What such a solver begins with: the best plan that it was given or that `auto` finds in a part of
+// the limits, as a sequence; the leanest if none keeps the budget; nothing if that is the choice.
+// What is found on the way is offered to the context.
+std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context);
+
+// Counts work unit by unit between polls, however much it is.
+bool spend_all(Limits& limits, std::int64_t units);
+
+}  // namespace lowtide

@@ -1,0 +1,242 @@
+// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
+// lost.
+//
+// Idea: each computation of an op begins a retention interval, from the event at which it is
+// computed to the last at which what it made is read. At most C_v intervals an op, each with a
+// start s, an end e and a literal a that says whether it is there: O(n) integers, which a
+// constraint solver is good at (retention.cpp has the model). Two phases: the first looks for any
+// plan within the budget by minimising max(M_var, M), beginning with the given order, which always
+// is a solution of it; the second minimises the duration, beginning with what the first has found.
+//
+// From: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
+// Rematerialization for Neural Networks", ICML 2023, sections 2.1 to 2.4. What is different here is
+// in docs/why/moccasin.md.
+//
+// Invariant: its optimum and its bound are those of a narrower question (at most C_v computations
+// of an op, and staged: ops of a stage in the order's sequence), so they are the outcome's `model`
+// and never its bound.
+//
+// Loses: on graphs of a thousand ops, where CP-SAT takes minutes to its first solution; and where
+// an op must be computed more than C_v times.
+#include "lowtide/solve/moccasin/moccasin.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lowtide/engines/cp.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/engine_run.h"
+#include "lowtide/solve/moccasin/retention.h"
+#include "lowtide/solve/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+using moccasin::Domain;
+using moccasin::Events;
+using moccasin::RetentionModel;
+using moccasin::RetentionSettings;
+
+constexpr std::size_t kMostOps = 3000;
+constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
+
+const std::array<OptionSpec, 5>& specs() {
+  static const std::array<OptionSpec, 5> table = {{
+      {.name = "intervals",
+       .usage = "C_v of the paper: how often an op may be computed; a start that computes an op "
+                "more often raises it for that op",
+       .default_number = 2,
+       .low = 1,
+       .high = 8},
+      {.name = "events",
+       .usage = "domain of the times: free as in (9), staged in an order as in (11), or free for "
+                "small graphs in any order",
+       .default_choice = "auto",
+       .choices = {"auto", "free", "staged"}},
+      {.name = "precedence",
+       .usage = "how (5) is written: a literal for each interval of an input, or the paper's "
+                "reservoirs",
+       .default_choice = "literals",
+       .choices = {"literals", "reservoir"}},
+      {.name = "lengths",
+       .usage = "lengths of the intervals: any that ends at a reader, or about 5n of them, "
+                "log-spaced, as in the authors' program",
+       .default_choice = "any",
+       .choices = {"any", "log"}},
+      start_option(),
+  }};
+  return table;
+}
+
+class Run {
+ public:
+  Run(const Problem& problem, Context& context)
+      : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
+
+  void run() {
+    const auto order = graph_.order();
+    context_.offer_sequence(order);
+    if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
+      return;
+    engine_ = find_engine(EngineKind::cpsat);
+    start_ = start_from_others(problem_, context_);
+    if (context_.done()) return;
+    const Events events = make_events();
+    if (!start_ || !fits(*start_)) find_any(events);
+    if (!context_.done() && !refuted_ && failure_.empty()) find_shortest(events);
+    if (!failure_.empty()) context_.set_note("moccasin: " + failure_);
+  }
+
+ private:
+  bool fits(const std::vector<OpId>& sequence) const {
+    return simulate(graph_, plan_from_sequence(graph_, sequence)).cost.peak <= problem_.budget;
+  }
+
+  Events make_events() const {
+    std::vector<OpId> order(graph_.order().begin(), graph_.order().end());
+    std::vector<int> intervals(graph_.op_count(),
+                               static_cast<int>(context_.options().number("intervals")));
+    if (start_) {
+      if (problem_.order == Order::free) order = first_computations(graph_, *start_);
+      std::vector<int> computed(graph_.op_count(), 0);
+      for (const OpId op : *start_) ++computed[op.index()];
+      for (std::size_t i = 0; i < computed.size(); ++i)
+        intervals[i] = std::max(intervals[i], std::min(computed[i], 8));
+    }
+    const std::string_view chosen = context_.options().choice("events");
+    const bool free = chosen == "free" || (chosen == "auto" && problem_.order == Order::free &&
+                                           graph_.op_count() <= kFreeOps);
+    return {graph_, free ? Domain::free : Domain::staged, std::move(order), std::move(intervals)};
+  }
+
+  RetentionSettings settings(bool memory_first) const {
+    return {.memory_first = memory_first,
+            .reservoir = context_.options().choice("precedence") == "reservoir",
+            .log_lengths = context_.options().choice("lengths") == "log"};
+  }
+
+  // Offers what the values say; false, and why in failure_, if they are no plan.
+  bool take(const RetentionModel& model, std::span<const std::int64_t> values) {
+    auto sequence = model.sequence(values);
+    std::string wrong = "computes an op before its inputs";
+    if (sequence) {
+      const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, *sequence));
+      wrong = timeline.violation ? timeline.violation->reason : "";
+    }
+    if (!wrong.empty()) {
+      failure_ = "CP-SAT gave a solution that is none: " + wrong;
+      return false;
+    }
+    found_ = without_unread(problem_, *sequence);
+    context_.offer_sequence(found_);
+    return true;
+  }
+
+  CpAnswer ask(const RetentionModel& model, const CpWatch& more) {
+    CpWatch watch = more;
+    watch.incumbent = [&](std::span<const std::int64_t> values) {
+      if (failure_.empty()) take(model, values);
+    };
+    EngineLimits limits = engine_run_.limits();
+    limits.stop = [this, stop = limits.stop] { return stop() || !failure_.empty(); };
+    CpAnswer answer = solve_cp(model.model(), engine_, limits, watch);
+    engine_run_.charge(answer.end);
+    if (failure_.empty()) failure_ = answer.end.failure;
+    return answer;
+  }
+
+  void find_any(const Events& events) {
+    RetentionModel model(problem_, events, settings(true), context_.limits());
+    if (context_.done()) return;
+    model.hint(start_ ? *start_ : std::vector<OpId>(events.order().begin(), events.order().end()));
+    found_.clear();
+    const CpAnswer answer = ask(model, {});
+    if (!found_.empty()) start_ = found_;
+    const bool over = answer.end.status == EngineStatus::optimal && !context_.has_plan();
+    if (!over || !failure_.empty()) return;
+    refuted_ = true;
+    claim({.infeasible = true});
+  }
+
+  void find_shortest(const Events& events) {
+    RetentionModel model(problem_, events, settings(false), context_.limits());
+    if (context_.done() || model.hopeless()) return;
+    if (start_) model.hint(*start_);
+    ModelClaim claimed{.name = "", .bound = graph_.total_time(), .optimal = false};
+    CpWatch watch;
+    watch.bound = [&](double bound) {
+      claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(bound)));
+    };
+    const CpAnswer answer = ask(model, watch);
+    if (answer.end.bound)
+      claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(*answer.end.bound)));
+    claimed.infeasible = answer.end.status == EngineStatus::infeasible;
+    if (!failure_.empty()) return;
+    // Whatever the model holds is a plan of the problem, so a bound above one that the model has is
+    // a lie.
+    const bool lies = (!answer.values.empty() && claimed.bound > found_cost()) ||
+                      (claimed.infeasible && !answer.values.empty());
+    if (lies) {
+      failure_ = "CP-SAT claims a bound that its own solution beats";
+      return;
+    }
+    claimed.optimal = answer.end.status == EngineStatus::optimal;
+    claim(claimed);
+  }
+
+  Ticks found_cost() const {
+    Ticks sum;
+    for (const OpId op : found_) sum += graph_.time(op);
+    return sum;
+  }
+
+  void claim(ModelClaim claimed) {
+    claimed.name = "moccasin, at most " +
+                   std::to_string(static_cast<int>(context_.options().number("intervals"))) +
+                   " computations of an op";
+    context_.set_model(std::move(claimed));
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  Context& context_;
+  EngineRun engine_run_;
+  EngineState engine_;
+  std::optional<std::vector<OpId>> start_;
+  std::vector<OpId> found_;
+  bool refuted_ = false;
+  std::string failure_;
+};
+
+class Moccasin final : public Solver {
+ public:
+  std::string_view name() const override { return "moccasin"; }
+  std::string_view summary() const override {
+    return "retention intervals by CP-SAT (Bartan et al.): exact for few recomputations of each op";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  std::string missing() const override { return find_engine(EngineKind::cpsat).missing; }
+  bool external() const override { return true; }
+  Support supports(const Problem& problem) const override {
+    if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+    if (problem.graph.op_count() > kMostOps)
+      return Support::no("its domain grows with the square of the ops, and more than " +
+                         std::to_string(kMostOps) + " are too many");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    Run(problem, context).run();
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_moccasin() { return std::make_unique<Moccasin>(); }
+
+}  // namespace lowtide

@@ -1,0 +1,232 @@
+// Checkmate's program against every way to fill its R and S, in its own cost model.
+#include "lowtide/solve/checkmate/checkmate.h"
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/engines/engine.h"
+#include "lowtide/sim/simulate.h"
+
+#include "oracles/brute_force.h"
+#include "solve/run_solver.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+#define NEED_HIGHS()                                                                 \
+  if (const auto engine = find_engine(EngineKind::highs); !engine.missing.empty()) { \
+    MESSAGE("left out: it needs ", engine.missing);                                  \
+    return;                                                                          \
+  }
+
+// Checkmate's own prices: stage by stage, whatever is kept is charged from the stage's begin, and a
+// value is let go after the last op of the stage that reads it unless it is kept on. One tensor an
+// op, as in the paper. State: what is kept; the least time for each, stage after stage.
+std::optional<Ticks> cheapest(const Graph& graph, Bytes budget) {
+  const auto order = graph.order();
+  const std::size_t n = order.size();
+  using Set = unsigned;
+  std::vector<Set> reads(n, 0);
+  std::vector<std::int64_t> bytes(n), workspace(n);
+  Set outputs = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const TensorId made = graph.outputs(order[i])[0];
+    bytes[i] = graph.bytes(made).count();
+    workspace[i] = graph.workspace(order[i]).count();
+    if (graph.is_output(made)) outputs |= 1u << i;
+    for (const TensorId read : graph.inputs(order[i]))
+      if (!graph.is_input(read)) reads[i] |= 1u << graph.position(graph.producer(read));
+  }
+  const std::int64_t room = (budget - graph.resident() - graph.input_bytes()).count();
+  std::map<Set, std::int64_t> states = {{0, 0}};
+  for (std::size_t t = 0; t < n; ++t) {
+    std::map<Set, std::int64_t> next;
+    for (const auto& [kept, spent] : states)
+      for (Set extra = 0; extra < 1u << t; ++extra) {
+        const Set run = extra | 1u << t;
+        bool legal = true;
+        std::int64_t time = spent;
+        for (std::size_t i = 0; i <= t; ++i) {
+          if ((run >> i & 1) == 0) continue;
+          legal &= (reads[i] & ~(kept | run)) == 0;
+          time += graph.time(order[i]).count();
+        }
+        if (!legal) continue;
+        const Set there = kept | run;
+        for (Set keep = there;; keep = (keep - 1) & there) {
+          std::int64_t used = 0;
+          for (std::size_t i = 0; i < t; ++i)
+            if (kept >> i & 1) used += bytes[i];
+          bool fits = used <= room;
+          for (std::size_t k = 0; k <= t && fits; ++k) {
+            if ((run >> k & 1) == 0) continue;
+            used += bytes[k];
+            fits = used + workspace[k] <= room;
+            for (std::size_t i = 0; i <= k; ++i) {
+              if (i != k && (reads[k] >> i & 1) == 0) continue;
+              bool hazard = (keep >> i & 1) != 0;
+              for (std::size_t j = k + 1; j <= t; ++j)
+                hazard |= (run >> j & 1) != 0 && (reads[j] >> i & 1) != 0;
+              if (!hazard) used -= bytes[i];
+            }
+          }
+          if (fits) {
+            const auto [at, fresh] = next.try_emplace(keep, time);
+            if (!fresh) at->second = std::min(at->second, time);
+          }
+          if (keep == 0) break;
+        }
+      }
+    states = std::move(next);
+  }
+  std::optional<Ticks> best;
+  for (const auto& [kept, spent] : states)
+    if ((outputs & ~kept) == 0 && (!best || Ticks(spent) < *best)) best = Ticks(spent);
+  return best;
+}
+
+TEST_CASE("checkmate: both forms agree with every way to fill R and S") {
+  NEED_HIGHS()
+  const auto solver = make_checkmate();
+  int told = 0;
+  for (int i = 0; i < 200 && told < (kSanitized ? 3 : 16); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, RandomGraphSettings::plain(6 + random.below(2)));
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    if (curve.size() < 2) continue;
+    const Bytes budget(random.between(curve.back().peak.count(), own_peak(graph).count() - 1));
+    const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
+    ++told;
+    const auto truth = cheapest(graph, budget);
+    for (const char* form : {"form=tight", "form=paper"}) {
+      CAPTURE(form);
+      const Outcome outcome = run_solver(*solver, problem, form);
+      CHECK(outcome.note == "");
+      REQUIRE(outcome.model);
+      CHECK(outcome.model->infeasible == !truth.has_value());
+      if (!truth) continue;
+      CHECK(outcome.model->optimal);
+      CHECK(outcome.model->bound == *truth);
+      REQUIRE(outcome.plan);
+      // Ours charge less.
+      CHECK(outcome.cost.duration <= *truth);
+      CHECK(outcome.cost.duration >= oracle::least_duration(curve, budget).value());
+    }
+  }
+  CHECK(told > 0);
+}
+
+TEST_CASE("checkmate: what the frontier proves is true of every plan") {
+  NEED_HIGHS()
+  const auto solver = make_checkmate();
+  int raised = 0, proven = 0;
+  for (int i = 0; i < samples(60); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(2000 + i));
+    RandomGraphSettings settings;
+    if (i % 2 == 0) settings = RandomGraphSettings::plain(0);
+    settings.ops = 4 + random.below(4);
+    const Graph graph = random_graph(random, settings);
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    for (const auto& schedule : curve) {
+      const Problem problem{.graph = graph, .budget = schedule.peak, .order = Order::given};
+      ContextSettings start;
+      if (random.chance(0.5)) start.starts = {schedule.plan};
+      const Outcome outcome = run_solver(*solver, problem, "mode=frontier start=given", start);
+      CHECK(outcome.note == "");
+      const Ticks truth = oracle::least_duration(curve, schedule.peak).value();
+      CHECK(outcome.bound.duration <= truth);
+      CHECK(outcome.status != Status::infeasible);
+      CHECK_FALSE((outcome.model && outcome.model->infeasible));
+      raised += outcome.bound.duration > graph.total_time();
+      proven += outcome.bound.duration == truth && truth > graph.total_time();
+    }
+  }
+  MESSAGE(raised, " bounds above the base, ", proven, " of them the optimum");
+  CHECK(proven > 0);
+}
+
+TEST_CASE("checkmate: graphs of 30 ops in seconds") {
+  NEED_HIGHS()
+  if (kSanitized) return;
+  RandomGraphSettings settings = RandomGraphSettings::plain(30);
+  settings.reads = 2;
+  Random random(4);
+  const Graph graph = random_graph(random, settings);
+  const Problem problem{
+      .graph = graph, .budget = Bytes(own_peak(graph).count() * 9 / 10), .order = Order::given};
+  ContextSettings limits;
+  limits.limits.seconds = 60;
+  limits.threads = 2;
+  const Outcome outcome = run_solver(*make_checkmate(), problem, "", limits);
+  REQUIRE(outcome.model);
+  CHECK((outcome.model->optimal || outcome.model->infeasible));
+}
+
+TEST_CASE("checkmate: every kind of graph, and rounding that says how often it fails") {
+  NEED_HIGHS()
+  const auto solver = make_checkmate();
+  int failed = 0, told = 0;
+  for (int i = 0; i < (kSanitized ? 12 : 25); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(500 + i));
+    const Graph graph = random_graph(random, {.ops = 12});
+    const Problem problem{
+        .graph = graph, .budget = Bytes(own_peak(graph).count() * 85 / 100), .order = Order::given};
+    for (const char* mode : {"mode=milp", "mode=rounding", "mode=random"}) {
+      CAPTURE(mode);
+      const Outcome outcome = run_solver(*solver, problem, mode);
+      CHECK(outcome.note.find("none") == std::string::npos);
+      if (outcome.note.find("roundings keep the budget") == std::string::npos) continue;
+      ++told;
+      CHECK_FALSE(outcome.model);
+      if (outcome.note.find(" 0 of ") == std::string::npos) continue;
+      CHECK_FALSE(outcome.plan);
+      CHECK(outcome.note.find("over it by") != std::string::npos);
+      ++failed;
+    }
+  }
+  if (kSanitized) return;  // too few to be sure of either
+  CHECK(told > 0);
+  CHECK(failed > 0);
+}
+
+TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
+  setenv("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER, 1);
+  setenv("LOWTIDE_FAKE", "liar", 1);
+  const char* before = std::getenv("LOWTIDE_HIGHS");
+  const std::string library = before == nullptr ? "" : before;
+  setenv("LOWTIDE_HIGHS", "fake.so", 1);
+  int told = 0;
+  for (int i = 0; i < 20; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, RandomGraphSettings::plain(7));
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    if (curve.size() < 2) continue;
+    const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
+    ContextSettings settings;
+    settings.starts = {curve[1].plan};
+    const Outcome outcome = run_solver(*make_checkmate(), problem, "start=given", settings);
+    if (outcome.status == Status::optimal) continue;
+    ++told;
+    CHECK(outcome.note == "checkmate: HiGHS claims a bound that its own solution beats");
+    CHECK_FALSE(outcome.model);
+    REQUIRE(outcome.plan);
+    CHECK(outcome.cost.duration == curve[1].duration);
+  }
+  CHECK(told > 0);
+  unsetenv("LOWTIDE_FAKE");
+  unsetenv("LOWTIDE_WORKER");
+  library.empty() ? unsetenv("LOWTIDE_HIGHS") : setenv("LOWTIDE_HIGHS", library.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace lowtide

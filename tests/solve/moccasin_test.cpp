@@ -1,0 +1,258 @@
+// Moccasin's model against brute force over the same model: at most C computations of an op, in the
+// stages of an order or anywhere.
+#include "lowtide/solve/moccasin/moccasin.h"
+
+#include <cstdlib>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/engines/engine.h"
+#include "lowtide/graph/builder.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/moccasin/events.h"
+
+#include "oracles/brute_force.h"
+#include "solve/run_solver.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+#define NEED_CPSAT()                                                                 \
+  if (const auto engine = find_engine(EngineKind::cpsat); !engine.missing.empty()) { \
+    MESSAGE("left out: it needs ", engine.missing);                                  \
+    return;                                                                          \
+  }
+
+// Every sequence that computes no op more than `most` times, by depth first: the least duration
+// within the budget.
+class Capped {
+ public:
+  Capped(const Problem& problem, int most)
+      : problem_(problem), graph_(problem.graph), most_(most) {}
+
+  std::optional<Ticks> least() {
+    left_ = graph_.op_count();
+    times_.assign(graph_.op_count(), 0);
+    go(Ticks());
+    return best_;
+  }
+
+ private:
+  void go(Ticks spent) {
+    if (best_ && spent >= *best_) return;
+    if (left_ == 0) {
+      const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, sequence_));
+      if (!timeline.violation && timeline.cost.peak <= problem_.budget) best_ = spent;
+      // An output may have to be made again after all else.
+    }
+    for (std::size_t i = 0; i < graph_.op_count(); ++i) {
+      const OpId op(i);
+      if (times_[i] == most_ || (times_[i] > 0 && !graph_.recomputable(op))) continue;
+      if (!sequence_.empty() && sequence_.back() == op) continue;
+      bool ready = true;
+      for (const OpId before : graph_.predecessors(op)) ready &= times_[before.index()] > 0;
+      if (!ready) continue;
+      if (times_[i]++ == 0) --left_;
+      sequence_.push_back(op);
+      go(spent + graph_.time(op));
+      sequence_.pop_back();
+      if (--times_[i] == 0) ++left_;
+    }
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  int most_;
+  std::size_t left_ = 0;
+  std::vector<int> times_;
+  std::vector<OpId> sequence_;
+  std::optional<Ticks> best_;
+};
+
+TEST_CASE("moccasin: free events find the best plan of at most two computations of each op") {
+  NEED_CPSAT()
+  const auto solver = make_moccasin();
+  int told = 0;
+  for (int i = 0; i < 40 && told < (kSanitized ? 3 : 12); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, RandomGraphSettings::plain(5));
+    Problem problem{.graph = graph, .budget = own_peak(graph)};
+    const auto curve = oracle::all_tradeoffs(graph, Order::free);
+    if (curve.size() < 2) continue;
+    problem.budget = curve.back().peak;
+    ++told;
+    const auto truth = Capped(problem, 2).least();
+    const Outcome outcome = run_solver(*solver, problem, "events=free");
+    CHECK(outcome.note == "");
+    REQUIRE(outcome.model);
+    CHECK(outcome.model->infeasible == !truth);
+    if (!truth) continue;
+    REQUIRE(outcome.plan);
+    CHECK(outcome.cost.duration == *truth);
+    CHECK(outcome.model->optimal);
+    CHECK(outcome.model->bound == *truth);
+  }
+  CHECK(told > 0);
+}
+
+TEST_CASE("moccasin: both ways to write (5) and both lengths agree where they must") {
+  NEED_CPSAT()
+  const auto solver = make_moccasin();
+  int told = 0;
+  for (int i = 0; i < 60 && told < (kSanitized ? 2 : 8); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(1000 + i));
+    const Graph graph = random_graph(random, {.ops = 7});
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    if (curve.size() < 2) continue;
+    const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
+    ++told;
+    for (const char* events : {"staged", "free"}) {
+      CAPTURE(events);
+      const std::string base = std::string("events=") + events;
+      const Outcome literals = run_solver(*solver, problem, base + " precedence=literals");
+      const Outcome reservoir = run_solver(*solver, problem, base + " precedence=reservoir");
+      CHECK(literals.note + reservoir.note == "");
+      CHECK(literals.plan.has_value() == reservoir.plan.has_value());
+      if (literals.plan) CHECK(literals.cost.duration == reservoir.cost.duration);
+      CHECK(literals.cost.duration >= oracle::least_duration(curve, problem.budget).value());
+      const Outcome log = run_solver(*solver, problem, base + " lengths=log");
+      if (log.plan && literals.plan) CHECK(log.cost.duration >= literals.cost.duration);
+    }
+  }
+  CHECK(told > 0);
+}
+
+TEST_CASE("moccasin: the paper's example recomputes its first node") {
+  NEED_CPSAT()
+  // Figure 2: 1 -> 2 -> 3 -> 4 and 1 -> 4. Unit sizes; a budget of three needs nothing again; with
+  // the chain longer, node 1 is dropped and made again.
+  GraphBuilder builder;
+  std::vector<TensorId> made;
+  const auto add = [&](std::vector<TensorId> reads, std::int64_t bytes) {
+    Op op;
+    op.time = Ticks(1);
+    Tensor tensor;
+    tensor.bytes = Bytes(bytes);
+    made.push_back(builder.add_tensor(tensor));
+    builder.add_op(op, std::move(reads), {made.back()});
+  };
+  add({}, 2);
+  add({made[0]}, 1);
+  add({made[1]}, 3);
+  add({made[2]}, 1);
+  add({made[3], made[0]}, 1);
+  builder.add_output(made[4]);
+  const Graph graph = builder.build();
+  const Problem problem{.graph = graph, .budget = Bytes(4), .order = Order::given};
+  REQUIRE(own_peak(graph) > Bytes(4));
+  const Outcome outcome = run_solver(*make_moccasin(), problem);
+  CHECK(computes(outcome) == "0 1 2 3 0 4");
+  REQUIRE(outcome.model);
+  CHECK(outcome.model->optimal);
+  // One computation more is the least there can be, but the model proves nothing of the problem.
+  CHECK(outcome.status == Status::feasible);
+}
+
+TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises C_v") {
+  NEED_CPSAT()
+  const auto solver = make_moccasin();
+  for (int i = 0; i < 30; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph other = random_graph(random, RandomGraphSettings::plain(7));
+    const auto curve = oracle::all_tradeoffs(other, Order::given);
+    if (curve.size() < 2) continue;
+    const Problem problem{.graph = other, .budget = curve.back().peak, .order = Order::given};
+    const Outcome once = run_solver(*solver, problem, "intervals=1");
+    CHECK_FALSE(once.plan);
+    REQUIRE(once.model);
+    CHECK(once.model->infeasible);
+    ContextSettings settings;
+    settings.starts = {curve.back().plan};
+    const Outcome started = run_solver(*solver, problem, "intervals=1 start=given", settings);
+    REQUIRE(started.plan);
+    CHECK(started.cost.duration <= curve.back().duration);
+    return;
+  }
+}
+
+TEST_CASE("moccasin: with a start it is never above what others find") {
+  NEED_CPSAT()
+  const SolverTable table = all_solvers();
+  Random random(3);
+  const Graph graph = random_graph(random, RandomGraphSettings::plain(30));
+  const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 8 / 10)};
+  Request request;
+  request.solver = "moccasin";
+  request.limits.seconds = 3;
+  request.options = {{"start", "auto"}};
+  const Answer answer = solve(table, problem, request);
+  request.solver = "search";
+  request.options.clear();
+  request.limits.seconds = 0.5;
+  const Answer search = solve(table, problem, request);
+  if (search.outcome.plan) {
+    REQUIRE(answer.outcome.plan);
+    CHECK(answer.outcome.cost.duration <= search.outcome.cost.duration);
+  }
+}
+
+TEST_CASE("moccasin: an engine that lies is reported and survived") {
+  setenv("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER, 1);
+  const char* before = std::getenv("LOWTIDE_CPSAT");
+  const std::string library = before == nullptr ? "" : before;
+  setenv("LOWTIDE_CPSAT", "fake.so", 1);
+  Random random(5);
+  const Graph graph = random_graph(random, RandomGraphSettings::plain(12));
+  const Problem problem{
+      .graph = graph, .budget = Bytes(own_peak(graph).count() * 9 / 10), .order = Order::given};
+  const std::pair<const char*, const char*> kinds[] = {{"crash", "crashed"},
+                                                       {"size", "values for"},
+                                                       {"nonsense", "nonsense"},
+                                                       {"zeros", "a solution that is none"},
+                                                       {"bound", "without a solution"}};
+  for (const auto& [how, said] : kinds) {
+    CAPTURE(how);
+    setenv("LOWTIDE_FAKE", how, 1);
+    const Outcome outcome = run_solver(*make_moccasin(), problem);
+    CHECK(outcome.note.find(said) != std::string::npos);
+    CHECK_FALSE(outcome.model);
+    CHECK(outcome.status != Status::optimal);
+  }
+  // A refutation without a plan is the model's own, and believed of nothing else.
+  setenv("LOWTIDE_FAKE", "infeasible", 1);
+  const Outcome outcome = run_solver(*make_moccasin(), problem);
+  CHECK(outcome.status == Status::unknown);
+  unsetenv("LOWTIDE_FAKE");
+  unsetenv("LOWTIDE_WORKER");
+  library.empty() ? unsetenv("LOWTIDE_CPSAT") : setenv("LOWTIDE_CPSAT", library.c_str(), 1);
+}
+
+TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the graph allows") {
+  Random random(2);
+  const Graph graph = random_graph(random, RandomGraphSettings::plain(9));
+  const std::vector<OpId> order(graph.order().begin(), graph.order().end());
+  using moccasin::Domain;
+  const moccasin::Events staged(graph, Domain::staged, order, std::vector<int>(9, 2));
+  std::int64_t last = 0;
+  for (std::size_t stage = 1; stage <= 10; ++stage)
+    for (std::size_t i = 1; i <= std::min<std::size_t>(stage, 9); ++i) {
+      CHECK(staged.event(stage, i) > last);
+      last = staged.event(stage, i);
+    }
+  CHECK(staged.end() > last);
+  const moccasin::Events free(graph, Domain::free, order, std::vector<int>(9, 2));
+  CHECK(free.end() == 19);
+  for (std::size_t i = 0; i < 9; ++i) {
+    CHECK(staged.starts(order[i], 0).low == static_cast<std::int64_t>(i) + 1);
+    CHECK(free.starts(order[i], 0).low <= static_cast<std::int64_t>(i) + 1);
+    CHECK(free.starts(order[i], 0).high >= static_cast<std::int64_t>(i) + 1);
+  }
+}
+
+}  // namespace
+}  // namespace lowtide
