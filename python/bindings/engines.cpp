@@ -1,7 +1,7 @@
 // Where the package has found engines; what is done with them is not Python's business.
-#include "lowtide/engines/engine.h"
-
 #include <string>
+
+#include "lowtide/engines/engine.h"
 
 #include "objects.h"
 

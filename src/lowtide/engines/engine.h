@@ -27,10 +27,10 @@ struct EngineState {
 std::string_view to_string(EngineKind kind);
 
 // Looks for the library: `paths`, then LOWTIDE_CPSAT or LOWTIDE_HIGHS, then what was offered, then
-// where pip puts it beside the program, then the plain name; and for the program that it runs in: `paths`, then LOWTIDE_WORKER, then what was
-// offered, beside the program or library that this code is part of, then PATH. The worker opens
-// the library and says its version, half a second the first time; what it said is remembered for
-// as long as the paths stay the same. Any thread.
+// where pip puts it beside the program, then the plain name; and for the program that it runs in:
+// `paths`, then LOWTIDE_WORKER, then what was offered, beside the program or library that this code
+// is part of, then PATH. The worker opens the library and says its version, half a second the first
+// time; what it said is remembered for as long as the paths stay the same. Any thread.
 EngineState find_engine(EngineKind kind, const EnginePaths& paths = {});
 // Where one may be, for whoever knows before it is looked for; the Python package does.
 void offer_library(EngineKind kind, std::string path);
