@@ -156,6 +156,21 @@ TEST_CASE(
   }
 }
 
+// The example of docs/why/tree-width.md: a, b, c, d, g are 0 to 4.
+TEST_CASE("path width: a spine that has run past the next node is extended to the left") {
+  Csr<OpId> makers;
+  for (const std::vector<std::size_t>& row :
+       std::vector<std::vector<std::size_t>>{{}, {}, {0}, {2}, {1, 3}}) {
+    for (std::size_t maker : row) makers.push(OpId(maker));
+    makers.end_row();
+  }
+  const PathDecomposition path{.bags = 3, .first = {0, 1, 0, 2, 1}, .last = {0, 1, 2, 2, 2}};
+  const Spine spine = add_spine(makers, path);
+  CHECK(spine.order == std::vector<Node>{0, 2, 3, 1, 4});
+  CHECK(spine.path.first[3] == 1);
+  CHECK(meet(spine.path, 3, 1));
+}
+
 TEST_CASE("path width: the last nodes of bags have one peak, and without them bags are smaller") {
   for (int i = 0; i < samples(500); ++i) {
     CAPTURE(i);
