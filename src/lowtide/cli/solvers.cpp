@@ -54,7 +54,7 @@ void print_text(const SolverTable& table, bool with_options) {
     if (engine.missing.empty())
       fmt::print("{:<9} {}, {}\n", to_string(kind), engine.version, engine.paths.library);
     else
-      fmt::print("{:<9} not available: it needs {}\n", to_string(kind), engine.missing);
+      fmt::print("{:<9} not found: {}\n", to_string(kind), engine.missing);
   }
 }
 

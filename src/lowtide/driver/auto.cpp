@@ -335,7 +335,7 @@ class Auto final : public Solver {
  public:
   std::string_view name() const override { return "auto"; }
   std::string_view summary() const override {
-    return "all of the above, the cheapest first, each from the best so far; the default";
+    return "the quick ones, then search and bounds, each from the best so far; the default";
   }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

@@ -152,7 +152,8 @@ EngineState look(EngineKind kind, const std::vector<std::string>& candidates,
       state.version = version;
       return state;
     }
-    if (why.empty()) why = failure;
+    const std::string before = name + ": ";
+    if (why.empty()) why = failure.starts_with(before) ? failure.substr(before.size()) : failure;
   }
   state.paths.library.clear();
   state.missing = name + " (pip install " + std::string(about.package) + "; " + why + ")";
