@@ -111,7 +111,7 @@ def test_engines_that_are_missing_are_said_with_what_installs_them(resnet):
     lines = lowtide("solvers", env=nowhere).out.splitlines()
     for engine, package in (("CP-SAT", "ortools"), ("HiGHS", "highsbox")):
         (line,) = [line for line in lines if line.startswith(engine)]
-        assert "not available" in line and f"pip install {package}" in line
+        assert "not found" in line and f"pip install {package}" in line
     done = lowtide("plan", resnet, "--budget", "60%", "--solver", "moccasin", "--json", env=nowhere)
     assert done.code == 1 and done.json()["status"] == "unsupported" and "pip install ortools" in done.json()["reason"]
     assert lowtide("plan", resnet, "--budget", "60%", "--work", 100000, env=nowhere).code == 0
