@@ -35,8 +35,8 @@ wheel: ## The Python package: build/wheels, installed into build/venv
 demo: build ## Plan the training of a ResNet-50 into half its memory, write build/demo.html
 	@tools/demo
 
-test: ## Everything that CI runs, in under 25 minutes on two cores
-	@tools/deps build wheel test capture engines
+test: ## Everything that CI runs, in about half an hour on two cores
+	@tools/deps build wheel test capture engines bench
 	@tools/test
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers

@@ -180,14 +180,15 @@ class _Region:
             if self._find is not None:
                 group.found[self._find] = Found(program, resident, gradients)
                 return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            beside = group.beside(program, resident)
+            # a GPU's allocator has counted what other forwards left, and who gives a reserve has
+            beside = group.beside(program, resident, device.type != "cpu" or self._settings.reserve is not None)
             settled, report = plan_program(program, self._settings, beside, group.budget)
             for earlier, limit, more in group.follow(self._inputs, gradients, device.type == "cpu", report.late_peak,
                                                      report.budget):
                 _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
                                 f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
                                 "known. lowtide.torch.optimize with example_inputs plans all regions together")
-            self._report, self._before = report, beside.before + (self._settings.reserve or 0)
+            self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return fall_back(str(error), self._settings, parts)

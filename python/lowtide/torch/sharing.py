@@ -106,11 +106,13 @@ class Found:
 class Group:
     """The regions of one model: first found, then planned together.
 
-    trained: storages that the optimizer keeps a state for, with their bytes.  held: bytes of the model and of its inputs, where a
-    region's own do not tell (on a CPU).  options: kept because its id says which model a region is of.
+    trained: storages that the optimizer keeps a state for, with their bytes.  held: bytes of the model and of
+    its inputs, where a region's own do not tell (on a CPU).  options: kept because its id says which model a
+    region is of.
 
-    found: regions that were compiled to be planned later, by number.  calls: the numbers in the order of one forward's calls; a region may run more than once.  shares: by the hash of a region's graph.
-    budget: in bytes, once it is shared.
+    found: regions that were compiled to be planned later, by number.  calls: the numbers in the order of one
+    forward's calls; a region may run more than once.  shares: by the hash of a region's graph.  budget: in
+    bytes, once it is shared.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -129,13 +131,13 @@ class Group:
         self.trained |= storages_held([t for t in tensors if isinstance(t, torch.Tensor) and t.is_leaf
                                        and t.requires_grad])
 
-    def beside(self, program: Program, resident: int) -> Beside:
-        """What stands beside a region; resident: bytes that its settings say."""
+    def beside(self, program: Program, resident: int, all_told: bool) -> Beside:
+        """What stands beside a region; resident: bytes that its settings say, all_told: with what forwards left."""
         share = self.shares.get(_identity(program)) if self.shares else None
         if share:
             return share
         before = self.saved.bytes()
-        return Beside(resident + self._others(program) + before, before=before)
+        return Beside(resident + self._others(program) + (0 if all_told else before), before=before)
 
     def _others(self, program: Program) -> int:
         return max(0, self.held - input_bytes(program))
@@ -160,7 +162,7 @@ class Group:
 
     def settle(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
-        calls = [self.found[number] for number in self.calls if number in self.found]
+        calls = [self.found[number] for number in self.calls if number in self.found] or list(self.found.values())
         saved = [_saves(found.program) for found in calls]
         distinct = {_identity(found.program): found.program for found in calls}
         times = Counter(_identity(found.program) for found in calls)
