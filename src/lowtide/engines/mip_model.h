@@ -31,6 +31,7 @@ class MipModel {
 
   std::size_t column_count() const { return cost_.size(); }
   std::size_t row_count() const { return row_low_.size(); }
+  std::size_t entry_count() const { return columns_.size(); }
   bool has_integers() const;
 
   std::string encode() const;

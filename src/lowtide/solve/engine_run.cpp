@@ -96,6 +96,12 @@ EngineLimits EngineRun::limits() {
   return result;
 }
 
+bool EngineRun::affords(std::size_t entries) const {
+  const Limits& limits = context_.limits();
+  return clocked() || !limits.settings().work ||
+         limits.work_left() >= kEntryWork * static_cast<std::int64_t>(entries);
+}
+
 void EngineRun::charge(const EngineEnd& end) {
   Limits& limits = context_.limits();
   if (clocked()) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -19,11 +21,15 @@ class EngineRun {
   // that passes. Without, one thread and the effort that the work left stands for, so that it
   // repeats exactly.
   EngineLimits limits();
+  // Whether HiGHS may begin on a program with so many entries. Its presolve and first relaxation
+  // know no limit but the clock, so without one the work left has to be that of a program so large.
+  bool affords(std::size_t entries) const;
   // Charges what was spent; without a clock, all that is left if the engine did not finish.
   void charge(const EngineEnd& end);
 
   // Units of work for one of EngineLimits::effort.
   static constexpr double kEffortWork = 1e6;
+  static constexpr std::int64_t kEntryWork = 100;  // of an entry, before a search begins
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -112,7 +112,15 @@ class Run {
     return true;
   }
 
+  bool affords(const MipModel& model) {
+    if (engine_run_.affords(model.entry_count())) return true;
+    failure_ = "a program of " + std::to_string(model.entry_count()) +
+               " entries needs a clock, or more work than is left";
+    return false;
+  }
+
   MipAnswer ask(Program& program, const MipWatch& watch) {
+    if (!affords(program.model())) return {};
     EngineLimits limits = engine_run_.limits();
     limits.stop = [this, stop = limits.stop] { return stop() || !failure_.empty(); };
     MipAnswer answer = solve_mip(program.model(), engine_, limits, watch);
@@ -180,6 +188,7 @@ class Run {
     watch.incumbent = [&](std::span<const double> values) {
       if (failure_.empty()) offer(program.sequence(values));
     };
+    if (!affords(program.model())) return EngineStatus::unknown;
     EngineLimits limits = engine_run_.limits();
     limits.stop = [this, stop = limits.stop] {
       return stop() || context_.done() || !failure_.empty();
