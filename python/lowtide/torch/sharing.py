@@ -15,6 +15,7 @@ than another: a share for each would do better.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
@@ -101,6 +102,14 @@ class Found:
     resident: int
     gradients: int
 
+    @functools.cached_property
+    def key(self) -> str:
+        return _identity(self.program)
+
+    @functools.cached_property
+    def saves(self) -> tuple[int, int]:
+        return _saves(self.program)
+
 
 @dataclass
 class Group:
@@ -163,9 +172,9 @@ class Group:
     def settle(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
         calls = [self.found[number] for number in self.calls if number in self.found] or list(self.found.values())
-        saved = [_saves(found.program) for found in calls]
-        distinct = {_identity(found.program): found.program for found in calls}
-        times = Counter(_identity(found.program) for found in calls)
+        saved = [found.saves for found in calls]
+        distinct = {found.key: found.program for found in calls}
+        times = Counter(found.key for found in calls)
         self.budget = self._bytes(budget, self._split(calls, [most for _, most in saved]), distinct)
         best: tuple[int, dict[str, Beside]] | None = None
         floor = 0
@@ -213,7 +222,7 @@ class Group:
             always = found.resident + self._others(found.program)
             later = sum(other.gradients for other in calls[i + 1:])
             limit = None if i == len(calls) - 1 else saved[i]
-            key = _identity(found.program)
+            key = found.key
             if key in besides:
                 other = besides[key]
                 most = max(other.resident + other.gradients, always + before + later)
