@@ -88,4 +88,14 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
   return end;
 }
 
+void conclude(EngineEnd& end, EngineKind kind, bool solved, std::optional<double> bound) {
+  const bool claims = end.status == EngineStatus::optimal || end.status == EngineStatus::feasible;
+  if (claims && !solved) {
+    end.status = EngineStatus::unknown;
+    end.failure = std::string(to_string(kind)) + " claims an answer without a solution";
+  }
+  if (bound) end.bound = std::max(end.bound.value_or(*bound), *bound);
+  if (end.status == EngineStatus::unknown && solved) end.status = EngineStatus::feasible;
+}
+
 }  // namespace lowtide

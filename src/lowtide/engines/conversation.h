@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "lowtide/engines/engine.h"
 #include "lowtide/engines/protocol.h"
@@ -16,5 +17,9 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
 
 // The request that these limits make.
 Request request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits);
+
+// What has arrived is counted into the end, however the worker ended: a solution, and the best
+// bound that was reported. A claim of an answer without a solution becomes a failure.
+void conclude(EngineEnd& end, EngineKind kind, bool solved, std::optional<double> bound);
 
 }  // namespace lowtide

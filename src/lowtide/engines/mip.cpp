@@ -31,16 +31,7 @@ MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const Engi
     }
     return {};
   });
-  const bool claims =
-      answer.end.status == EngineStatus::optimal || answer.end.status == EngineStatus::feasible;
-  if (claims && answer.values.empty()) {
-    answer.end.status = EngineStatus::unknown;
-    answer.end.failure =
-        std::string(to_string(EngineKind::highs)) + " claims an answer without a solution";
-  }
-  if (bound) answer.end.bound = std::max(answer.end.bound.value_or(*bound), *bound);
-  if (answer.end.status == EngineStatus::unknown && !answer.values.empty())
-    answer.end.status = EngineStatus::feasible;
+  conclude(answer.end, EngineKind::highs, !answer.values.empty(), bound);
   return answer;
 }
 

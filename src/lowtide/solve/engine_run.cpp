@@ -2,9 +2,9 @@
 #include "lowtide/solve/engine_run.h"
 
 #include <algorithm>
+#include <string>
 
 #include "lowtide/solve/sequence.h"
-#include "lowtide/solve/solver.h"
 
 namespace lowtide {
 
@@ -40,6 +40,15 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
 }
 
 }  // namespace
+
+Support small_enough(const Problem& problem, std::size_t most, std::string_view model) {
+  if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+  if (problem.graph.op_count() > most)
+    return Support::no("its " + std::string(model) +
+                       " grows with the square of the ops, and more than " + std::to_string(most) +
+                       " are too many");
+  return least_time_only(problem);
+}
 
 OptionSpec start_option() {
   return {.name = "start",

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/engines/engine.h"
 #include "lowtide/solve/context.h"
+#include "lowtide/solve/solver.h"
 
 namespace lowtide {
 
@@ -39,6 +41,10 @@ class EngineRun {
   Context& context_;
   Clock::time_point last_ = Clock::now();
 };
+
+// What such a solver takes: no links to a host, and not more ops than `most`, with whose square its
+// `model` (a word for people) grows.
+Support small_enough(const Problem& problem, std::size_t most, std::string_view model);
 
 // `start`: none, given or auto.
 OptionSpec start_option();

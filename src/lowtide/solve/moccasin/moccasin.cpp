@@ -222,11 +222,7 @@ class Moccasin final : public Solver {
   std::string missing() const override { return find_engine(EngineKind::cpsat).missing; }
   bool external() const override { return true; }
   Support supports(const Problem& problem) const override {
-    if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
-    if (problem.graph.op_count() > kMostOps)
-      return Support::no("its domain grows with the square of the ops, and more than " +
-                         std::to_string(kMostOps) + " are too many");
-    return least_time_only(problem);
+    return small_enough(problem, kMostOps, "domain");
   }
 
   Outcome solve(const Problem& problem, Context& context) const override {
