@@ -91,8 +91,8 @@ def facts(graph, budget, method, limit, run):
     return {
         "graph": graph, "budget": budget, "method": method, "status": run["status"],
         "overhead": run["overhead_percent"], "bound": 100 * (run["bound"] / base - 1) if run["bound"] else None,
-        "model_bound": 100 * (model["bound"] / base - 1) if model and not model["infeasible"] else None,
-        "model_optimal": bool(model and model["optimal"]), "peak": run["peak"],
+        "model_bound": 100 * (model["bound"] / base - 1) if model and model["bound"] is not None else None,
+        "model_optimal": bool(model and model["status"] == "optimal"), "peak": run["peak"],
         "best_at_s": history[-1]["time"] if history else None, "time_s": run["time_s"], "limit_s": limit,
         "note": run["reason"] or "",
     }

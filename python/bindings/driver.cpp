@@ -30,6 +30,20 @@ std::string option_text(nb::handle value) {
   return nb::str(value).c_str();
 }
 
+// A dict gives some ops a value of their own, by their names or indices.
+void add_option(std::vector<std::pair<std::string, std::string>>& options, std::string_view name,
+                nb::handle value) {
+  if (!nb::isinstance<nb::dict>(value)) {
+    options.emplace_back(name, option_text(value));
+    return;
+  }
+  for (const auto& [ops, own] : nb::cast<nb::dict>(value)) {
+    const std::string which = PyLong_Check(ops.ptr()) ? "#" + std::string(nb::str(ops).c_str())
+                                                      : std::string(text_of(ops));
+    options.emplace_back(name, which + ":" + option_text(own));
+  }
+}
+
 std::vector<Plan> starts_of(nb::handle start) {
   std::vector<Plan> starts;
   if (start.is_none()) return starts;
@@ -71,8 +85,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   request.seed = seed;
   request.threads = search.thread_count();
   if (options)
-    for (const auto& [name, value] : *options)
-      request.options.emplace_back(text_of(name), option_text(value));
+    for (const auto& [name, value] : *options) add_option(request.options, text_of(name), value);
   request.starts = starts_of(start);
   result.how = search.found_by(solver, request.limits);
 
@@ -180,7 +193,8 @@ void bind_driver(nb::module_& module) {
       "`budget`, `order`, `objective`, `time_limit`: see Problem. `time`: stop after so many "
       "seconds (10, or none with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
-      "`lowtide solvers --options` lists them. `start`: plans to begin from, best first. "
+      "`lowtide solvers --options` lists them; a dict for values of some ops apart. `start`: plans "
+      "to begin from, best first. "
       "`progress` is called on the calling thread with a Progress, 20 times a second at most; an "
       "exception in it ends the solve and is raised.\n\n"
       "Other threads run meanwhile. Ctrl-C ends the solve and returns the best so far, with "

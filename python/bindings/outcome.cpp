@@ -46,6 +46,19 @@ void bind_cost(nb::module_& module) {
       .def_ro("work", &Incumbent::work)
       .def_prop_ro("duration", [](const Incumbent& i) { return i.cost.duration.count(); })
       .def_prop_ro("peak", [](const Incumbent& i) { return i.cost.peak.count(); });
+  nb::class_<ModelClaim>(module, "ModelClaim",
+                         "What a solver proved of a narrower question than the problem.")
+      .def_ro("name", &ModelClaim::name, "Whose model, and what it leaves out.")
+      .def_prop_ro(
+          "status", [](const ModelClaim& m) { return to_string(status_of(m)); },
+          "\"optimal\": the best of its plans was found. \"infeasible\": it has none. Else "
+          "\"feasible\".")
+      .def_prop_ro(
+          "bound", [](const ModelClaim& m) { return if_any(!m.infeasible, m.bound.count()); },
+          nb::sig("def bound(self) -> int | None"), "Ticks: none of its plans is shorter.")
+      .def("__repr__", [](const ModelClaim& m) {
+        return fmt::format("<lowtide.ModelClaim: {}, {}>", m.name, to_string(status_of(m)));
+      });
 }
 
 }  // namespace
@@ -124,6 +137,10 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "found_by", [](const OutcomeObject& o) { return o->found_by; },
           "The solver whose plan this is.")
+      .def_prop_ro(
+          "model", [](const OutcomeObject& o) { return o->model; },
+          nb::sig("def model(self) -> ModelClaim | None"),
+          "What is proven of the solver's own, narrower model, if it has one.")
       .def_prop_ro(
           "note", [](const OutcomeObject& o) { return o->note; },
           "A sentence for people, or empty.")

@@ -19,6 +19,7 @@ from lowtide._core import (
     Graph,
     Incumbent,
     InternalError,
+    ModelClaim,
     Op,
     Outcome,
     Plan,
@@ -42,9 +43,10 @@ from lowtide._core import (
 )
 
 __all__ = [
-    "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError", "Op",
-    "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline", "WrongGraphError", "__version__",
-    "curve", "fit", "generate", "own_plan", "plan", "report_html", "report_text", "simulate", "solvers", "verify",
+    "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
+    "ModelClaim", "Op", "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
+    "WrongGraphError", "__version__", "curve", "fit", "generate", "own_plan", "plan", "report_html",
+    "report_text", "simulate", "solvers", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -249,6 +249,30 @@ def test_starts_and_options(vit):
     assert lowtide.plan(vit, "60%", solver="search", work=1000, start=[start.plan], options={"push": False}).plan
 
 
+def test_the_model_of_a_narrower_solver(chain):
+    assert lowtide.plan(chain, "100%", solver="given").model is None
+    listed = {each["name"]: each for each in json.loads(command("solvers", "--json").stdout)}
+    if not listed["moccasin"]["available"]:
+        pytest.skip(listed["moccasin"]["needs"])
+    # 36 bytes at once; 31 if A is computed again for E.
+    graph = lowtide.Graph.from_dict(CHAIN | {
+        "tensors": [{"bytes": size} for size in (10, 6, 20, 1)],
+        "ops": [{"name": name, "inputs": inputs, "outputs": [i], "time": 1}
+                for i, (name, inputs) in enumerate({"A": [], "B": [0], "D": [1], "E": [0, 2]}.items())]})
+
+    def planned(intervals):
+        return lowtide.plan(graph, 31, solver="moccasin", work=2_000_000, options={"intervals": intervals})
+
+    once = planned({"*": 1})
+    assert (once.status, once.model.status, once.model.bound) == ("unknown", "infeasible", None)
+    for some in ({"*": 1, "A": 3}, {"?": 1, 0: 3}):
+        twice = planned(some)
+        assert twice.duration == 5 and twice.model.bound == 5 and twice.model.status == "optimal"
+        assert "at most 1 to 3 computations" in repr(twice.model)
+    with pytest.raises(lowtide.Error, match='no op of the graph is "F"'):
+        planned({"F": 3})
+
+
 @pytest.mark.parametrize("arguments, flags", [
     (dict(budget="8Gx"), ["--budget", "8Gx"]),
     (dict(budget="-1"), ["--budget=-1"]),

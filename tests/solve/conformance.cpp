@@ -251,7 +251,8 @@ Options random_options(Random& random, const Solver& solver) {
     } else {
       const double drawn = spec.low + random.uniform() * (spec.high - spec.low);
       const double values[] = {spec.low, spec.high, spec.default_number, drawn};
-      options.set(spec.name, std::to_string(values[random.below(4)]));
+      const std::string some = spec.of_ops && random.chance(0.5) ? "*:" : "";
+      options.set(spec.name, some + std::to_string(values[random.below(4)]));
     }
   }
   return options;

@@ -26,12 +26,12 @@ namespace {
     return;                                                                          \
   }
 
-// Every sequence that computes no op more than `most` times, by depth first: the least duration
-// within the budget.
+// Every sequence that computes no op more than `most` times, of each, by depth first: the least
+// duration within the budget.
 class Capped {
  public:
-  Capped(const Problem& problem, int most)
-      : problem_(problem), graph_(problem.graph), most_(most) {}
+  Capped(const Problem& problem, std::vector<int> most)
+      : problem_(problem), graph_(problem.graph), most_(std::move(most)) {}
 
   std::optional<Ticks> least() {
     left_ = graph_.op_count();
@@ -50,7 +50,7 @@ class Capped {
     }
     for (std::size_t i = 0; i < graph_.op_count(); ++i) {
       const OpId op(i);
-      if (times_[i] == most_ || (times_[i] > 0 && !graph_.recomputable(op))) continue;
+      if (times_[i] == most_[i] || (times_[i] > 0 && !graph_.recomputable(op))) continue;
       if (!sequence_.empty() && sequence_.back() == op) continue;
       bool ready = true;
       for (const OpId before : graph_.predecessors(op)) ready &= times_[before.index()] > 0;
@@ -65,28 +65,39 @@ class Capped {
 
   const Problem& problem_;
   const Graph& graph_;
-  int most_;
+  std::vector<int> most_;
   std::size_t left_ = 0;
   std::vector<int> times_;
   std::vector<OpId> sequence_;
   std::optional<Ticks> best_;
 };
 
-TEST_CASE("moccasin: free events find the best plan of at most two computations of each op") {
+TEST_CASE("moccasin: free events find the best plan of at most C_v computations of each op") {
   NEED_CPSAT()
   const auto solver = make_moccasin();
-  int told = 0;
-  for (int i = 0; i < 40 && told < (kSanitized ? 3 : 12); ++i) {
+  int told = 0, apart = 0;
+  for (int i = 0; i < 200 && told < (kSanitized ? 3 : 24); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, RandomGraphSettings::plain(5));
     Problem problem{.graph = graph, .budget = own_peak(graph)};
     const auto curve = oracle::all_tradeoffs(graph, Order::free);
     if (curve.size() < 2) continue;
-    problem.budget = curve.back().peak;
+    problem.budget = curve[1 + i % (curve.size() - 1)].peak;
     ++told;
-    const auto truth = Capped(problem, 2).least();
-    const Outcome outcome = run_solver(*solver, problem, "events=free");
+    // For all ops, and each other time for one in two apart.
+    std::vector<int> most(graph.op_count(), 2);
+    std::string options = "events=free";
+    if (told % 2 == 0) {
+      options += " intervals=1";
+      for (std::size_t op = 0; op < most.size(); ++op) {
+        most[op] = op % 2 == static_cast<std::size_t>(told / 2 % 2) ? 3 : 1;
+        if (most[op] == 3) options += " intervals=#" + std::to_string(op) + ":3";
+      }
+    }
+    const auto truth = Capped(problem, most).least();
+    apart += told % 2 == 0 && truth != Capped(problem, std::vector<int>(most.size(), 1)).least();
+    const Outcome outcome = run_solver(*solver, problem, options);
     CHECK(outcome.note == "");
     REQUIRE(outcome.model);
     CHECK(outcome.model->infeasible == !truth);
@@ -97,6 +108,7 @@ TEST_CASE("moccasin: free events find the best plan of at most two computations 
     CHECK(outcome.model->bound == *truth);
   }
   CHECK(told > 0);
+  CHECK((kSanitized || apart > 0));
 }
 
 TEST_CASE("moccasin: both ways to write (5) and both lengths agree where they must") {

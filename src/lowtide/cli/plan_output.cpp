@@ -43,6 +43,16 @@ std::string smallest_text(const Graph& graph, Bytes smallest) {
              : fmt::format("{} was the smallest peak found", exact_bytes_text(smallest));
 }
 
+using Json = nlohmann::ordered_json;
+
+Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
+
+Json model_json(const ModelClaim& model) {
+  return {{"name", model.name},
+          {"status", to_string(status_of(model))},
+          {"bound", if_any(!model.infeasible, model.bound.count())}};
+}
+
 }  // namespace
 
 std::string summary_text(const PlanSummary& summary, const TerminalStyle& style) {
@@ -100,13 +110,11 @@ std::string summary_text(const PlanSummary& summary, const TerminalStyle& style)
 }
 
 std::string summary_json(const PlanSummary& summary) {
-  using Json = nlohmann::ordered_json;
   const Outcome& outcome = summary.answer.outcome;
   const Ticks base = summary.problem.graph.total_time();
   const bool ran = summary.answer.support.yes;
   const bool found = outcome.plan.has_value();
   const bool bounded = ran && outcome.status != Status::infeasible;
-  const auto if_any = [](bool there, const auto& value) { return there ? Json(value) : Json(); };
   const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
   Json history = Json::array();
   for (const Incumbent& found_then : outcome.history)
@@ -133,11 +141,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"plan_file", if_any(!summary.plan_file.empty(), summary.plan_file)},
       {"reason",
        if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
-      {"model", outcome.model ? Json{{"name", outcome.model->name},
-                                     {"optimal", outcome.model->optimal},
-                                     {"infeasible", outcome.model->infeasible},
-                                     {"bound", outcome.model->bound.count()}}
-                              : Json()},
+      {"model", outcome.model ? model_json(*outcome.model) : Json()},
       {"history", history},
   };
   return json.dump() + "\n";

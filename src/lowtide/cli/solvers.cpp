@@ -16,8 +16,8 @@ namespace {
 
 std::string range_text(const OptionSpec& option) {
   if (option.choices.empty())
-    return fmt::format("{:g} to {:g}, default {:g}", option.low, option.high,
-                       option.default_number);
+    return fmt::format("{:g} to {:g}, default {:g}{}", option.low, option.high,
+                       option.default_number, option.of_ops ? "; OP:NUMBER for some ops" : "");
   return fmt::format("{}; default {}", fmt::join(option.choices, ", "), option.default_choice);
 }
 

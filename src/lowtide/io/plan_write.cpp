@@ -65,10 +65,6 @@ std::string claims_json(const Claims& claims) {
   return "{" + members.text() + "}";
 }
 
-std::string_view model_status(const ModelClaim& model) {
-  return model.optimal ? "optimal" : model.infeasible ? "infeasible" : "feasible";
-}
-
 std::string found_by_json(const FoundBy& found) {
   Members members(",\n    ");
   members.add_text("solver", found.solver);
@@ -81,7 +77,7 @@ std::string found_by_json(const FoundBy& found) {
   if (found.model) {
     Members model(", ");
     model.add_text("name", found.model->name);
-    model.add_text("status", model_status(*found.model));
+    model.add_text("status", to_string(status_of(*found.model)));
     if (!found.model->infeasible) model.add("bound", std::to_string(found.model->bound.count()));
     members.add("model", "{" + model.text() + "}");
   }

@@ -17,6 +17,11 @@ std::string_view to_string(Status status) {
   return "unknown";
 }
 
+Status status_of(const ModelClaim& model) {
+  if (model.infeasible) return Status::infeasible;
+  return model.optimal ? Status::optimal : Status::feasible;
+}
+
 std::string_view to_string(Order order) { return order == Order::given ? "given" : "free"; }
 
 std::string_view to_string(Objective objective) {

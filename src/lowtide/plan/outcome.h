@@ -58,6 +58,8 @@ struct Outcome {
 };
 
 std::string_view to_string(Status status);
+// Of the model: optimal, infeasible, or feasible for anything else.
+Status status_of(const ModelClaim& model);
 
 // 100 x (duration / base - 1); 0 if base is 0.
 double overhead_percent(Ticks duration, Ticks base);

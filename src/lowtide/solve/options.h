@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/graph/graph.h"
+
 namespace lowtide {
 
 // A number in [low, high], or, if `choices` is not empty, one of those words.
@@ -16,6 +18,7 @@ struct OptionSpec {
   std::string_view name;
   std::string_view usage;
   double default_number = 0, low = 0, high = 0;
+  bool of_ops = false;  // a number that some ops may have apart, as "OP:NUMBER"
   std::string_view default_choice = {};
   std::vector<std::string_view> choices = {};
 };
@@ -31,10 +34,15 @@ class Options {
   Options() = default;
   explicit Options(std::span<const OptionSpec> specs) : specs_(specs) {}
 
-  // Throws InputError for a name that the table lacks or a value out of its range.
+  // Throws InputError for a name that the table lacks or a value out of its range. The last value
+  // of a name holds; of an option `of_ops`, the last that an op matches.
   void set(std::string_view name, std::string_view value);
 
   double number(std::string_view name) const;
+  // For each op, of an option `of_ops`: what was set for it, or else for all. In "OP:NUMBER", OP is
+  // "#" and an index, or a name in which * and ? stand for what they do in a shell. Throws
+  // InputError for one that the graph lacks.
+  std::vector<double> numbers(std::string_view name, const Graph& graph) const;
   std::string_view choice(std::string_view name) const;
   bool on(std::string_view name) const { return choice(name) == "on"; }  // of a switch_option
 

@@ -43,6 +43,7 @@ using moccasin::RetentionSettings;
 
 constexpr std::size_t kMostOps = 3000;
 constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
+constexpr int kMostIntervals = 8;     // of an op
 
 const std::array<OptionSpec, 5>& specs() {
   static const std::array<OptionSpec, 5> table = {{
@@ -51,7 +52,8 @@ const std::array<OptionSpec, 5>& specs() {
                 "more often raises it for that op",
        .default_number = 2,
        .low = 1,
-       .high = 8},
+       .high = kMostIntervals,
+       .of_ops = true},
       {.name = "events",
        .usage = "domain of the times: free as in (9), staged in an order as in (11), or free for "
                 "small graphs in any order",
@@ -78,6 +80,8 @@ class Run {
       : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
 
   void run() {
+    for (const double each : context_.options().numbers("intervals", graph_))
+      intervals_.push_back(static_cast<int>(each));
     const auto order = graph_.order();
     context_.offer_sequence(order);
     if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
@@ -85,6 +89,7 @@ class Run {
     engine_ = find_engine(EngineKind::cpsat);
     start_ = start_from_others(problem_, context_);
     if (context_.done()) return;
+    if (start_) admit(*start_);
     const Events events = make_events();
     if (!start_ || !fits(*start_)) find_any(events);
     if (!context_.done() && !refuted_ && failure_.empty()) find_shortest(events);
@@ -96,21 +101,21 @@ class Run {
     return simulate(graph_, plan_from_sequence(graph_, sequence)).cost.peak <= problem_.budget;
   }
 
+  // Raises C_v where the sequence computes an op more often.
+  void admit(const std::vector<OpId>& sequence) {
+    std::vector<int> computed(graph_.op_count(), 0);
+    for (const OpId op : sequence) ++computed[op.index()];
+    for (std::size_t i = 0; i < computed.size(); ++i)
+      intervals_[i] = std::max(intervals_[i], std::min(computed[i], kMostIntervals));
+  }
+
   Events make_events() const {
     std::vector<OpId> order(graph_.order().begin(), graph_.order().end());
-    std::vector<int> intervals(graph_.op_count(),
-                               static_cast<int>(context_.options().number("intervals")));
-    if (start_) {
-      if (problem_.order == Order::free) order = first_computations(graph_, *start_);
-      std::vector<int> computed(graph_.op_count(), 0);
-      for (const OpId op : *start_) ++computed[op.index()];
-      for (std::size_t i = 0; i < computed.size(); ++i)
-        intervals[i] = std::max(intervals[i], std::min(computed[i], 8));
-    }
+    if (start_ && problem_.order == Order::free) order = first_computations(graph_, *start_);
     const std::string_view chosen = context_.options().choice("events");
     const bool free = chosen == "free" || (chosen == "auto" && problem_.order == Order::free &&
                                            graph_.op_count() <= kFreeOps);
-    return {graph_, free ? Domain::free : Domain::staged, std::move(order), std::move(intervals)};
+    return {graph_, free ? Domain::free : Domain::staged, std::move(order), intervals_};
   }
 
   RetentionSettings settings(bool memory_first) const {
@@ -195,9 +200,16 @@ class Run {
   }
 
   void claim(ModelClaim claimed) {
-    claimed.name = "moccasin, at most " +
-                   std::to_string(static_cast<int>(context_.options().number("intervals"))) +
-                   " computations of an op";
+    // Ops that may not be computed again have one interval whatever is asked.
+    int least = kMostIntervals, most = 1;
+    for (std::size_t i = 0; i < intervals_.size(); ++i) {
+      if (!graph_.recomputable(OpId(i))) continue;
+      least = std::min(least, intervals_[i]);
+      most = std::max(most, intervals_[i]);
+    }
+    least = std::min(least, most);
+    claimed.name = "moccasin, at most " + (least < most ? std::to_string(least) + " to " : "") +
+                   std::to_string(most) + " computations of an op";
     context_.set_model(std::move(claimed));
   }
 
@@ -206,6 +218,7 @@ class Run {
   Context& context_;
   EngineRun engine_run_;
   EngineState engine_;
+  std::vector<int> intervals_;  // C_v of each op
   std::optional<std::vector<OpId>> start_;
   std::vector<OpId> found_;
   bool refuted_ = false;
