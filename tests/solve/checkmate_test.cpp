@@ -159,32 +159,42 @@ TEST_CASE("checkmate: graphs of 30 ops in seconds") {
   if (kSanitized) return;
   RandomGraphSettings settings = RandomGraphSettings::plain(30);
   settings.reads = 2;
-  Random random(4);
-  const Graph graph = random_graph(random, settings);
-  const Problem problem{
-      .graph = graph, .budget = Bytes(own_peak(graph).count() * 9 / 10), .order = Order::given};
-  ContextSettings limits;
-  limits.limits.seconds = 60;
-  limits.threads = 2;
-  const Outcome outcome = run_solver(*make_checkmate(), problem, "", limits);
-  REQUIRE(outcome.model);
-  CHECK((outcome.model->optimal || outcome.model->infeasible));
+  for (const int percent : {90, 75, 60}) {
+    CAPTURE(percent);
+    Random random(4);
+    const Graph graph = random_graph(random, settings);
+    const Problem problem{.graph = graph,
+                          .budget = Bytes(own_peak(graph).count() * percent / 100),
+                          .order = Order::given};
+    ContextSettings limits;
+    limits.limits.seconds = 60;
+    limits.threads = 2;
+    const Outcome outcome = run_solver(*make_checkmate(), problem, "", limits);
+    if (outcome.status == Status::infeasible) continue;  // known at once
+    REQUIRE(outcome.model);
+    CHECK((outcome.model->optimal || outcome.model->infeasible));
+  }
 }
 
 TEST_CASE("checkmate: every kind of graph, and rounding that says how often it fails") {
   NEED_HIGHS()
   const auto solver = make_checkmate();
-  int failed = 0, told = 0;
+  int failed = 0, told = 0, refuted = 0;
   for (int i = 0; i < (kSanitized ? 12 : 25); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(500 + i));
     const Graph graph = random_graph(random, {.ops = 12});
     const Problem problem{
         .graph = graph, .budget = Bytes(own_peak(graph).count() * 85 / 100), .order = Order::given};
-    for (const char* mode : {"mode=milp", "mode=rounding", "mode=random"}) {
+    for (const char* mode : {"mode=milp", "mode=rounding", "mode=random",
+                             "mode=rounding form=paper", "mode=random form=paper"}) {
       CAPTURE(mode);
       const Outcome outcome = run_solver(*solver, problem, mode);
       CHECK(outcome.note.find("none") == std::string::npos);
+      if (outcome.note.find("no solution") != std::string::npos) {
+        ++refuted;
+        CHECK_FALSE(outcome.plan);
+      }
       if (outcome.note.find("roundings keep the budget") == std::string::npos) continue;
       ++told;
       CHECK_FALSE(outcome.model);
@@ -197,6 +207,7 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
   if (kSanitized) return;  // too few to be sure of either
   CHECK(told > 0);
   CHECK(failed > 0);
+  CHECK(refuted > 0);
 }
 
 TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {

@@ -51,7 +51,7 @@ const std::array<OptionSpec, 4>& specs() {
        .default_choice = "milp",
        .choices = {"milp", "rounding", "random", "frontier"}},
       {.name = "form",
-       .usage = "how FREE is bounded: by each of its factors, or by the paper's kappa",
+       .usage = "up to when a value is held, or the paper's FREE and kappa",
        .default_choice = "tight",
        .choices = {"tight", "paper"}},
       {.name = "allowance",
@@ -202,7 +202,13 @@ class Run {
 
   void solve_relaxed(Program& program) {
     const MipAnswer answer = ask(program, {});
-    if (!failure_.empty() || answer.end.status != EngineStatus::optimal) return;
+    if (!failure_.empty()) return;
+    if (answer.end.status != EngineStatus::optimal) {
+      const bool none = answer.end.status == EngineStatus::infeasible;
+      failure_ = none ? "the relaxation has no solution in that share (allowance) of the budget"
+                      : "the relaxation was not solved in time, so there is nothing to round";
+      return;
+    }
     const auto shares = program.kept(answer.values);
     int tried = 0, kept = 0;
     std::optional<Bytes> least;

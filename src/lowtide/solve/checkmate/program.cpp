@@ -12,10 +12,13 @@
 // at or above that of the problem.
 //
 // The paper makes (5) linear by a number of hazards and a constant kappa, which needs FREE to be an
-// integer and leaves a weak relaxation. The tight form bounds FREE by each factor alone: it may
-// then be a fraction, since R and S make it whole. It also says what some optimum obeys
-// anyway: nothing is computed again or kept over a begin unless the stage reads it or keeps it on,
-// and nothing is computed while all that it makes is kept.
+// integer and leaves a weak relaxation: two readers at one half free a value that is kept at one
+// half twice over. The tight form has no FREE. It says up to when a value is held:
+//   H_{t,x,j} >= R_{t,j}, H_{t,x,j} >= H_{t,x,j'}    x is held up to its reader j; j' is the next
+//   H_{t,x,last} >= S_{t+1,x}
+// U is the sum of what is held; H may be a fraction, since R and S make it whole. The tight form
+// also says what some optimum obeys anyway: nothing is computed again or kept over a begin unless
+// the stage reads it or keeps it on, and nothing is computed while something that it makes is kept.
 //
 // Beyond the paper: an op may make several tensors, each with an S of its own; workspace is in U
 // while the op runs; an op that may not be recomputed has one R; the graph's outputs are kept to
@@ -34,6 +37,21 @@ namespace {
 
 // Both sides of every row are of this size, so that HiGHS's tolerances mean little of a budget.
 constexpr double kScale = 1e4;
+
+// Each column once.
+std::vector<MipTerm> summed(std::vector<MipTerm> terms) {
+  std::sort(terms.begin(), terms.end(),
+            [](const MipTerm& a, const MipTerm& b) { return a.column < b.column; });
+  std::vector<MipTerm> sums;
+  for (const MipTerm& term : terms) {
+    if (sums.empty() || sums.back().column != term.column)
+      sums.push_back(term);
+    else
+      sums.back().coefficient += term.coefficient;
+  }
+  std::erase_if(sums, [](const MipTerm& term) { return term.coefficient == 0; });
+  return sums;
+}
 
 }  // namespace
 
@@ -135,53 +153,110 @@ void Program::add_habits(std::size_t stage) {
   for (std::size_t i = 0; i < stage; ++i) {
     const auto run = computes_[stage][i];
     if (run == kNone) continue;
-    const auto made = graph_.outputs(order_[i]);
-    std::vector<MipTerm> terms = {{run, 1}}, kept = {{run, 1}};
-    for (const TensorId x : made) {
+    std::vector<MipTerm> terms = {{run, 1}};
+    for (const TensorId x : graph_.outputs(order_[i])) {
       add_uses(x, terms);
-      if (const auto keep = keeps_[stage][x.index()]; keep != kNone) kept.push_back({keep, 1});
+      if (const auto keep = keeps_[stage][x.index()]; keep != kNone) {
+        const MipTerm either[] = {{run, 1}, {keep, 1}};
+        model_.add_row(either, {-inf, 1});
+      }
     }
     model_.add_row(terms, {-inf, 0});
-    if (kept.size() == made.size() + 1)
-      model_.add_row(kept, {-inf, static_cast<double>(made.size())});
   }
 }
 
 void Program::add_memory(std::size_t stage) {
-  const auto units = [&](Bytes bytes) { return static_cast<double>(bytes.count()) / bytes_unit_; };
   const double inf = MipModel::kInfinity;
-  // What has been freed since the op before, and what the stage begins with.
-  std::vector<MipTerm> change;
-  for (std::size_t x = 0; x < graph_.tensor_count(); ++x)
-    if (keeps_[stage][x] != kNone && graph_.bytes(TensorId(x)) > Bytes(0))
-      change.push_back({keeps_[stage][x], units(graph_.bytes(TensorId(x)))});
+  const auto changes = settings_.tight ? held(stage) : freed(stage);
+  std::vector<MipTerm> terms;  // of what has changed since the op before
   std::int32_t before = kNone;
   for (std::size_t k = 0; k <= stage; ++k) {
+    terms.insert(terms.end(), changes[k].begin(), changes[k].end());
     const std::int32_t run = computes_[stage][k];
     if (run == kNone) continue;
-    const OpId op = order_[k];
-    const double workspace = units(graph_.workspace(op));
-    double made = 0;
-    for (const TensorId output : graph_.outputs(op)) made += units(graph_.bytes(output));
     const std::int32_t used = model_.add_column(0, {0, std::max(0.0, capacity_)}, false);
-    std::vector<MipTerm> terms = std::move(change);
     if (before != kNone) terms.push_back({before, 1});
-    terms.push_back({run, made});
     terms.push_back({used, -1});
-    model_.add_row(terms, {0, 0});
+    model_.add_row(summed(std::move(terms)), {0, 0});
+    const double workspace = units(graph_.workspace(order_[k]));
     if (capacity_ < 0 || workspace > 0) {
       const MipTerm peak[] = {{used, 1}, {run, workspace}};
       model_.add_row(peak, {-inf, capacity_});
     }
     before = used;
-    change.clear();
-    std::vector<TensorId> candidates(graph_.outputs(op).begin(), graph_.outputs(op).end());
-    for (const TensorId read : graph_.inputs(op))
+    terms.clear();
+  }
+}
+
+Program::Changes Program::held(std::size_t stage) {
+  const double inf = MipModel::kInfinity;
+  Changes changes(stage + 2);
+  for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
+    const double bytes = units(graph_.bytes(TensorId(x)));
+    if (!charged(TensorId(x)) || bytes == 0) continue;
+    const std::size_t maker = position_[graph_.producer(TensorId(x)).index()];
+    if (maker > stage) continue;
+    const auto run = computes_[stage][maker], kept = keeps_[stage][x], later = keeps_[stage + 1][x];
+    if (run == kNone && kept == kNone) continue;
+    // From the last use to the first: what it is held for after each position.
+    std::vector<std::pair<std::size_t, std::int32_t>> since;
+    std::vector<std::size_t> readers;
+    for (const OpId reader : graph_.consumers(TensorId(x)))
+      if (computes(stage, reader) != kNone) readers.push_back(position_[reader.index()]);
+    std::sort(readers.begin(), readers.end());
+    std::int32_t next = later;
+    since.emplace_back(readers.empty() ? maker : readers.back(), next);
+    for (std::size_t r = readers.size(); r > 0; --r) {
+      const auto reads = computes_[stage][readers[r - 1]];
+      if (next == kNone) {
+        next = reads;
+      } else {
+        const auto both = model_.add_column(0, {0, 1}, false);
+        for (const std::int32_t each : {reads, next}) {
+          const MipTerm least[] = {{both, 1}, {each, -1}};
+          model_.add_row(least, {0, inf});
+        }
+        next = both;
+      }
+      since.emplace_back(r > 1 ? readers[r - 2] : maker, next);
+    }
+    if (kept != kNone && next != kNone && !readers.empty()) {
+      const MipTerm least[] = {{next, 1}, {kept, -1}};
+      model_.add_row(least, {0, inf});
+    }
+    if (kept != kNone) changes[0].push_back({kept, bytes});
+    if (run != kNone) changes[maker].push_back({run, bytes});
+    for (const auto column : {kept, run})
+      if (column != kNone) changes[maker + 1].push_back({column, -bytes});
+    std::int32_t held = kNone;
+    for (auto each = since.rbegin(); each != since.rend(); ++each) {
+      if (held != kNone) changes[each->first + 1].push_back({held, -bytes});
+      held = each->second;
+      if (held != kNone) changes[each->first + 1].push_back({held, bytes});
+    }
+  }
+  return changes;
+}
+
+Program::Changes Program::freed(std::size_t stage) {
+  const double inf = MipModel::kInfinity;
+  Changes changes(stage + 2);
+  for (std::size_t x = 0; x < graph_.tensor_count(); ++x)
+    if (keeps_[stage][x] != kNone && graph_.bytes(TensorId(x)) > Bytes(0))
+      changes[0].push_back({keeps_[stage][x], units(graph_.bytes(TensorId(x)))});
+  for (std::size_t k = 0; k <= stage; ++k) {
+    const std::int32_t run = computes_[stage][k];
+    if (run == kNone) continue;
+    double made = 0;
+    for (const TensorId output : graph_.outputs(order_[k])) made += units(graph_.bytes(output));
+    changes[k].push_back({run, made});
+    std::vector<TensorId> candidates(graph_.outputs(order_[k]).begin(),
+                                     graph_.outputs(order_[k]).end());
+    for (const TensorId read : graph_.inputs(order_[k]))
       if (charged(read)) candidates.push_back(read);
     for (const TensorId x : candidates) {
       if (graph_.bytes(x) == Bytes(0)) continue;
-      const std::int32_t freed =
-          model_.add_column(0, {0, 1}, !settings_.tight && !settings_.relaxed);
+      const std::int32_t free = model_.add_column(0, {0, 1}, !settings_.relaxed);
       std::vector<std::int32_t> hazards;
       if (const auto kept = keeps_[stage + 1][x.index()]; kept != kNone) hazards.push_back(kept);
       for (const OpId reader : graph_.consumers(x)) {
@@ -189,27 +264,19 @@ void Program::add_memory(std::size_t stage) {
         if (j > k && j <= stage && computes_[stage][j] != kNone)
           hazards.push_back(computes_[stage][j]);
       }
-      if (settings_.tight) {
-        const MipTerm mine[] = {{freed, 1}, {run, -1}};
-        model_.add_row(mine, {-inf, 0});
-        for (const std::int32_t hazard : hazards) {
-          const MipTerm each[] = {{freed, 1}, {hazard, 1}};
-          model_.add_row(each, {-inf, 1});
-        }
-      } else {
-        // hazards = (1 - R) + S + sum R; 1 - FREE <= hazards <= kappa (1 - FREE)
-        const double kappa = 1 + static_cast<double>(hazards.size());
-        std::vector<MipTerm> low = {{freed, 1}, {run, -1}}, high = {{freed, kappa}, {run, -1}};
-        for (const std::int32_t hazard : hazards) {
-          low.push_back({hazard, 1});
-          high.push_back({hazard, 1});
-        }
-        model_.add_row(low, {0, inf});
-        model_.add_row(high, {-inf, kappa - 1});
+      // hazards = (1 - R) + S + sum R; 1 - FREE <= hazards <= kappa (1 - FREE)
+      const double kappa = 1 + static_cast<double>(hazards.size());
+      std::vector<MipTerm> low = {{free, 1}, {run, -1}}, high = {{free, kappa}, {run, -1}};
+      for (const std::int32_t hazard : hazards) {
+        low.push_back({hazard, 1});
+        high.push_back({hazard, 1});
       }
-      change.push_back({freed, -units(graph_.bytes(x))});
+      model_.add_row(low, {0, inf});
+      model_.add_row(high, {-inf, kappa - 1});
+      changes[k + 1].push_back({free, -units(graph_.bytes(x))});
     }
   }
+  return changes;
 }
 
 void Program::start(std::span<const OpId> sequence) {

@@ -15,7 +15,7 @@ namespace lowtide::checkmate {
 
 struct ProgramSettings {
   bool relaxed = false;    // all variables may be fractions
-  bool tight = true;       // FREE below each of its factors alone, instead of through kappa
+  bool tight = true;       // what is held by intervals, instead of what is freed through kappa
   double allowance = 1.0;  // of the budget
 };
 
@@ -51,7 +51,12 @@ class Program {
   void add_computations();
   void add_checkpoints();
   void add_memory(std::size_t stage);
+  // By how much memory changes before the op of each position of the stage, from 0.
+  using Changes = std::vector<std::vector<MipTerm>>;
+  Changes held(std::size_t stage);   // the tight form
+  Changes freed(std::size_t stage);  // the paper's
   void add_habits(std::size_t stage);
+  double units(Bytes bytes) const { return static_cast<double>(bytes.count()) / bytes_unit_; }
   std::size_t last_stage(OpId op) const { return last_stage_[op.index()]; }
   bool charged(TensorId tensor) const { return !graph_.is_input(tensor); }
   std::int32_t computes(std::size_t stage, OpId op) const {
