@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lowtide {
@@ -24,14 +25,26 @@ class RangeMax {
 
   // To [begin, end), which may be empty.
   void add(std::size_t begin, std::size_t end, std::int64_t value) {
-    if (begin >= end) return;
+    if (begin >= end || value == 0) return;
+    // Both ends go up together. What lies above a node that was added to is lifted: that is the
+    // one left of `low`, and `high`.
     std::size_t low = begin + size_, high = end + size_;
+    bool left = false, right = false;
     for (; low < high; low /= 2, high /= 2) {
-      if (low % 2 == 1) apply(low++, value);
-      if (high % 2 == 1) apply(--high, value);
+      if (left) lift(low - 1);
+      if (right) lift(high);
+      if (low % 2 == 1) apply(low++, value), left = true;
+      if (high % 2 == 1) apply(--high, value), right = true;
     }
-    lift(begin + size_);
-    lift(end - 1 + size_);
+    // No more is added, so a node that does not change ends it.
+    for (--low; high > 0 && (left || right); low /= 2, high /= 2) {
+      if (low == high) {
+        left = right = lift(low);
+      } else {
+        if (left) left = low > 0 && lift(low);
+        if (right) right = lift(high);
+      }
+    }
   }
 
   // All of them.
@@ -49,9 +62,10 @@ class RangeMax {
     largest_[i] += value;
     if (i < size_) added_[i] += value;
   }
-  void lift(std::size_t i) {
-    for (i /= 2; i > 0; i /= 2)
-      largest_[i] = std::max(largest_[2 * i], largest_[2 * i + 1]) + added_[i];
+  // From the two below; says whether it has changed.
+  bool lift(std::size_t i) {
+    const std::int64_t now = std::max(largest_[2 * i], largest_[2 * i + 1]) + added_[i];
+    return std::exchange(largest_[i], now) != now;
   }
 
   std::size_t size_;
