@@ -182,6 +182,24 @@ def test_outputs_are_checked_before_the_search(resnet, tmp_path):
     assert list(tmp_path.iterdir()) == [folder] and list(folder.iterdir()) == []
 
 
+def test_a_plan_to_start_from(resnet, chain, tmp_path):
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    early = lowtide("plan", resnet, "--budget", "60%", "--solver", "greedy", "-o", first, "--json").json()
+    later = lowtide("plan", resnet, "--budget", "60%", "--solver", "search", "--work", 1000, "--start", first, "--json")
+    assert later.json()["duration"] <= early["duration"]
+    # One over the budget is none within it, but still something to begin from.
+    assert lowtide("plan", resnet, "--budget", "50%", "--solver", "given", "--start", first).code == 1
+    done = lowtide("plan", chain, "--budget", "60%", "--start", first)
+    assert done.code == 2 and done.out == ""
+    assert all(words in done.err for words in ("first.json", "nothing to start from", "another graph"))
+    # A file without a plan, one that is not there, and a solver that makes no start of its own.
+    assert lowtide("plan", resnet, "--budget", 1, "-o", second).code == 1
+    for start, words in ((second, ["second.json", "nothing to start from"]), ("absent.json", ["absent.json"]),
+                         ("auto", ["option start"])):
+        done = lowtide("plan", resnet, "--budget", "60%", "--solver", "search", "--start", start)
+        assert done.code == 2 and all(word in done.err for word in words), done.err
+
+
 def test_missing_file(tmp_path):
     done = lowtide("plan", tmp_path / "absent.json", "--budget", "50%")
     assert done.code == 2 and "absent.json" in done.err

@@ -140,7 +140,7 @@ TEST_CASE("checkmate: what the frontier proves is true of every plan") {
       const Problem problem{.graph = graph, .budget = schedule.peak, .order = Order::given};
       ContextSettings start;
       if (random.chance(0.5)) start.starts = {schedule.plan};
-      const Outcome outcome = run_solver(*solver, problem, "mode=frontier start=given", start);
+      const Outcome outcome = run_solver(*solver, problem, "mode=frontier", start);
       CHECK(outcome.note == "");
       const Ticks truth = oracle::least_duration(curve, schedule.peak).value();
       CHECK(outcome.bound.duration <= truth);
@@ -225,7 +225,7 @@ TEST_CASE("checkmate: an engine that claims a bound above its own solution is a 
     const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
     ContextSettings settings;
     settings.starts = {curve[1].plan};
-    const Outcome outcome = run_solver(*make_checkmate(), problem, "start=given", settings);
+    const Outcome outcome = run_solver(*make_checkmate(), problem, "", settings);
     if (outcome.status == Status::optimal) continue;
     ++told;
     CHECK(outcome.note == "checkmate: HiGHS claims a bound that its own solution beats");

@@ -185,7 +185,7 @@ TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises 
     CHECK(once.model->infeasible);
     ContextSettings settings;
     settings.starts = {curve.back().plan};
-    const Outcome started = run_solver(*solver, problem, "intervals=1 start=given", settings);
+    const Outcome started = run_solver(*solver, problem, "intervals=1", settings);
     REQUIRE(started.plan);
     CHECK(started.cost.duration <= curve.back().duration);
     return;

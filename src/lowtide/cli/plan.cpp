@@ -16,6 +16,7 @@
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/io/check_plan.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
@@ -25,18 +26,34 @@ namespace lowtide::cli {
 namespace {
 
 struct Arguments {
-  std::string graph, budget, solver = "auto", output;
+  std::string graph, budget, solver = "auto", start, output;
   SearchFlags search;
   std::vector<std::string> options;
   bool json = false;
 };
 
-Request make_request(const Arguments& given, const CancelToken& cancel) {
+// A plan over the budget is something to begin from, too.
+Plan load_start(const std::string& path, const Problem& problem) {
+  PlanFile file = load_plan(path);
+  file.claims = {};
+  file.budget.reset();
+  file.order = problem.order;
+  const PlanVerdict verdict = check_plan(problem.graph, file);
+  if (verdict.kind != PlanVerdict::Kind::holds)
+    throw InputError(path, "nothing to start from: " + verdict.reason);
+  return std::move(file.plan);
+}
+
+Request make_request(const Arguments& given, const Problem& problem, const CancelToken& cancel) {
   Request request;
   request.solver = given.solver;
   request.limits = given.search.limits(cancel);
   request.seed = given.search.seed;
   request.threads = given.search.thread_count();
+  if (given.start == "auto" || given.start == "none")
+    request.options.emplace_back("start", given.start);
+  else if (!given.start.empty())
+    request.starts.push_back(load_start(given.start, problem));
   for (const std::string& option : given.options) {
     const auto sign = option.find('=');
     if (sign == std::string::npos)
@@ -81,7 +98,7 @@ int run(const Arguments& given) {
   Answer answer;
   std::string not_written;
   {
-    Request request = make_request(given, interrupt.token());
+    Request request = make_request(given, problem, interrupt.token());
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
@@ -134,6 +151,9 @@ void add_plan(CLI::App& app, int& status) {
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   command->add_option("--option", given->options, "NAME=VALUE of the solver; may be repeated");
+  command->add_option("--start", given->start,
+                      "A plan file to begin from; auto: what the other solvers find first, for "
+                      "moccasin and checkmate");
   add_search_flags(*command, given->search);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");

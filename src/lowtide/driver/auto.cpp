@@ -196,7 +196,7 @@ class Portfolio {
                      .endless = true,
                      .share = kEngineShare,
                      .threads = threads_,
-                     .options = {{"mode", "frontier"}, {"start", "given"}}});
+                     .options = {{"mode", "frontier"}}});
     epoch(tasks, 1);
   }
 

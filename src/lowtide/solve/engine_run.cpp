@@ -53,15 +53,15 @@ Support small_enough(const Problem& problem, std::size_t most, std::string_view 
 OptionSpec start_option() {
   return {.name = "start",
           .usage =
-              "begin from nothing, from the best plan given, or from what the other solvers "
-              "find in a part of the time",
-          .default_choice = "none",
-          .choices = {"none", "given", "auto"}};
+              "begin from the best plan given, from what the other solvers find in a part of the "
+              "time, or from nothing",
+          .default_choice = "given",
+          .choices = {"given", "auto", "none"}};
 }
 
 std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context) {
   const std::string_view choice = context.options().choice("start");
-  if (choice == "none") return std::nullopt;
+  if (choice == "none" || (choice == "given" && context.starts().empty())) return std::nullopt;
   for (const Plan& plan : context.starts()) context.offer(plan);
   const Solver* others = context.solvers() != nullptr ? context.solvers()->find("auto") : nullptr;
   if (choice == "auto" && others != nullptr && others->supports(problem).yes)

@@ -46,7 +46,7 @@ class EngineRun {
 // `model` (a word for people) grows.
 Support small_enough(const Problem& problem, std::size_t most, std::string_view model);
 
-// `start`: none, given or auto.
+// `start`: given, auto or none.
 OptionSpec start_option();
 
 // What such a solver begins with: the best plan that it was given or that `auto` finds in a part of
