@@ -71,6 +71,15 @@ void LimitSweep::improve(const Lead& lead) {
   filter.exchange(kPatience);
 }
 
+bool LimitSweep::begin() {
+  const Graph& graph = context_.problem().graph;
+  const bool empty = graph.op_count() == 0;
+  // A schedule that is not to be filtered is not to be outdone by the order either.
+  if (filters_ || empty) context_.offer_sequence(graph.order());
+  context_.limits().spend(static_cast<std::int64_t>(graph.op_count()));
+  return !empty && !(filters_ && context_.done());
+}
+
 void LimitSweep::run(Scheduler scheduler, std::size_t bags) {
   schedulers_.push_back(std::move(scheduler));
   if (limit_ > 0) {
@@ -91,6 +100,7 @@ void LimitSweep::run(Scheduler scheduler, std::size_t bags) {
 void LimitSweep::finish() {
   std::stable_sort(leads_.begin(), leads_.end());
   for (std::size_t i = 0; i < std::min(leads_.size(), kLeads); ++i) improve(leads_[i]);
+  if (!context_.has_plan()) context_.offer_sequence(context_.problem().graph.order());
 }
 
 }  // namespace lowtide

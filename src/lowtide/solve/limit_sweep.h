@@ -24,9 +24,11 @@ class LimitSweep {
   LimitSweep(Context& context, bool filters, std::size_t limit)
       : context_(context), filters_(filters), limit_(limit) {}
 
+  // Looks at the graph in its own order; false if there is nothing more to do.
+  bool begin();
   // Tries the limits of one scheduler, then improves the best that came of it.
   void run(Scheduler scheduler, std::size_t bags);
-  // Improves the best of all once more.
+  // Improves the best of all once more. What fits as it is has a plan at last, whatever was found.
   void finish();
 
  private:

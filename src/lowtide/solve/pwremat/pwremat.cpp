@@ -72,9 +72,7 @@ class Run {
         sweep_(context, filters_, static_cast<std::size_t>(context.options().number("limit"))) {}
 
   void run() {
-    if (filters_) context_.offer_sequence(problem_.graph.order());
-    spend_(static_cast<std::int64_t>(problem_.graph.op_count()));
-    if (problem_.graph.op_count() == 0 || (filters_ && context_.done())) return;
+    if (!sweep_.begin()) return;
     const bool given = problem_.order == Order::given;
     try_spine(given);
     // A plan in the given order is one in any.
@@ -177,8 +175,6 @@ class PwRemat final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     Run(problem, context).run();
-    // What fits as it is has a plan, whatever the options say.
-    if (!context.has_plan()) context.offer_sequence(problem.graph.order());
     return context.finish();
   }
 };

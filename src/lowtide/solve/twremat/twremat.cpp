@@ -80,10 +80,8 @@ class Run {
                static_cast<std::size_t>(context.options().number("limit"))) {}
 
   void run() {
+    if (!sweep_.begin()) return;
     const bool filters = context_.options().on("filter"), spine = context_.options().on("spine");
-    if (filters) context_.offer_sequence(problem_.graph.order());
-    spend_(static_cast<std::int64_t>(problem_.graph.op_count()));
-    if (positions_.empty() || (filters && context_.done())) return;
     const bool given = problem_.order == Order::given;
     graphs_.reserve(2);
     try_graph(given && spine);
@@ -169,8 +167,6 @@ class TwRemat final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     Run(problem, context).run();
-    // What fits as it is has a plan, whatever the options say.
-    if (!context.has_plan()) context.offer_sequence(problem.graph.order());
     return context.finish();
   }
 };
