@@ -120,7 +120,7 @@ def table(rows):
     by_key = {(row["graph"], row["budget"], row["method"]): row for row in rows}
     for graph in GRAPHS:
         for budget in BUDGETS.get(graph, ["90%", "80%"]):
-            cells = [graph, budget if budget.endswith("%") else f"{int(budget) / 2**30:.1f} GB"]
+            cells = [graph, budget_text(budget)]
             for name, _, _ in METHODS:
                 row = by_key.get((graph, budget, name))
                 if name != "Moccasin, start=auto":
@@ -128,6 +128,16 @@ def table(rows):
                 cells.append(cell(row) if row else "not run")
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def budget_text(budget):
+    return budget if budget.endswith("%") else f"{int(budget) / 2**30:.1f} GB"
+
+
+def curve(run):
+    """Seconds and overheads in per cent, up to the end of the run."""
+    points = [(p["time"], 100 * (p["duration"] / run["base_duration"] - 1)) for p in run["history"]]
+    return points and [*points, (max(run["time_s"], points[-1][0]), points[-1][1])]
 
 
 def draw(bench, stem):
@@ -138,28 +148,31 @@ def draw(bench, stem):
 
     matplotlib.rcParams["svg.hashsalt"] = "lowtide"
     known = published()
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), constrained_layout=True)
+    figure, axes = plt.subplots(2, 3, figsize=(14, 7.5), constrained_layout=True)
     for graph, plot in zip(GRAPHS, axes.flat):
-        top = 1.0
-        for budget, color in zip(FIGURE_BUDGETS, ["#1b7837", "#1f5fa8", "#7a4fa3", "#c2571a"]):
+        top = 0.2
+        for budget, color in zip(BUDGETS.get(graph, FIGURE_BUDGETS), ["#1b7837", "#1f5fa8", "#7a4fa3", "#c2571a"]):
             run = bench.run(graph, budget, "moccasin", [], bench.limit(graph))
             if run is None:
                 continue
-            base = run["base_duration"]
-            points = [(p["time"], 100 * (p["duration"] / base - 1)) for p in run["history"]]
+            label = budget_text(budget)
+            points = curve(run)
             if points:
-                points.append((max(run["time_s"], points[-1][0]), points[-1][1]))
-                plot.step(*zip(*points), where="post", color=color, label=f"{budget}, C = 2")
+                plot.step(*zip(*points), where="post", color=color, label=f"{label}, C = 2")
                 top = max(top, 2.5 * points[-1][1])
             else:
-                plot.plot([], [], color=color, label=f"{budget}: none in {bench.limit(graph):g} s")
+                plot.plot([], [], color=color, label=f"{label}: none in {bench.limit(graph):g} s")
+            started = bench.runs.get((graph, budget, "moccasin", "start=auto"))
+            if started and curve(started):
+                plot.step(*zip(*curve(started)), where="post", color=color, linestyle=":", label=f"{label}, start=auto")
+                top = max(top, 1.3 * curve(started)[-1][1])
             paper = known.get((graph, budget, "Moccasin"))
             if paper:
                 plot.plot(float(paper["seconds"]), float(paper["overhead"]), "D", color=color, markersize=5,
-                          markerfacecolor="none", label=f"{budget}, paper")
+                          markerfacecolor="none", label=f"{label}, paper")
                 top = max(top, 1.3 * float(paper["overhead"]))
-        plot.set(title=graph, xscale="log", xlim=(0.1, 5000), xlabel="seconds, phase 1 included", ylabel="total duration increase (%)",
-                 ylim=(0, top))
+        plot.set(title=graph, xscale="log", xlim=(0.1, 5000), xlabel="seconds, phase 1 included", ylim=(0, top),
+                 ylabel="total duration increase (%)")
         plot.legend(fontsize=7)
         plot.grid(alpha=0.3)
     for ending in ("png", "svg"):
