@@ -10,6 +10,7 @@
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/engines/engine.h"
+#include "lowtide/graph/builder.h"
 #include "lowtide/sim/simulate.h"
 
 #include "oracles/brute_force.h"
@@ -122,6 +123,72 @@ TEST_CASE("checkmate: both forms agree with every way to fill R and S") {
     }
   }
   CHECK(told > 0);
+}
+
+// An op that reads both outputs of another, which stood twice in one row; HiGHS took no such model.
+TEST_CASE("checkmate: several outputs with one reader") {
+  NEED_HIGHS()
+  int planned = 0;
+  for (int i = 0; i < (kSanitized ? 8 : 60); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(7000 + i));
+    const Graph graph = random_graph(random, {.ops = 6});
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    const Problem problem{
+        .graph = graph, .budget = curve[curve.size() > 1 ? 1 : 0].peak, .order = Order::given};
+    for (const char* options : {"form=tight", "form=paper", "mode=rounding", "mode=frontier"}) {
+      CAPTURE(options);
+      const Outcome outcome = run_solver(*make_checkmate(), problem, options);
+      CHECK(outcome.note.find("HiGHS") == std::string::npos);
+      CHECK(outcome.bound.duration <= oracle::least_duration(curve, problem.budget).value());
+      if (!outcome.model || !outcome.model->optimal || options[0] == 'm') continue;
+      REQUIRE(outcome.plan);
+      CHECK(outcome.cost.duration <= outcome.model->bound);
+      ++planned;
+    }
+  }
+  CHECK(planned > 0);
+}
+
+// Bytes from one to a billion: HiGHS takes a solution that is a few bytes over the budget.
+TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") {
+  NEED_HIGHS()
+  for (int i = 0; i < (kSanitized ? 8 : 60); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    GraphBuilder builder;
+    std::vector<TensorId> made;
+    const std::int64_t sizes[] = {1, 3, 1'000'000'000, 1'000'000'007};
+    for (int op = 0; op < 7; ++op) {
+      Tensor tensor;
+      tensor.bytes = Bytes(sizes[random.below(4)]);
+      Op one;
+      one.time = Ticks(random.between(1, 9));
+      std::vector<TensorId> reads;
+      for (const TensorId each : made)
+        if (random.chance(0.4)) reads.push_back(each);
+      made.push_back(builder.add_tensor(std::move(tensor)));
+      builder.add_op(std::move(one), reads, {made.back()});
+    }
+    builder.add_output(made.back());
+    const Graph graph = builder.build();
+    for (const auto& schedule : oracle::all_tradeoffs(graph, Order::given))
+      for (const std::int64_t less : {0, 1}) {
+        const Problem problem{
+            .graph = graph, .budget = schedule.peak - Bytes(less), .order = Order::given};
+        for (const char* form : {"form=tight", "form=paper"}) {
+          CAPTURE(form);
+          const Outcome outcome = run_solver(*make_checkmate(), problem, form);
+          CHECK(outcome.note == "");
+          if (!outcome.model || !outcome.model->optimal) continue;
+          REQUIRE(outcome.plan);
+          const auto truth = cheapest(graph, problem.budget);
+          REQUIRE(truth);
+          CHECK(outcome.model->bound <= *truth);
+          CHECK(outcome.cost.duration <= *truth);
+        }
+      }
+  }
 }
 
 TEST_CASE("checkmate: what the frontier proves is true of every plan") {

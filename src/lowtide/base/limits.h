@@ -51,6 +51,10 @@ class Limits {
     if (work_ >= next_poll_) poll();
     return stopped_;
   }
+  // For whoever has waited for something that keeps the deadline by itself, and ends just before.
+  void stop_at_deadline() {
+    if (!stopped_) stop(StopReason::deadline);
+  }
   bool stopped() const { return stopped_; }
   StopReason reason() const { return reason_; }
   std::int64_t work() const { return work_; }

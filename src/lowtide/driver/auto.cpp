@@ -223,7 +223,7 @@ class Portfolio {
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
     std::vector<Plan> starts = starts_;
     if (leads_ && context_.lead()) starts.push_back(*context_.lead());
-    const Bound known = context_.bound();
+    const Bound known = context_.own_bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
@@ -270,7 +270,7 @@ class Portfolio {
         const std::scoped_lock lock(mutex_);
         if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
           context_.offer(*progress.plan, task.part->name());
-        if (!task.in_given_order) context_.raise_bound(progress.bound.duration);
+        if (!task.in_given_order) raise(*task.part, progress.bound.duration);
       };
     const Problem& problem = task.in_given_order ? given_ : problem_;
     Context inner(problem, task.part->name(), std::move(settings));
@@ -285,7 +285,7 @@ class Portfolio {
     if (!task.outcome) return;
     const Outcome& outcome = *task.outcome;
     if (!task.in_given_order) {
-      context_.raise_bound(outcome.bound.duration);
+      raise(*task.part, outcome.bound.duration);
       context_.raise_floor(outcome.bound.peak);
     }
     if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
@@ -298,6 +298,10 @@ class Portfolio {
     if (task.endless || outcome.stopped_by != StopReason::finished) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
+  }
+
+  void raise(const Solver& part, Ticks bound) {
+    part.external() ? context_.raise_engine_bound(bound) : context_.raise_bound(bound);
   }
 
   bool better(const Cost& cost) const {
@@ -341,6 +345,8 @@ class Auto final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     Portfolio(problem, context).run();
+    if (!context.engine_believed())
+      context.set_note("an engine's bound was above a plan that verifies, and is left out");
     return context.finish();
   }
 };

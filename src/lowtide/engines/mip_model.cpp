@@ -19,9 +19,16 @@ void MipModel::add_row(std::span<const MipTerm> terms, Range range) {
   row_begin_.push_back(static_cast<std::int64_t>(columns_.size()));
   row_low_.push_back(range.low);
   row_high_.push_back(range.high);
-  for (const MipTerm& term : terms) {
-    columns_.push_back(term.column);
-    values_.push_back(term.coefficient);
+  sorted_.assign(terms.begin(), terms.end());
+  std::sort(sorted_.begin(), sorted_.end(),
+            [](const MipTerm& a, const MipTerm& b) { return a.column < b.column; });
+  for (std::size_t i = 0; i < sorted_.size();) {
+    const std::int32_t column = sorted_[i].column;
+    double sum = 0;
+    for (; i < sorted_.size() && sorted_[i].column == column; ++i) sum += sorted_[i].coefficient;
+    if (sum == 0) continue;
+    columns_.push_back(column);
+    values_.push_back(sum);
   }
 }
 

@@ -25,6 +25,7 @@ class MipModel {
   };
 
   std::int32_t add_column(double cost, Range range, bool integer);
+  // Terms of one column add up, since HiGHS takes each once.
   void add_row(std::span<const MipTerm> terms, Range range);
   void add_start(std::int32_t column, double value);  // of a solution to begin from
   void clear_start() { start_columns_.clear(), start_values_.clear(); }
@@ -47,6 +48,7 @@ class MipModel {
 
  private:
   std::vector<double> cost_, low_, high_, row_low_, row_high_, values_, start_values_;
+  std::vector<MipTerm> sorted_;  // of the row that is being added
   std::vector<std::int64_t> integer_, row_begin_, columns_, start_columns_;
 };
 

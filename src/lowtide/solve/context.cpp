@@ -19,6 +19,7 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       random_(settings_.seed) {
   outcome_.bound = {std::max(problem.graph.total_time(), settings_.known.duration),
                     std::max(peak_floor(problem), settings_.known.peak)};
+  own_duration_ = outcome_.bound.duration;
 }
 
 bool Context::better(const Cost& a, const Cost& b) const {
@@ -59,6 +60,10 @@ bool Context::offer(Plan plan, std::string_view found_by) {
   if (lead_ && lead_cost_.duration >= cost.duration) lead_.reset();
   outcome_.plan = std::move(plan);
   outcome_.cost = cost;
+  if (cost.duration < outcome_.bound.duration) {
+    outcome_.bound.duration = own_duration_;
+    engine_believed_ = false;
+  }
   outcome_.found_by = found_by.empty() ? solver_ : std::string(found_by);
   outcome_.history.push_back({limits_.seconds(), limits_.work(), cost});
   notify();
@@ -75,9 +80,20 @@ bool Context::offer_sequence(std::span<const OpId> sequence) {
 }
 
 void Context::raise_bound(Ticks duration) {
+  own_duration_ = std::max(own_duration_, duration);
   if (duration <= outcome_.bound.duration) return;
   outcome_.bound.duration = duration;
   notify();
+}
+
+void Context::raise_engine_bound(Ticks duration) {
+  if (has_plan() && duration > outcome_.cost.duration) engine_believed_ = false;
+  if (!engine_believed_) {
+    outcome_.bound.duration = own_duration_;
+  } else if (duration > outcome_.bound.duration) {
+    outcome_.bound.duration = duration;
+    notify();
+  }
 }
 
 void Context::raise_floor(Bytes peak) {

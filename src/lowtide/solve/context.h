@@ -69,6 +69,10 @@ class Context {
   // Claims that must be true of every plan for the problem.
   void raise_bound(Ticks duration);
   void raise_floor(Bytes peak);
+  // The same by word of an engine of other people, which holds until a plan beats it: then nothing
+  // that an engine has said or says later is believed.
+  void raise_engine_bound(Ticks duration);
+  bool engine_believed() const { return engine_believed_; }
   // Of the solver's own, narrower model.
   void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
   void set_note(std::string note) { outcome_.note = std::move(note); }
@@ -83,6 +87,8 @@ class Context {
   bool done() { return proven_optimal() || proven_infeasible() || limits_.stopped(); }
 
   const Bound& bound() const { return outcome_.bound; }
+  // Without what engines have said.
+  Bound own_bound() const { return {own_duration_, outcome_.bound.peak}; }
   bool has_plan() const { return outcome_.plan.has_value(); }
   const Plan& best() const { return *outcome_.plan; }
   const Cost& best_cost() const { return outcome_.cost; }
@@ -106,6 +112,8 @@ class Context {
   Limits limits_;
   Random random_;
   Outcome outcome_;
+  Ticks own_duration_;  // the bound without what engines have said
+  bool engine_believed_ = true;
   std::optional<Plan> smallest_, lead_;
   Cost lead_cost_;
 };

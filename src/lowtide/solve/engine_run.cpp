@@ -21,11 +21,11 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
                            .threads = context.threads(),
                            .options = Options(others.options()),
                            .starts = {context.starts().begin(), context.starts().end()},
-                           .known = context.bound(),
+                           .known = context.own_bound(),
                            .solvers = context.solvers(),
                            .watcher = {}};
   settings.watcher = [&](const Progress& progress) {
-    context.raise_bound(progress.bound.duration);
+    context.raise_engine_bound(progress.bound.duration);
     if (progress.plan != nullptr &&
         (!context.has_plan() || progress.cost.duration < context.best_cost().duration))
       context.offer(*progress.plan, others.name());
@@ -33,13 +33,18 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
   Context inner(problem, others.name(), std::move(settings));
   const Outcome outcome = others.solve(problem, inner);
   spend_all(context.limits(), inner.limits().work());
-  context.raise_bound(outcome.bound.duration);
+  // Some of it may be by word of an engine.
+  context.raise_engine_bound(outcome.bound.duration);
   context.raise_floor(outcome.bound.peak);
   if (outcome.plan) context.offer(*outcome.plan, others.name());
   if (!outcome.plan && inner.smallest()) context.offer(*inner.smallest(), others.name());
 }
 
 }  // namespace
+
+std::string order_words(const Problem& problem, bool started) {
+  return started && problem.order == Order::free ? "in the start's order" : "in the given order";
+}
 
 Support small_enough(const Problem& problem, std::size_t most, std::string_view model) {
   if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
@@ -113,12 +118,13 @@ bool EngineRun::affords(std::size_t entries) const {
 
 void EngineRun::charge(const EngineEnd& end) {
   Limits& limits = context_.limits();
-  if (clocked()) {
-    stop();
-    return;
-  }
   const bool finished =
       end.status == EngineStatus::optimal || end.status == EngineStatus::infeasible;
+  if (clocked()) {
+    stop();
+    if (!finished && !end.stopped && end.failure.empty()) limits.stop_at_deadline();
+    return;
+  }
   if (!finished && limits.settings().work && end.failure.empty())
     spend_all(limits, limits.work_left());
   else

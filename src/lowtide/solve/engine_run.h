@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,9 @@ class EngineRun {
   Context& context_;
   Clock::time_point last_ = Clock::now();
 };
+
+// Which order of first computations such a solver keeps, in words for people.
+std::string order_words(const Problem& problem, bool started);
 
 // What such a solver takes: no links to a host, and not more ops than `most`, with whose square its
 // `model` (a word for people) grows.

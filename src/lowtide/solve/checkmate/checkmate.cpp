@@ -94,7 +94,8 @@ class Run {
                      .tight = context_.options().choice("form") == "tight",
                      .allowance = whole ? 1.0 : context_.options().number("allowance")},
                     context_.limits());
-    if (context_.done()) return;
+    if (program.too_large()) failure_ = "the program has too many entries for HiGHS";
+    if (context_.done() || !failure_.empty()) return;
     whole ? solve_whole(program) : solve_relaxed(program);
   }
 
@@ -111,6 +112,8 @@ class Run {
     context_.offer_sequence(without_unread(problem_, sequence));
     return true;
   }
+
+  std::string order() const { return order_words(problem_, start_.has_value()); }
 
   bool affords(const MipModel& model) {
     if (engine_run_.affords(model.entry_count())) return true;
@@ -142,51 +145,68 @@ class Run {
     };
     const MipAnswer answer = ask(program, watch);
     if (!failure_.empty()) return;
-    ModelClaim claim{.name = "checkmate, kept values charged from the stage's start",
+    ModelClaim claim{.name = "checkmate, at its own prices, " + order(),
                      .bound = graph_.total_time(),
-                     .optimal = answer.end.status == EngineStatus::optimal && found.has_value(),
+                     .optimal = false,
                      .infeasible = answer.end.status == EngineStatus::infeasible};
     if (answer.end.bound) claim.bound = program.unscaled(*answer.end.bound);
-    const Ticks slack(1 + graph_.total_time().count() / 1'000'000);
-    if (found && (claim.infeasible || claim.bound > *found + slack)) {
+    if (found && (claim.infeasible || claim.bound > *found)) {
       failure_ = "HiGHS claims a bound that its own solution beats";
       return;
     }
-    if (claim.optimal || (found && claim.bound > *found)) claim.bound = *found;
+    // A solution may be a little over the budget, by HiGHS's tolerance; then it is no plan.
+    const bool fits = found && context_.has_plan() && context_.best_cost().duration <= *found;
+    const Ticks slack(static_cast<std::int64_t>(checkmate::kTolerance * 2 *
+                                                static_cast<double>(graph_.total_time().count())));
+    claim.optimal =
+        answer.end.status == EngineStatus::optimal && fits && *found - claim.bound <= slack;
     context_.set_model(std::move(claim));
   }
 
   // First what is critical alone, then every step.
   void solve_frontier(const std::vector<OpId>& order) {
-    ModelClaim claim{.name = "checkmate, the frontier's critical steps in this order",
+    // The best plan in this order: nothing that is true of all of them is above it.
+    if (problem_.order == Order::free && start_) {
+      const Cost cost = simulate(graph_, plan_from_sequence(graph_, *start_)).cost;
+      if (cost.peak <= problem_.budget) known_ = cost.duration;
+    }
+    ModelClaim claim{.name = "checkmate, the frontier's critical steps " + this->order(),
                      .bound = graph_.total_time()};
     for (const bool every : {false, true}) {
       if (every && graph_.op_count() > kMostEvery) break;
-      if (every) claim.name = "checkmate, the frontier in this order";
+      if (every) claim.name = "checkmate, the frontier " + this->order();
       const EngineStatus status = solve_frontier(order, every, claim.bound);
       if (!failure_.empty()) return;
-      claim.optimal = status == EngineStatus::optimal;
       claim.infeasible = status == EngineStatus::infeasible;
+      if (claim.infeasible && known()) {
+        failure_ = "HiGHS claims that there is no plan beside one that verifies";
+        return;
+      }
+      claim.optimal = status == EngineStatus::optimal || (known() && claim.bound == *known());
       if (context_.done() || claim.infeasible || !claim.optimal) break;
     }
     context_.set_model(std::move(claim));
+  }
+
+  std::optional<Ticks> known() const {
+    if (problem_.order == Order::free || !context_.has_plan()) return known_;
+    return context_.best_cost().duration;
   }
 
   EngineStatus solve_frontier(const std::vector<OpId>& order, bool every, Ticks& bound) {
     checkmate::FrontierProgram program(problem_, order, every, context_.limits());
     if (context_.done()) return EngineStatus::unknown;
     if (start_) program.start(*start_);
-    const bool given = problem_.order == Order::given;
     const auto raise = [&](double objective) {
       bound = std::max(bound, program.bound(objective));
-      const bool lies = given && context_.has_plan() && bound > context_.best_cost().duration;
-      if (lies) failure_ = "HiGHS claims a bound that a verified plan beats";
-      if (given && !lies) context_.raise_bound(bound);
+      if (problem_.order == Order::given) context_.raise_engine_bound(bound);
+      check_bound(bound);
     };
     MipWatch watch;
     watch.bound = raise;
     watch.incumbent = [&](std::span<const double> values) {
       if (failure_.empty()) offer(program.sequence(values));
+      check_bound(bound);
     };
     if (!affords(program.model())) return EngineStatus::unknown;
     EngineLimits limits = engine_run_.limits();
@@ -198,6 +218,10 @@ class Run {
     if (failure_.empty()) failure_ = answer.end.failure;
     if (failure_.empty() && answer.end.bound) raise(*answer.end.bound);
     return answer.end.status;
+  }
+
+  void check_bound(Ticks bound) {
+    if (known() && bound > *known()) failure_ = "HiGHS claims a bound that a verified plan beats";
   }
 
   void solve_relaxed(Program& program) {
@@ -236,6 +260,10 @@ class Run {
     else
       for (int i = 0; i < kSamples && !context_.done(); ++i)
         round([&](double share) { return context_.random().chance(share); });
+    if (tried == 0 && !context_.limits().stopped()) {
+      failure_ = "every rounding computes again what may run only once";
+      return;
+    }
     std::string note = "checkmate: " + std::to_string(kept) + " of " + std::to_string(tried) +
                        " roundings keep the budget";
     if (kept == 0 && least)
@@ -250,6 +278,7 @@ class Run {
   EngineRun engine_run_;
   EngineState engine_;
   std::optional<std::vector<OpId>> start_;
+  std::optional<Ticks> known_;  // of the start, where any order will do
   std::string failure_;
 };
 

@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/checkmate/program.h"
 #include "lowtide/solve/sequence.h"
 
 namespace lowtide::checkmate {
@@ -48,10 +49,12 @@ FrontierProgram::FrontierProgram(const Problem& problem, std::vector<OpId> order
   find_critical(every);
   add_columns();
   for (std::size_t s = 0; s < segments(); ++s) {
-    if (limits.spend(static_cast<std::int64_t>(graph_.link_count() / 4 + 1))) return;
+    const std::size_t before = model_.entry_count();
     add_rows(s);
     if (s < critical_.size()) add_memory(s);
     if (every && s > 0 && s < critical_.size()) add_through(s);
+    const auto entries = static_cast<std::int64_t>(model_.entry_count() - before);
+    if (limits.spend(entries / 16 + static_cast<std::int64_t>(graph_.link_count()) / 4 + 1)) return;
   }
 }
 
@@ -143,6 +146,11 @@ void FrontierProgram::add_rows(std::size_t segment) {
     if (live_[segment][x] != kNone) add_need(segment, TensorId(x), live_[segment][x]);
 }
 
+double FrontierProgram::with_slack(Bytes bytes) const {
+  const auto room = static_cast<double>(bytes.count());
+  return room + slack(graph_, room);
+}
+
 void FrontierProgram::add_memory(std::size_t segment) {
   const OpId op = order_[critical_[segment]];
   std::vector<std::uint8_t> in_use(graph_.tensor_count(), 0);
@@ -157,7 +165,7 @@ void FrontierProgram::add_memory(std::size_t segment) {
     if (graph_.is_input(tensor) && (!graph_.releasable(tensor) || graph_.is_output(tensor)))
       use(tensor);
   }
-  const double room = static_cast<double>((problem_.budget - fixed).count());
+  const double room = with_slack(problem_.budget - fixed);
   const double unit = std::max(1.0, std::fabs(room) / kScale);
   std::vector<MipTerm> terms;
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
@@ -198,7 +206,7 @@ void FrontierProgram::add_through(std::size_t segment) {
     through.emplace_back(tensor, column);
     most += static_cast<double>(graph_.bytes(tensor).count());
   }
-  const double room = static_cast<double>((problem_.budget - constant).count());
+  const double room = with_slack(problem_.budget - constant);
   const double unit = std::max(1.0, std::fabs(room) / kScale);
   for (const OpId op : order_) {
     const std::int32_t run = again_[segment][op.index()];
@@ -293,9 +301,12 @@ std::vector<OpId> FrontierProgram::sequence(std::span<const double> values) cons
 }
 
 Ticks FrontierProgram::bound(double objective) const {
-  const double safe = objective - 1e-6 * std::max(1.0, std::fabs(objective));
-  const auto whole = static_cast<std::int64_t>(std::ceil(std::max(0.0, safe)));
-  return graph_.total_time() + Ticks(whole * tick_unit_);
+  const double safe = objective - kTolerance * std::max(1.0, std::fabs(objective));
+  const double whole = std::ceil(std::max(0.0, safe));
+  const Ticks base = graph_.total_time();
+  // Beyond 63 bits nothing is believed.
+  if (!(whole < static_cast<double>((Ticks::max() - base).count() / tick_unit_))) return base;
+  return base + Ticks(static_cast<std::int64_t>(whole) * tick_unit_);
 }
 
 }  // namespace lowtide::checkmate

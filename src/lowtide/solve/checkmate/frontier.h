@@ -39,6 +39,7 @@ class FrontierProgram {
   // A row that says: the tensor is there during this segment, if `run` is (kNone: always).
   void add_need(std::size_t segment, TensorId tensor, std::int32_t run);
   void add_rows(std::size_t segment);
+  double with_slack(Bytes room) const;
   void add_memory(std::size_t segment);
   void add_through(std::size_t segment);
   // Whether it was made before the segment begins.

@@ -38,22 +38,17 @@ namespace {
 // Both sides of every row are of this size, so that HiGHS's tolerances mean little of a budget.
 constexpr double kScale = 1e4;
 
-// Each column once.
-std::vector<MipTerm> summed(std::vector<MipTerm> terms) {
-  std::sort(terms.begin(), terms.end(),
-            [](const MipTerm& a, const MipTerm& b) { return a.column < b.column; });
-  std::vector<MipTerm> sums;
-  for (const MipTerm& term : terms) {
-    if (sums.empty() || sums.back().column != term.column)
-      sums.push_back(term);
-    else
-      sums.back().coefficient += term.coefficient;
-  }
-  std::erase_if(sums, [](const MipTerm& term) { return term.coefficient == 0; });
-  return sums;
-}
+// A program beyond this is no work for HiGHS, and gigabytes on the way to it.
+constexpr std::size_t kMostEntries = 20'000'000;
 
 }  // namespace
+
+double slack(const Graph& graph, double room) {
+  double largest = std::fabs(room);
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    largest = std::max(largest, static_cast<double>(graph.bytes(TensorId(i)).count()));
+  return kTolerance * largest;
+}
 
 Program::Program(const Problem& problem, std::vector<OpId> order, const ProgramSettings& settings,
                  Limits& limits)
@@ -70,14 +65,20 @@ Program::Program(const Problem& problem, std::vector<OpId> order, const ProgramS
   const double room = settings_.allowance * static_cast<double>(problem_.budget.count()) -
                       static_cast<double>(constant.count());
   bytes_unit_ = std::max(1.0, std::fabs(room) / kScale);
-  capacity_ = room / bytes_unit_;
+  capacity_ = (room + slack(graph_, room)) / bytes_unit_;
   add_computations();
-  add_checkpoints();
-  for (std::size_t stage = 0; stage < stages(); ++stage) {
-    if (limits.spend(static_cast<std::int64_t>(stage) + 1)) return;
+  add_checkpoints(limits);
+  for (std::size_t stage = 0; stage < stages() && !stops(limits); ++stage) {
     add_memory(stage);
     if (settings_.tight) add_habits(stage);
   }
+}
+
+bool Program::too_large() const { return model_.entry_count() > kMostEntries; }
+
+bool Program::stops(Limits& limits) {
+  const std::size_t before = std::exchange(counted_, model_.entry_count());
+  return limits.spend(static_cast<std::int64_t>(counted_ - before) / 16 + 1) || too_large();
 }
 
 void Program::add_computations() {
@@ -103,11 +104,12 @@ void Program::add_computations() {
     }
 }
 
-void Program::add_checkpoints() {
+void Program::add_checkpoints(Limits& limits) {
   keeps_.assign(stages() + 1, std::vector<std::int32_t>(graph_.tensor_count(), kNone));
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
     const TensorId tensor(x);
     if (!charged(tensor)) continue;
+    if (stops(limits)) return;
     const OpId maker = graph_.producer(tensor);
     std::size_t last = 0;
     for (const OpId reader : graph_.consumers(tensor))
@@ -122,7 +124,7 @@ void Program::add_checkpoints() {
       model_.add_row(terms, {-MipModel::kInfinity, 0});
     }
   }
-  for (std::size_t stage = 0; stage < stages(); ++stage)
+  for (std::size_t stage = 0; stage < stages() && !stops(limits); ++stage)
     for (std::size_t j = 0; j <= stage; ++j) {
       if (computes_[stage][j] == kNone) continue;
       for (const TensorId read : graph_.inputs(order_[j])) {
@@ -161,6 +163,13 @@ void Program::add_habits(std::size_t stage) {
         model_.add_row(either, {-inf, 1});
       }
     }
+    // An op may read several tensors of one computation; it counts once.
+    std::sort(terms.begin(), terms.end(),
+              [](const MipTerm& a, const MipTerm& b) { return a.column < b.column; });
+    terms.erase(
+        std::unique(terms.begin(), terms.end(),
+                    [](const MipTerm& a, const MipTerm& b) { return a.column == b.column; }),
+        terms.end());
     model_.add_row(terms, {-inf, 0});
   }
 }
@@ -177,7 +186,7 @@ void Program::add_memory(std::size_t stage) {
     const std::int32_t used = model_.add_column(0, {0, std::max(0.0, capacity_)}, false);
     if (before != kNone) terms.push_back({before, 1});
     terms.push_back({used, -1});
-    model_.add_row(summed(std::move(terms)), {0, 0});
+    model_.add_row(terms, {0, 0});
     const double workspace = units(graph_.workspace(order_[k]));
     if (capacity_ < 0 || workspace > 0) {
       const MipTerm peak[] = {{used, 1}, {run, workspace}};
@@ -325,7 +334,9 @@ Ticks Program::duration(std::span<const double> values) const {
 }
 
 Ticks Program::unscaled(double objective) const {
-  const double ticks = std::floor(objective * ticks_unit_ * (1 - 1e-9));
+  // Durations are whole, but HiGHS's objectives only so to a millionth.
+  const double ticks = std::ceil(objective * ticks_unit_ * (1 - kTolerance) - kTolerance);
+  if (!(ticks < static_cast<double>(Ticks::max().count()))) return graph_.total_time();
   return std::max(graph_.total_time(), Ticks(static_cast<std::int64_t>(ticks)));
 }
 

@@ -23,13 +23,22 @@ struct ProgramSettings {
 // last has what is live at the end.
 using Checkpoints = std::vector<std::vector<std::uint8_t>>;
 
+// Relative, of HiGHS.
+constexpr double kTolerance = 1e-6;
+
+// Bytes that a budget is raised by in a program, so that HiGHS refuses no solution that keeps it to
+// the byte, where sizes differ by orders of magnitude. What it proves of more is true of less; and
+// what it finds is no plan before it has been priced.
+double slack(const Graph& graph, double room);
+
 class Program {
  public:
-  // Stops half-way, and is not to be used, if the limits say stop.
+  // Stops half-way, and is not to be used, if the limits say stop or it grows too large.
   Program(const Problem& problem, std::vector<OpId> order, const ProgramSettings& settings,
           Limits& limits);
 
   MipModel& model() { return model_; }
+  bool too_large() const;
   std::size_t stages() const { return order_.size(); }
 
   void start(std::span<const OpId> sequence);
@@ -37,7 +46,7 @@ class Program {
   std::vector<OpId> sequence(std::span<const double> values) const;
   // Its duration as the model counts it: every R, whether it is of use or not.
   Ticks duration(std::span<const double> values) const;
-  // Of an objective, rounded down.
+  // What an objective proves of every solution's duration, HiGHS's tolerances left out.
   Ticks unscaled(double objective) const;
 
   // How much of each tensor a (fractional) solution keeps over the begin of each stage.
@@ -49,7 +58,8 @@ class Program {
  private:
   static constexpr std::int32_t kNone = -1;
   void add_computations();
-  void add_checkpoints();
+  void add_checkpoints(Limits& limits);
+  bool stops(Limits& limits);  // charges what has been added since the last time
   void add_memory(std::size_t stage);
   // By how much memory changes before the op of each position of the stage, from 0.
   using Changes = std::vector<std::vector<MipTerm>>;
@@ -69,6 +79,7 @@ class Program {
   std::vector<OpId> order_;
   std::vector<std::size_t> position_, last_stage_;
   MipModel model_;
+  std::size_t counted_ = 0;  // entries that have been charged
   double ticks_unit_, bytes_unit_, capacity_ = 0;
   // Columns, by stage and by position or tensor; kNone where it is 0 in every solution.
   std::vector<std::vector<std::int32_t>> computes_, keeps_;

@@ -42,6 +42,7 @@ using moccasin::RetentionModel;
 using moccasin::RetentionSettings;
 
 constexpr std::size_t kMostOps = 3000;
+constexpr std::size_t kMostLogOps = 1000;
 constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
 constexpr int kMostIntervals = 8;     // of an op
 
@@ -86,11 +87,19 @@ class Run {
     context_.offer_sequence(order);
     if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
       return;
+    if (log_lengths() && graph_.op_count() > kMostLogOps) {
+      context_.set_note("moccasin: log-spaced lengths are millions of values beyond " +
+                        std::to_string(kMostLogOps) + " ops");
+      return;
+    }
     engine_ = find_engine(EngineKind::cpsat);
     start_ = start_from_others(problem_, context_);
+    start_given_ = start_.has_value();
     if (context_.done()) return;
     if (start_) admit(*start_);
     const Events events = make_events();
+    known_ = held_start(events);
+    staged_ = events.domain() == Domain::staged;
     if (!start_ || !fits(*start_)) find_any(events);
     if (!context_.done() && !refuted_ && failure_.empty()) find_shortest(events);
     if (!failure_.empty()) context_.set_note("moccasin: " + failure_);
@@ -109,6 +118,37 @@ class Run {
       intervals_[i] = std::max(intervals_[i], std::min(computed[i], kMostIntervals));
   }
 
+  bool log_lengths() const { return context_.options().choice("lengths") == "log"; }
+
+  // The start as the model sees it: each op of a stage once, in the order's sequence. Its duration,
+  // if it is a plan within the budget and the model has room for it.
+  std::optional<Ticks> held_start(const Events& events) const {
+    if (!start_ || log_lengths()) return std::nullopt;
+    std::vector<OpId> seen;
+    std::vector<int> computed(graph_.op_count(), 0);
+    std::ptrdiff_t begin = 0;
+    const auto end_stage = [&] {
+      const auto by_position = [&](OpId a, OpId b) {
+        return events.position(a) < events.position(b);
+      };
+      std::sort(seen.begin() + begin, seen.end(), by_position);
+      seen.erase(std::unique(seen.begin() + begin, seen.end()), seen.end());
+      begin = std::ssize(seen);
+    };
+    for (const OpId op : *start_) {
+      seen.push_back(op);
+      const bool first = computed[op.index()]++ == 0;
+      if (first && events.domain() == Domain::staged) end_stage();
+    }
+    if (events.domain() == Domain::staged) end_stage();
+    computed.assign(graph_.op_count(), 0);
+    for (const OpId op : seen)
+      if (++computed[op.index()] > intervals_[op.index()]) return std::nullopt;
+    const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, seen));
+    if (timeline.violation || timeline.cost.peak > problem_.budget) return std::nullopt;
+    return timeline.cost.duration;
+  }
+
   Events make_events() const {
     std::vector<OpId> order(graph_.order().begin(), graph_.order().end());
     if (start_ && problem_.order == Order::free) order = first_computations(graph_, *start_);
@@ -121,7 +161,7 @@ class Run {
   RetentionSettings settings(bool memory_first) const {
     return {.memory_first = memory_first,
             .reservoir = context_.options().choice("precedence") == "reservoir",
-            .log_lengths = context_.options().choice("lengths") == "log"};
+            .log_lengths = log_lengths()};
   }
 
   // Offers what the values say; false, and why in failure_, if they are no plan.
@@ -181,12 +221,10 @@ class Run {
       claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(*answer.end.bound)));
     claimed.infeasible = answer.end.status == EngineStatus::infeasible;
     if (!failure_.empty()) return;
-    // Whatever the model holds is a plan of the problem, so a bound above one that the model has is
-    // a lie.
-    const bool lies = (!answer.values.empty() && claimed.bound > found_cost()) ||
-                      (claimed.infeasible && !answer.values.empty());
-    if (lies) {
-      failure_ = "CP-SAT claims a bound that its own solution beats";
+    // Nothing that is true of all that the model holds is above one of them.
+    if (!answer.values.empty()) known_ = std::min(known_.value_or(Ticks::max()), found_cost());
+    if (known_ && (claimed.infeasible || claimed.bound > *known_)) {
+      failure_ = "CP-SAT claims a bound that a plan of the model beats";
       return;
     }
     claimed.optimal = answer.end.status == EngineStatus::optimal;
@@ -209,7 +247,12 @@ class Run {
     }
     least = std::min(least, most);
     claimed.name = "moccasin, at most " + (least < most ? std::to_string(least) + " to " : "") +
-                   std::to_string(most) + " computations of an op";
+                   std::to_string(most) + " computation" + (most > 1 ? "s" : "") + " of an op, ";
+    if (!staged_ && problem_.order == Order::free)
+      claimed.name += "in any order";
+    else
+      claimed.name += (staged_ ? "staged " : "") + order_words(problem_, start_given_);
+    if (log_lengths()) claimed.name += ", log-spaced lengths";
     context_.set_model(std::move(claimed));
   }
 
@@ -218,10 +261,11 @@ class Run {
   Context& context_;
   EngineRun engine_run_;
   EngineState engine_;
-  std::vector<int> intervals_;  // C_v of each op
-  std::optional<std::vector<OpId>> start_;
+  std::vector<int> intervals_;              // C_v of each op
+  std::optional<std::vector<OpId>> start_;  // then what the first phase found
+  bool start_given_ = false, staged_ = false, refuted_ = false;
+  std::optional<Ticks> known_;  // the shortest that the model is known to hold
   std::vector<OpId> found_;
-  bool refuted_ = false;
   std::string failure_;
 };
 

@@ -36,6 +36,7 @@ RetentionModel::RetentionModel(const Problem& problem, const Events& events,
       graph_(problem.graph),
       events_(events),
       settings_(settings),
+      limits_(limits),
       one_(model_.add_var(1, 1)),
       intervals_(problem.graph.op_count()),
       input_end_(problem.graph.tensor_count(), 0) {
@@ -43,7 +44,7 @@ RetentionModel::RetentionModel(const Problem& problem, const Events& events,
   if (hopeless()) return;
   for (const OpId op : events_.order()) {
     add_intervals(op);
-    if (limits.spend(static_cast<std::int64_t>(intervals_[op.index()].size()))) return;
+    if (spend(intervals_[op.index()].size())) return;
   }
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
     const TensorId tensor(i);
@@ -53,7 +54,11 @@ RetentionModel::RetentionModel(const Problem& problem, const Events& events,
   add_precedence();
   add_rules_of_order();
   add_memory();
-  add_objective();
+  if (!limits_.stopped()) add_objective();
+}
+
+bool RetentionModel::spend(std::size_t parts) {
+  return limits_.spend(1 + static_cast<std::int64_t>(parts));
 }
 
 void RetentionModel::scale() {
@@ -84,16 +89,20 @@ void RetentionModel::scale() {
   capacity_ = std::min(capacity_, 4 * kMost);
 }
 
-std::vector<std::int64_t> RetentionModel::with_lengths(const Interval& interval) const {
-  // About 5n values up to the whole, as in the authors' program.
-  const double longest = static_cast<double>(events_.end());
-  const double count = 5.0 * static_cast<double>(graph_.op_count());
-  std::vector<std::int64_t> values = {interval.first};
-  for (double i = 0; i <= count; ++i) {
-    const auto length = static_cast<std::int64_t>(std::round(std::pow(longest, i / count)));
-    values.push_back(std::min(interval.first + length, events_.end()));
+std::vector<std::int64_t> RetentionModel::with_lengths(const Interval& interval) {
+  if (lengths_.empty()) {
+    // About 5n values up to the whole, as in the authors' program.
+    const double longest = static_cast<double>(events_.end());
+    const double count = 5.0 * static_cast<double>(graph_.op_count());
+    lengths_ = {0};
+    for (double i = 0; i <= count; ++i)
+      lengths_.push_back(static_cast<std::int64_t>(std::round(std::pow(longest, i / count))));
   }
+  std::vector<std::int64_t> values;
+  for (const std::int64_t length : lengths_)
+    values.push_back(std::min(interval.first + length, events_.end()));
   values.erase(std::unique(values.begin(), values.end()), values.end());
+  spend(values.size());
   return values;
 }
 
@@ -198,8 +207,10 @@ void RetentionModel::add_precedence() {
   };
   for (const OpId op : events_.order())
     for (const Interval& interval : intervals_[op.index()])
-      for (const TensorId read : graph_.inputs(op))
+      for (const TensorId read : graph_.inputs(op)) {
         require(read, interval.start, interval.last, interval.active);
+        if (spend(held(read).size())) return;
+      }
   for (const TensorId output : graph_.outputs())
     require(output, events_.end(), events_.end(), one_);
 }
@@ -251,6 +262,7 @@ void RetentionModel::add_rules_of_order() {
   };
   OpId last;
   for (const OpId op : events_.order()) {
+    if (spend(graph_.predecessors(op).size())) return;
     const Interval& first = intervals_[op.index()].front();
     for (const OpId earlier : graph_.predecessors(op))
       before(intervals_[earlier.index()].front(), first);
@@ -292,6 +304,7 @@ void RetentionModel::add_memory() {
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
     const std::int64_t demand = units(graph_.bytes(TensorId(i)));
     if (demand == 0) continue;
+    if (spend(1)) return;
     for (const Held& held : held(TensorId(i))) {
       add(held.start, held.end, held.active, demand);
       sum += demand;
@@ -338,9 +351,13 @@ void RetentionModel::add_objective() {
 }
 
 std::int64_t RetentionModel::unscaled(double objective) const {
-  const double whole = std::ceil(objective - 1e-6);
-  if (settings_.memory_first) return static_cast<std::int64_t>(whole) * byte_unit_;
-  return graph_.total_time().count() + static_cast<std::int64_t>(whole) * tick_unit_;
+  // What is claimed of more than 63 bits proves nothing.
+  if (!(std::fabs(objective) < static_cast<double>(4 * kMost))) objective = 0;
+  const auto whole = static_cast<std::int64_t>(std::ceil(objective - 1e-6));
+  if (settings_.memory_first) return whole * byte_unit_;
+  const Ticks base = graph_.total_time();
+  if (whole > (Ticks::max() - base).count() / tick_unit_) return base.count();
+  return base.count() + whole * tick_unit_;
 }
 
 }  // namespace lowtide::moccasin

@@ -53,6 +53,7 @@ class RetentionModel {
     CpVar active, end;
   };
 
+  bool spend(std::size_t parts);
   void scale();
   void add_intervals(OpId op);
   void add_end(TensorId tensor, const Interval& interval, CpVar& end);
@@ -64,8 +65,7 @@ class RetentionModel {
   void add_memory();
   void add_objective();
   std::vector<Held> held(TensorId tensor) const;
-  std::int64_t demand(Bytes bytes) const { return bytes.count() / byte_unit_; }
-  std::vector<std::int64_t> with_lengths(const Interval& interval) const;
+  std::vector<std::int64_t> with_lengths(const Interval& interval);
   CpExpr start_expr(OpId op, CpVar stage_or_event) const;
   // a - b >= at_least, if all of `enforce` hold.
   void add_after(const CpExpr& a, const CpExpr& b, std::int64_t at_least,
@@ -75,10 +75,12 @@ class RetentionModel {
   const Graph& graph_;
   const Events& events_;
   RetentionSettings settings_;
+  Limits& limits_;
   CpModel model_;
   CpVar one_;
   std::int64_t byte_unit_ = 1, tick_unit_ = 1, capacity_ = 0;
   std::vector<std::vector<Interval>> intervals_;  // of each op
+  std::vector<std::int64_t> lengths_;             // log-spaced, once they are asked for
   std::vector<CpVar> input_end_;                  // of each tensor that is a releasable input
   CpVar peak_ = 0, excess_ = 0;                   // phase 1: M_var and tau
 };
