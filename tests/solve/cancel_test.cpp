@@ -75,6 +75,43 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
   }
 }
 
+// At the sizes that these solvers take at most: while a program is built, sent and worked on.
+TEST_CASE("cancel: solvers with engines end soon after it, and say so after a deadline") {
+  const SolverTable table = all_solvers();
+  const Case given = large_cases(400).front();
+  const Problem problem{.graph = given.graph,
+                        .budget = Bytes(own_peak(given.graph).count() / 10 * 7),
+                        .order = Order::given};
+  for (const Solver* solver : takers(table, problem)) {
+    if (!solver->external()) continue;
+    CAPTURE(solver->name());
+    for (const int wait_ms : {0, 50, 200, 600}) {
+      CAPTURE(wait_ms);
+      CancelToken token;
+      Clock::time_point cancelled;
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+        cancelled = Clock::now();
+        token.cancel();
+      });
+      ContextSettings settings = settings_for(*solver);
+      settings.limits.cancel = &token;
+      settings.limits.seconds = 60;
+      const Answered answered = ask(table, *solver, problem, settings);
+      const auto returned = Clock::now();
+      other.join();
+      CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
+      check_answer(problem, table, answered);
+      CHECK(answered.outcome.stopped_by == StopReason::cancelled);
+    }
+    ContextSettings settings = settings_for(*solver);
+    settings.limits.seconds = 0.6;
+    const Answered answered = ask(table, *solver, problem, settings);
+    CHECK(answered.outcome.stopped_by == StopReason::deadline);
+    CHECK(answered.seconds < 3);
+  }
+}
+
 TEST_CASE("cancel: two engines at once do not disturb each other") {
   const SolverTable table = all_solvers();
   const Case given = large_cases(30).front();

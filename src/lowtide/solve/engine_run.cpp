@@ -110,9 +110,14 @@ EngineLimits EngineRun::limits() {
   return result;
 }
 
-bool EngineRun::affords(std::size_t entries) const {
-  const Limits& limits = context_.limits();
-  return clocked() || !limits.settings().work ||
+bool EngineRun::affords(std::size_t entries) {
+  Limits& limits = context_.limits();
+  if (clocked()) {
+    const bool late = *limits.remaining().seconds < kEntrySeconds * static_cast<double>(entries);
+    if (late) limits.stop_at_deadline();
+    return !late;
+  }
+  return !limits.settings().work ||
          limits.work_left() >= kEntryWork * static_cast<std::int64_t>(entries);
 }
 

@@ -26,13 +26,15 @@ class EngineRun {
   EngineLimits limits();
   // Whether HiGHS may begin on a program with so many entries. Its presolve and first relaxation
   // know no limit but the clock, so without one the work left has to be that of a program so large.
-  bool affords(std::size_t entries) const;
+  // With one, there must be time to send it; if there is not, that is the deadline.
+  bool affords(std::size_t entries);
   // Charges what was spent; without a clock, all that is left if the engine did not finish.
   void charge(const EngineEnd& end);
 
   // Units of work for one of EngineLimits::effort.
   static constexpr double kEffortWork = 1e6;
   static constexpr std::int64_t kEntryWork = 100;  // of an entry, before a search begins
+  static constexpr double kEntrySeconds = 1e-7;    // until an entry has been sent
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -94,7 +94,7 @@ class Run {
                      .tight = context_.options().choice("form") == "tight",
                      .allowance = whole ? 1.0 : context_.options().number("allowance")},
                     context_.limits());
-    if (program.too_large()) failure_ = "the program has too many entries for HiGHS";
+    if (program.too_large()) failure_ = "a program of so many ops and links is too large for HiGHS";
     if (context_.done() || !failure_.empty()) return;
     whole ? solve_whole(program) : solve_relaxed(program);
   }
@@ -117,6 +117,7 @@ class Run {
 
   bool affords(const MipModel& model) {
     if (engine_run_.affords(model.entry_count())) return true;
+    if (context_.limits().stopped()) return false;
     failure_ = "a program of " + std::to_string(model.entry_count()) +
                " entries needs a clock, or more work than is left";
     return false;

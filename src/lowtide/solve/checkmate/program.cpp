@@ -39,7 +39,7 @@ namespace {
 constexpr double kScale = 1e4;
 
 // A program beyond this is no work for HiGHS, and gigabytes on the way to it.
-constexpr std::size_t kMostEntries = 20'000'000;
+constexpr std::size_t kMostEntries = 6'000'000;
 
 }  // namespace
 
