@@ -23,8 +23,8 @@ PUBLISHED = ROOT / "bench/published/moccasin.csv"
 GRAPHS = ["G1", "G2", "G3", "G4", "CM1", "CM2"]
 LARGE = {"G2", "G3", "G4"}  # get --long
 BUDGETS = {
-    "CM1": ["12136315968", "10787836416"],  # 11.3 and 10.0 GB
-    "CM2": ["34253420544", "30447484928"],  # 31.9 and 28.4 GB
+    "CM1": ["12136315968", "10787836416"],  # 11.3 and 10.0 GiB
+    "CM2": ["34253420544", "30447484928"],  # 31.9 and 28.4 GiB
 }
 FIGURE_BUDGETS = ["95%", "90%", "85%", "80%"]
 # Of the columns of the tables: name there, solver, options.
@@ -60,6 +60,8 @@ class Bench:
             if not done.stdout:
                 sys.exit(done.stderr)
             self.runs[key] = json.loads(done.stdout)
+            if self.runs[key]["status"] == "unsupported":
+                sys.exit(f"{solver}: {self.runs[key]['reason']}")
             print(*key, self.runs[key]["overhead_percent"], f"{self.runs[key]['time_s']:.1f} s", file=sys.stderr)
         return self.runs[key]
 
@@ -101,8 +103,12 @@ def facts(graph, budget, method, limit, run):
 def cell(row):
     if row["overhead"] is None:
         return "over budget" if "roundings keep" in row["note"] else "-"
-    optimal = " \\*" if row["model_optimal"] else ""
-    return f"{row['overhead']:.3f}{optimal}, {row['best_at_s']:.1f} s"
+    proven = " \\*\\*" if row["status"] == "optimal" else " \\*" if row["model_optimal"] else ""
+    return f"{row['overhead']:.3f}{proven}, {row['best_at_s']:.1f} s"
+
+
+def peak_cell(row):
+    return f"{row['peak']:,}" if row["peak"] is not None else "-"
 
 
 def published_cell(row):
@@ -131,13 +137,25 @@ def table(rows):
 
 
 def budget_text(budget):
-    return budget if budget.endswith("%") else f"{int(budget) / 2**30:.1f} GB"
+    return budget if budget.endswith("%") else f"{int(budget) / 2**30:.1f} GiB"
 
 
 def curve(run):
     """Seconds and overheads in per cent, up to the end of the run."""
     points = [(p["time"], 100 * (p["duration"] / run["base_duration"] - 1)) for p in run["history"]]
     return points and [*points, (max(run["time_s"], points[-1][0]), points[-1][1])]
+
+
+def peaks(rows):
+    lines = ["| graph | budget | " + " | ".join(name for name, _, _ in METHODS) + " |"]
+    lines.append("| --- | --- |" + " ---: |" * len(METHODS))
+    by_key = {(row["graph"], row["budget"], row["method"]): row for row in rows}
+    for graph in GRAPHS:
+        for budget in BUDGETS.get(graph, ["90%", "80%"]):
+            found = [by_key.get((graph, budget, name)) for name, _, _ in METHODS]
+            lines.append(f"| {graph} | {budget_text(budget)} | "
+                         + " | ".join(peak_cell(row) if row else "not run" for row in found) + " |")
+    return "\n".join(lines)
 
 
 def draw(bench, stem):
@@ -162,10 +180,12 @@ def draw(bench, stem):
                 top = max(top, 2.5 * points[-1][1])
             else:
                 plot.plot([], [], color=color, label=f"{label}: none in {bench.limit(graph):g} s")
-            started = bench.runs.get((graph, budget, "moccasin", "start=auto"))
-            if started and curve(started):
-                plot.step(*zip(*curve(started)), where="post", color=color, linestyle=":", label=f"{label}, start=auto")
-                top = max(top, 1.3 * curve(started)[-1][1])
+            for key, style, name in ((("moccasin", "start=auto"), ":", "start=auto"), (("checkmate",), "--", "Checkmate")):
+                beside = bench.runs.get((graph, budget, *key))
+                if beside and curve(beside):
+                    plot.step(*zip(*curve(beside)), where="post", color=color, linestyle=style, linewidth=1,
+                              label=f"{label}, {name}")
+                    top = max(top, 1.3 * curve(beside)[-1][1])
             paper = known.get((graph, budget, "Moccasin"))
             if paper:
                 plot.plot(float(paper["seconds"]), float(paper["overhead"]), "D", color=color, markersize=5,
@@ -184,10 +204,13 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--time", type=float, default=60, help="seconds a run (60)")
     parser.add_argument("--long", type=float, default=300, help="of Moccasin on G2 to G4 (300)")
+    parser.add_argument("--note", default="", help="a sentence for the report: what else the machine was doing")
     parser.add_argument("--out", default=ROOT / "bench/results")
     parser.add_argument("--command", default=ROOT / "build/release/lowtide")
     arguments = parser.parse_args()
     bench = Bench(arguments)
+    if not any((Path(arguments.data) / "moccasin" / f"{graph}.json").exists() for graph in GRAPHS):
+        parser.error(f"there is no moccasin/G1.json or the like in {arguments.data!r}")
     rows = []
     for name, solver, options in reversed(METHODS):
         for graph in GRAPHS:
@@ -209,11 +232,12 @@ def main():
         writer.writerows(rows)
     text = (f"# Moccasin, tables 2 and 3, {today}\n\n"
             f"`make bench-moccasin DATA=DIR BENCH_TIME={arguments.time:g} BENCH_LONG={arguments.long:g}` on "
-            f"{os.cpu_count()} cores ({platform.machine()}), two threads a run; order given, C = 2, staged. The paper: "
-            "16 cores. A cell is the overhead in per cent and the seconds until that plan, phase 1 included; an "
-            "asterisk: proven the best of the method's own model. Checkmate's plans are priced by our rules; "
-            f"\"over budget\": none of the nine roundings keeps it. All figures: `{stem.name}.csv`.\n\n")
-    text += table(rows) + "\n"
+            f"{os.cpu_count()} cores ({platform.machine()}), two threads a run; order given, C = 2, staged. "
+            f"{arguments.note}\n\nThe paper: 16 cores. A cell is the overhead in per cent and the seconds until that "
+            "plan, phase 1 included. \\*: proven the best of the method's own model. \\*\\*: proven the best of all "
+            "plans. Checkmate's plans are priced by our rules; \"over budget\": none of the nine roundings keeps it. All "
+            f"figures: `{stem.name}.csv`, and `{stem.name}-curves.csv` for the curves.\n\n")
+    text += f"{table(rows)}\n\n## Peak memory, bytes\n\n{peaks(rows)}\n\n## Figure 5\n\n![Overhead over seconds]({stem.name}.png)\n"
     Path(f"{stem}.md").write_text(text)
     print(text)
     draw(bench, stem)
