@@ -2,6 +2,7 @@
 #include "solve/conformance.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include <doctest/doctest.h>
@@ -252,7 +253,8 @@ Options random_options(Random& random, const Solver& solver) {
       const double drawn = spec.low + random.uniform() * (spec.high - spec.low);
       const double values[] = {spec.low, spec.high, spec.default_number, drawn};
       const std::string some = spec.of_ops && random.chance(0.5) ? "*:" : "";
-      options.set(spec.name, some + std::to_string(values[random.below(4)]));
+      const double value = values[random.below(4)];
+      options.set(spec.name, some + std::to_string(spec.whole ? std::floor(value) : value));
     }
   }
   return options;

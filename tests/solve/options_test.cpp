@@ -10,7 +10,13 @@ namespace lowtide {
 namespace {
 
 const OptionSpec kSpecs[] = {
-    {.name = "count", .usage = "", .default_number = 2, .low = 1, .high = 8, .of_ops = true},
+    {.name = "count",
+     .usage = "",
+     .default_number = 2,
+     .low = 1,
+     .high = 8,
+     .whole = true,
+     .of_ops = true},
     {.name = "share", .usage = "", .default_number = 0.5, .low = 0, .high = 1},
 };
 
@@ -56,7 +62,7 @@ TEST_CASE("options: a number of some ops apart goes by name, pattern or index") 
   CHECK(counts({"*:1", "#0:8"}) == std::vector<double>{8, 1, 1, 1, 1});
   for (const char* wrong : {"conv:3:5", "#5:5", "#-1:5", "#:5", "con:2"})
     CHECK_THROWS_AS(counts({wrong}), InputError);
-  for (const char* wrong : {"conv*:9", "conv*:", "conv*", ":x"})
+  for (const char* wrong : {"1.5", "conv*:1.5", "conv*:9", "conv*:", "conv*", ":x"})
     CHECK_THROWS_AS(counts({wrong}), InputError);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include <fnmatch.h>
@@ -72,8 +73,10 @@ void Options::set(std::string_view name, std::string_view value) {
     }
   } else {
     const auto number = parse<double>(known->of_ops ? split_ops(value).number : value);
-    if (!number || !(*number >= known->low && *number <= known->high))
-      throw InputError(place, "\"" + std::string(value) + "\" is not a number from " +
+    const bool whole = !known->whole || (number && *number == std::floor(*number));
+    if (!number || !whole || !(*number >= known->low && *number <= known->high))
+      throw InputError(place, "\"" + std::string(value) + "\" is not a " +
+                                  (known->whole ? "whole " : "") + "number from " +
                                   format_number(known->low) + " to " + format_number(known->high) +
                                   (known->of_ops ? ", nor an op, a colon and such a number" : ""));
   }

@@ -18,6 +18,7 @@ struct OptionSpec {
   std::string_view name;
   std::string_view usage;
   double default_number = 0, low = 0, high = 0;
+  bool whole = false;   // a whole number
   bool of_ops = false;  // a number that some ops may have apart, as "OP:NUMBER"
   std::string_view default_choice = {};
   std::vector<std::string_view> choices = {};

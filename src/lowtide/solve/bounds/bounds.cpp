@@ -35,7 +35,8 @@ const std::vector<OptionSpec>& option_table() {
        .usage = "branching gives a moment up after so many nodes",
        .default_number = 20000,
        .low = 1,
-       .high = 1e6},
+       .high = 1e6,
+       .whole = true},
   };
   return table;
 }

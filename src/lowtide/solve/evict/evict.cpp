@@ -52,7 +52,8 @@ const std::array<OptionSpec, 2>& specs() {
        .usage = "give a try up when its plan computes this many times as many ops as the graph has",
        .default_number = 8,
        .low = 1,
-       .high = 1000},
+       .high = 1000,
+       .whole = true},
   }};
   return table;
 }

@@ -58,12 +58,14 @@ const std::array<OptionSpec, 3>& specs() {
        .usage = "how often one op may be computed again",
        .default_number = 4,
        .low = 1,
-       .high = 1000},
+       .high = 1000,
+       .whole = true},
       {.name = "block",
        .usage = "how many ops at most are repeated together for one tensor: 1, then 2, 4, ...",
        .default_number = 8,
        .low = 1,
-       .high = 1000},
+       .high = 1000,
+       .whole = true},
   }};
   return table;
 }

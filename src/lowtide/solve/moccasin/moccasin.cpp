@@ -54,6 +54,7 @@ const std::array<OptionSpec, 5>& specs() {
        .default_number = 2,
        .low = 1,
        .high = kMostIntervals,
+       .whole = true,
        .of_ops = true},
       {.name = "events",
        .usage = "domain of the times: free as in (9), staged in an order as in (11), or free for "

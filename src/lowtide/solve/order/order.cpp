@@ -39,12 +39,14 @@ const std::array<OptionSpec, 2>& specs() {
        .usage = "pieces of more ops than this are left to the heuristics",
        .default_number = 400,
        .low = 0,
-       .high = 4096},
+       .high = 4096,
+       .whole = true},
       {.name = "max_states",
        .usage = "the exact search of a piece gives up after this many sets of computed ops",
        .default_number = 100000,
        .low = 1,
-       .high = 10000000},
+       .high = 10000000,
+       .whole = true},
   }};
   return table;
 }

@@ -52,7 +52,8 @@ const std::array<OptionSpec, 4>& specs() {
        .usage = "stretches of fewer bags are computed without repetition; 0: many are tried",
        .default_number = 0,
        .low = 0,
-       .high = 1e9},
+       .high = 1e9,
+       .whole = true},
       switch_option("filter",
                     "hold what there is room for; off: the paper's schedules as they are"),
   }};
