@@ -63,7 +63,6 @@ struct Response {
   int status = 0;  // 0 unknown, 1 invalid, 2 feasible, 3 infeasible, 4 optimal
   std::vector<std::int64_t> values;
   double objective = 0, bound = -INFINITY, effort = 0;
-  std::string text;
 
   static bool decode(std::string_view bytes, Response& into) {
     WireReader in(bytes);
@@ -73,7 +72,6 @@ struct Response {
         case 3: into.objective = in.real(); break;
         case 4: into.bound = in.real(); break;
         case 17: into.effort = in.real(); break;
-        case 20: into.text = in.text(); break;
       }
     return in.ok();
   }

@@ -59,7 +59,7 @@ struct Api {
 };
 
 enum CallbackType { kImproving = 4, kMipLogging = 5, kMipInterrupt = 6 };
-enum ModelStatus { kOptimal = 7, kInfeasible = 8, kUnboundedOrInfeasible = 9 };
+enum ModelStatus { kOptimal = 7, kInfeasible = 8 };
 
 struct Watch {
   const Api& api;
