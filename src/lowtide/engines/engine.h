@@ -49,7 +49,8 @@ struct EngineLimits {
   // In place of a clock, for a run that repeats exactly: CP-SAT's deterministic seconds, or
   // thousands of HiGHS's simplex iterations.
   std::optional<double> effort;
-  std::int64_t memory_bytes = 0;  // of the worker; 0: as much as it wants
+  // Of the worker, beyond what it has at its start; 0: four fifths of what the machine has free.
+  std::int64_t memory_bytes = 0;
   int threads = 1;
   std::uint64_t seed = 0;
   // Asked at least every 10 ms; true ends the worker at once.
