@@ -31,6 +31,11 @@ if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
         ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_${check}.py ${PROJECT_SOURCE_DIR})
     endforeach()
   endif()
+  if(command AND CMAKE_GENERATOR STREQUAL "Ninja")
+    # Whoever builds the command alone can use the engines, and install.
+    lowtide_check("the command brings its worker" LABELS house COMMAND sh -c
+      "${CMAKE_MAKE_PROGRAM} -C '${PROJECT_BINARY_DIR}' -t graph ${command} | grep -q lowtide-worker")
+  endif()
   if(LOWTIDE_INSTALL AND command)
     add_dependencies(lowtide_quick ${rooms} ${command})
     lowtide_check("package" LABELS house COMMAND

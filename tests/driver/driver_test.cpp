@@ -1,8 +1,12 @@
 // The gate: what a caller brings along is kept, what a solver is told reaches it.
 #include "lowtide/driver/driver.h"
 
+#include <chrono>
+#include <thread>
+
 #include <doctest/doctest.h>
 
+#include "lowtide/engines/engine.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
 
@@ -39,6 +43,43 @@ TEST_CASE("solve: a start is an answer, whatever the solver makes of it") {
       solve(table, {.graph = graph, .budget = own_peak(graph) - Bytes(1)}, request);
   CHECK_FALSE(beyond.outcome.plan.has_value());
   CHECK(beyond.outcome.smallest_peak == own_peak(graph));
+}
+
+// Looks for its engine for as long as it may.
+class Looking final : public Solver {
+ public:
+  std::string_view name() const override { return "looking"; }
+  std::string_view summary() const override { return "never finds its engine"; }
+  std::string missing() const override {
+    while (!EngineSearchStop::over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return "patience";
+  }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, Context& context) const override {
+    context.limits().spend();
+    return context.finish();
+  }
+};
+
+TEST_CASE("solve: looking for an engine is a part of the time, and ends with a cancel") {
+  const Graph graph = generate("chain", 20, 1);
+  SolverTable table;
+  table.add(std::make_unique<Looking>());
+  Request request;
+  request.solver = "looking";
+  request.limits.seconds = 0.05;
+  const Problem problem{.graph = graph, .budget = own_peak(graph)};
+  const Answer late = solve(table, problem, request);
+  CHECK(late.support.yes);
+  CHECK(late.outcome.stopped_by == StopReason::deadline);
+
+  CancelToken cancel;
+  request.limits = {.cancel = &cancel};
+  std::jthread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cancel.cancel();
+  });
+  CHECK(solve(table, problem, request).outcome.stopped_by == StopReason::cancelled);
 }
 
 TEST_CASE("solve: what is known of the problem reaches the solver") {

@@ -1,4 +1,4 @@
-// A libortools that misbehaves once it is opened: LOWTIDE_FAKE says how.
+// A libortools that misbehaves once it is opened, or as it is opened: LOWTIDE_FAKE says how.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -7,6 +7,20 @@
 
 #include <unistd.h>
 
+namespace {
+
+std::string how_to_fail() {
+  const char* set = std::getenv("LOWTIDE_FAKE");
+  return set == nullptr ? "" : set;
+}
+
+[[gnu::constructor]] void opened() {
+  if (how_to_fail() == "open_abort") std::abort();
+  if (how_to_fail() == "open_hang") sleep(100);
+}
+
+}  // namespace
+
 extern "C" {
 
 void* SolveCpNewEnv() { return std::malloc(1); }
@@ -14,8 +28,7 @@ void SolveCpDestroyEnv(void* env) { std::free(env); }
 void SolveCpStopSearch(void*) {}
 
 void SolveCpInterruptible(void*, const void*, int, const void*, int, void** response, int* size) {
-  const char* set = std::getenv("LOWTIDE_FAKE");
-  const std::string how = set == nullptr ? "" : set;
+  const std::string how = how_to_fail();
   if (how == "abort") std::abort();
   if (how == "hang") sleep(100);
   if (how == "exit") _exit(9);

@@ -1,5 +1,7 @@
-// A worker that misbehaves: LOWTIDE_FAKE says how. It speaks the protocol by its own means.
+// A worker that misbehaves: LOWTIDE_FAKE says how, LOWTIDE_FAKE_VALUE the number in which it lies
+// (1e9 unless set; inf and nan are numbers too). It speaks the protocol by its own means.
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include <signal.h>
@@ -12,12 +14,13 @@
 
 namespace {
 
+using lowtide::EngineStatus;
 using lowtide::Report;
 using lowtide::Request;
 
 void say(const Report& report) {
   const std::string bytes = lowtide::frame(report.encode());
-  send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
 Report make(Report::Kind kind, double value = 0) {
@@ -26,6 +29,20 @@ Report make(Report::Kind kind, double value = 0) {
   report.value = value;
   report.has_bound = true;
   return report;
+}
+
+double value() {
+  const char* set = std::getenv("LOWTIDE_FAKE_VALUE");
+  return set == nullptr ? 1e9 : std::strtod(set, nullptr);
+}
+
+// Ends with that claim.
+void claim(EngineStatus status, std::optional<double> bound = {}, double effort = 0) {
+  Report last = make(Report::done, bound.value_or(0));
+  last.has_bound = bound.has_value();
+  last.status = status;
+  last.effort = effort;
+  say(last);
 }
 
 Request listen() {
@@ -39,6 +56,73 @@ Request listen() {
   Request request;
   Request::decode(message, request);
   return request;
+}
+
+std::size_t variables(const Request& request) {
+  if (request.engine == lowtide::EngineKind::highs) {
+    lowtide::MipModel model;
+    model.decode(request.model);
+    return model.column_count();
+  }
+  std::size_t count = 0;
+  for (lowtide::WireReader in(request.model); in.next();) count += in.field() == 2;
+  return count;
+}
+
+// Numbers that are none, and claims with nothing to show for them.
+void lie(const std::string& how, const Request& request) {
+  Report solution = make(Report::incumbent);
+  if (how == "infeasible") claim(EngineStatus::infeasible);
+  if (how == "bound") claim(EngineStatus::optimal, value());
+  if (how == "effort") claim(EngineStatus::unknown, {}, value());
+  if (how == "bound_first" || how == "bound_hang") say(make(Report::bound, value()));
+  if (how == "bound_first") claim(EngineStatus::unknown);
+  if (how == "objective") {
+    say(make(Report::objective, value()));
+    claim(EngineStatus::unknown);
+  }
+  if (how == "value") {  // of every column
+    solution.reals.assign(variables(request), value());
+    say(solution);
+    claim(EngineStatus::feasible);
+  }
+  if (how == "zeros") {
+    solution.numbers.assign(variables(request), 0);
+    say(solution);
+  }
+  if (how.starts_with("zeros") && how.size() > 5) {
+    solution.numbers.assign(static_cast<std::size_t>(std::atoi(how.c_str() + 5)), 0);
+    say(solution);
+  }
+  if (how == "size") {
+    solution.numbers.assign(request.model.size(), 0);
+    say(solution);
+  }
+  if (how == "liar") {  // gives the start back, and a bound above it
+    lowtide::MipModel model;
+    model.decode(request.model);
+    const auto view = model.view();
+    solution.reals.assign(view.cost.size(), 0);
+    for (std::size_t i = 0; i < view.start_columns.size(); ++i)
+      solution.reals[static_cast<std::size_t>(view.start_columns[i])] = view.start_values[i];
+    say(solution);
+    claim(EngineStatus::optimal, value());
+  }
+}
+
+// What is no report at all.
+void babble(const std::string& how) {
+  if (how == "nonsense") send(0, "\xff\xff\xff\xffnonsense", 12, MSG_NOSIGNAL);
+  if (how == "noise") {
+    const std::string bytes = lowtide::frame("\xff\xff\xff");
+    send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  if (how == "flood")
+    for (;;) say(make(Report::bound, 0));
+  if (how == "endless") {  // one frame, slowly, that never comes to its end
+    std::string piece = lowtide::frame_header(lowtide::kMostFrame) + std::string(4096, 'x');
+    while (send(0, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) usleep(1000);
+  }
 }
 
 }  // namespace
@@ -55,8 +139,6 @@ int main() {
     say(make(Report::done));
     return 0;
   }
-  Report solution = make(Report::incumbent);
-  solution.numbers.assign(request.model.size(), 0);
   if (how == "crash") raise(SIGABRT);
   if (how == "quit") return 7;
   if (how == "hang") sleep(100);
@@ -64,46 +146,8 @@ int main() {
     close(0);
     sleep(100);
   }
-  if (how == "nonsense") send(0, "\xff\xff\xff\xffnonsense", 12, MSG_NOSIGNAL);
-  if (how == "noise") {
-    const std::string bytes = lowtide::frame("\xff\xff\xff");
-    send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
-  if (how == "size") say(solution);
-  if (how == "infeasible") {
-    Report last = make(Report::done);
-    last.status = lowtide::EngineStatus::infeasible;
-    last.has_bound = false;
-    say(last);
-  }
-  if (how == "zeros") {
-    solution.numbers.clear();
-    for (lowtide::WireReader in(request.model); in.next();)
-      if (in.field() == 2) solution.numbers.push_back(0);
-    say(solution);
-  }
-  if (how == "liar") {  // gives the start back, and a bound above it
-    lowtide::MipModel model;
-    model.decode(request.model);
-    const auto view = model.view();
-    solution.numbers.clear();
-    solution.reals.assign(view.cost.size(), 0);
-    for (std::size_t i = 0; i < view.start_columns.size(); ++i)
-      solution.reals[static_cast<std::size_t>(view.start_columns[i])] = view.start_values[i];
-    say(solution);
-    Report last = make(Report::done, 1e9);
-    last.status = lowtide::EngineStatus::optimal;
-    say(last);
-  }
-  if (how.starts_with("zeros") && how.size() > 5) {
-    solution.numbers.assign(static_cast<std::size_t>(std::atoi(how.c_str() + 5)), 0);
-    say(solution);
-  }
-  if (how == "bound") {
-    Report last = make(Report::done, 1e9);
-    last.status = lowtide::EngineStatus::optimal;
-    say(last);
-  }
+  babble(how);
+  lie(how, request);
   sleep(100);
   return 0;
 }

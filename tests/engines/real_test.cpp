@@ -141,6 +141,17 @@ TEST_CASE("engines: a cancel ends CP-SAT and HiGHS within 50 ms") {
   }
 }
 
+TEST_CASE("engines: CP-SAT with two threads keeps within a gigabyte") {
+  NEED(EngineKind::cpsat)
+  EngineLimits limits;
+  limits.seconds = 2;
+  limits.threads = 2;
+  limits.memory_bytes = std::int64_t{1} << 30;
+  const CpAnswer answer = solve_cp(hard_model(), engine, limits);
+  CHECK(answer.end.failure == "");
+  CHECK(answer.end.status == EngineStatus::feasible);
+}
+
 TEST_CASE("engines: HiGHS solves programs, relaxed and whole") {
   NEED(EngineKind::highs)
   MipModel model;
@@ -153,6 +164,8 @@ TEST_CASE("engines: HiGHS solves programs, relaxed and whole") {
   model.add_start(0, 1);
   EngineLimits limits;
   limits.seconds = 20;
+  limits.threads = 2;
+  limits.memory_bytes = std::int64_t{1} << 30;
   int incumbents = 0;
   MipWatch watch;
   watch.incumbent = [&](std::span<const double>) { ++incumbents; };

@@ -6,28 +6,18 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/limits.h"
+#include "lowtide/engines/conversation.h"
 #include "lowtide/engines/cp.h"
+#include "lowtide/engines/memory.h"
 #include "lowtide/engines/mip.h"
 
+#include "engines/variable.h"
 #include "support/scale.h"
 
 namespace lowtide {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
-
- private:
-  const char* name_;
-  std::string before_;
-};
 
 CpModel small_model() {
   CpModel model;
@@ -68,6 +58,7 @@ TEST_CASE("worker: one that crashes, quits, closes its line or talks nonsense is
       {"nonsense", "the worker talks nonsense"},
       {"noise", "the worker talks nonsense"},
       {"zeros5", "CP-SAT gave a solution of 5 values for 1 variables"},
+      {"bound", "CP-SAT claims an answer without a solution"},
   };
   for (const auto& [how, said] : kinds) {
     CAPTURE(how);
@@ -107,16 +98,61 @@ TEST_CASE("worker: a cancel ends it within 50 ms") {
   CHECK(std::chrono::duration<double>(Clock::now() - cancelled).count() < 0.05);
 }
 
-TEST_CASE("worker: one that is not there is reported") {
-  EngineState engine;
-  engine.paths = {"nothing.so", "/no/such/worker"};
-  CHECK(solve(engine).answer.end.failure.find("cannot be started") != std::string::npos);
-  const EngineState missing = find_engine(EngineKind::cpsat, {"/no/such/library.so", ""});
-  CHECK(missing.missing.find("pip install ortools") != std::string::npos);
-  CHECK(missing.missing.find('\n') == std::string::npos);
-  CHECK(solve(missing).answer.end.failure.find("pip install ortools") != std::string::npos);
-  const EngineState other = find_engine(EngineKind::highs, {LOWTIDE_FAKE_LIBRARY, ""});
-  CHECK(other.missing.find("lacks the functions") != std::string::npos);
+TEST_CASE("worker: a number that is none is nonsense, wherever it is said") {
+  for (const char* number : {"inf", "-inf", "nan", "1e300"}) {
+    const Variable value("LOWTIDE_FAKE_VALUE", number);
+    for (const char* how : {"bound_first", "bound", "objective", "effort"}) {
+      CAPTURE(number);
+      CAPTURE(how);
+      const Variable fake("LOWTIDE_FAKE", how);
+      int told = 0;
+      const CpWatch watch{
+          .incumbent = {}, .objective = [&](double) { ++told; }, .bound = [&](double) { ++told; }};
+      const CpAnswer answer = solve_cp(small_model(), fake_worker(), {}, watch);
+      CHECK(answer.end.failure == "the worker talks nonsense");
+      CHECK_FALSE(answer.end.bound);
+      CHECK(told == 0);
+    }
+    const Variable fake("LOWTIDE_FAKE", "value");
+    MipModel program;
+    program.add_column(1, {0, 1}, true);
+    const MipAnswer answer = solve_mip(program, fake_worker(), {});
+    CHECK(answer.end.failure == "the worker talks nonsense");
+    CHECK(answer.values.empty());
+  }
+}
+
+TEST_CASE("worker: a bound before anything and a refutation are handed on as they are") {
+  {
+    const Variable fake("LOWTIDE_FAKE", "bound_first");
+    const CpAnswer answer = solve(fake_worker()).answer;
+    CHECK(answer.end.failure == "");
+    CHECK(answer.end.status == EngineStatus::unknown);
+    CHECK(answer.end.bound == 1e9);
+  }
+  const Variable fake("LOWTIDE_FAKE", "infeasible");
+  CHECK(solve(fake_worker()).answer.end.status == EngineStatus::infeasible);
+}
+
+TEST_CASE("worker: a flood does not keep from stopping") {
+  for (const char* how : {"flood", "endless"}) {
+    CAPTURE(how);
+    const Variable fake("LOWTIDE_FAKE", how);
+    EngineLimits limits;
+    const auto begin = Clock::now();
+    limits.stop = [&] { return Clock::now() - begin > std::chrono::milliseconds(200); };
+    const Seen seen = solve(fake_worker(), limits);
+    CHECK(seen.answer.end.stopped);
+    CHECK(seen.seconds < 1);
+  }
+}
+
+TEST_CASE("worker: a model too large for the line is refused") {
+  if (kSanitized) return;  // which would make a gigabyte slow
+  Request request;
+  request.model.assign(kMostFrame, 'x');
+  const EngineEnd end = converse(fake_worker(), request, {}, {});
+  CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
 }
 
 TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is reported") {
@@ -148,10 +184,11 @@ TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
   CHECK((failure == "CP-SAT: it ran out of memory" || failure == "CP-SAT crashed (Aborted)"));
 }
 
-TEST_CASE("worker: a library is found again without being opened twice") {
-  const auto begin = Clock::now();
-  for (int i = 0; i < 1000; ++i) fake_library();
-  CHECK(std::chrono::duration<double>(Clock::now() - begin).count() < 5);
+TEST_CASE("worker: unless told, it gets a part of what is free") {
+  CHECK(free_memory() > 0);
+  const Request request = request_for(EngineKind::cpsat, fake_worker(), {});
+  CHECK(request.memory_bytes > free_memory() / 2);
+  CHECK(request.memory_bytes < free_memory());
 }
 
 }  // namespace

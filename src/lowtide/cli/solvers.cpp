@@ -51,10 +51,11 @@ void print_text(const SolverTable& table, bool with_options) {
   fmt::print("\n");
   for (const EngineKind kind : {EngineKind::cpsat, EngineKind::highs}) {
     const EngineState engine = find_engine(kind);
-    if (engine.missing.empty())
-      fmt::print("{:<9} {}, {}\n", to_string(kind), engine.version, engine.paths.library);
-    else
-      fmt::print("{:<9} not found: {}\n", to_string(kind), engine.missing);
+    const std::string_view name = to_string(kind);
+    // What is missing begins with "NAME: ", as here the line does.
+    fmt::print("{:<9} {}\n", name,
+               engine.missing.empty() ? engine.version + ", " + engine.paths.library
+                                      : engine.missing.substr(name.size() + 2));
   }
 }
 

@@ -35,6 +35,8 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/engines/engine.h"
+
 namespace lowtide {
 
 namespace {
@@ -53,6 +55,7 @@ constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
+constexpr double kLookShare = 0.2;    // of the time left, to find it
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
@@ -186,9 +189,16 @@ class Portfolio {
     return context_.done() && context_.smallest().has_value();
   }
 
+  // An engine that is slow to be found must not cost the others their time.
+  bool found_in_time(const Solver& part) const {
+    const double most = context_.limits().seconds() + context_seconds_left() * kLookShare;
+    const EngineSearchStop search([&] { return too_late() || context_.limits().seconds() > most; });
+    return part.missing().empty();
+  }
+
   void prove_by_engine() {
     const Solver* part = find("checkmate");
-    if (part == nullptr || !context_.has_plan() || !part->missing().empty()) return;
+    if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
     std::vector<Task> tasks;
     tasks.push_back({.part = part,
                      .work = kMostWork,

@@ -7,6 +7,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
+#include "lowtide/engines/engine.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide {
@@ -73,8 +74,20 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   unlimited.time_limit.reset();
   std::erase_if(settings.starts, [&](const Plan& start) { return !verify(unlimited, start).ok; });
   Answer answer;
-  const std::string missing = solver.missing();
-  answer.support = missing.empty() ? solver.supports(problem) : Support::no("it needs " + missing);
+  // Its clock begins before an engine is looked for.
+  Context context(problem, solver.name(), std::move(settings));
+  const auto over = [&context] {
+    const LimitSettings& limits = context.limits().settings();
+    return (limits.cancel != nullptr && limits.cancel->cancelled()) ||
+           (limits.seconds && context.limits().seconds() >= *limits.seconds);
+  };
+  const std::string missing = [&] {
+    const EngineSearchStop search(over);
+    return solver.missing();
+  }();
+  // Where there was no time to find out, the solver stops as it does at any moment.
+  answer.support =
+      missing.empty() || over() ? solver.supports(problem) : Support::no("it needs " + missing);
   if (!answer.support.yes) {
     // What is true of every problem is true of this one.
     Context untried(problem, solver.name(), {});
@@ -82,7 +95,6 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
     answer.outcome = untried.finish();
     return answer;
   }
-  Context context(problem, solver.name(), std::move(settings));
   // A solver may make nothing of its starts; then they still are answers.
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);

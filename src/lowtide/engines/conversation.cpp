@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <string>
+#include <string_view>
 
+#include "lowtide/engines/memory.h"
 #include "lowtide/engines/process.h"
 
 namespace lowtide {
@@ -14,6 +16,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kPollMs = 5;
 constexpr double kGrace = 1.0;  // seconds beyond the clock
+// Leaves room for what is said beside it.
+constexpr std::size_t kMostModel = kMostFrame - (std::size_t{1} << 16);
+
+// Numbers that make no sense are not handed on to be computed with.
+bool understood(std::string_view message, Report& report) {
+  return Report::decode(message, report) && is_sane(report.value) && is_sane(report.effort) &&
+         report.effort >= 0 && std::ranges::all_of(report.reals, is_sane);
+}
 
 }  // namespace
 
@@ -24,7 +34,7 @@ Request request_for(EngineKind kind, const EngineState& engine, const EngineLimi
   // What it found must have arrived before our clock runs out.
   if (limits.seconds) request.seconds = std::max(0.01, *limits.seconds * 0.99 - 0.03);
   request.effort = limits.effort.value_or(0);
-  request.memory_bytes = limits.memory_bytes;
+  request.memory_bytes = limits.memory_bytes > 0 ? limits.memory_bytes : free_memory() / 5 * 4;
   request.threads = std::max(1, limits.threads);
   request.seed = static_cast<std::int64_t>(limits.seed & 0x7fffffff);
   request.stream = limits.seconds.has_value();
@@ -38,6 +48,11 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
     end.failure = "it needs " + engine.missing;
     return end;
   }
+  const std::size_t bytes = request.model.size() + request.hint.size();
+  if (bytes > kMostModel) {
+    end.failure = "the model is too large for a worker: " + std::to_string(bytes) + " bytes";
+    return end;
+  }
   const auto begin = Clock::now();
   const std::string name(to_string(request.engine));
   const auto late = [&] {
@@ -47,7 +62,7 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
   const auto stop = [&] { return (limits.stop && limits.stop()) || late(); };
   WorkerProcess worker(engine.paths.worker);
   if (!worker.started()) {
-    end.failure = worker.failure();
+    end.failure = engine.paths.worker + " " + worker.failure();
     return end;
   }
   auto event = worker.send(request.encode(), stop);
@@ -64,14 +79,14 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
     }
     event = worker.receive(message, kPollMs);
     if (event == WorkerProcess::Event::nonsense ||
-        (event == WorkerProcess::Event::message && !Report::decode(message, report))) {
+        (event == WorkerProcess::Event::message && !understood(message, report))) {
       end.failure = "the worker talks nonsense";
       return end;
     }
     if (event != WorkerProcess::Event::message) continue;
     if (report.kind == Report::done) {
       end.status = report.status;
-      if (report.has_bound && std::isfinite(report.value)) end.bound = report.value;
+      if (report.has_bound) end.bound = report.value;
       end.effort = report.effort;
       return end;
     }

@@ -74,7 +74,6 @@ class CpModel {
   void add_hint(CpVar var, std::int64_t value);
 
   std::size_t var_count() const { return vars_; }
-  std::size_t constraint_count() const { return constraints_; }
   // A CpModelProto without its hint; and its PartialVariableAssignment.
   std::string encode() const;
   std::string encode_hint() const;

@@ -21,7 +21,7 @@ struct EnginePaths {
 struct EngineState {
   EnginePaths paths;
   std::string version;
-  std::string missing;  // empty, or in one line why it cannot run and what would install it
+  std::string missing;  // empty, or "CP-SAT: " and in one line why it cannot run and what helps
 };
 
 std::string_view to_string(EngineKind kind);
@@ -30,8 +30,26 @@ std::string_view to_string(EngineKind kind);
 // where pip puts it beside the program, then the plain name; and for the program that it runs in:
 // `paths`, then LOWTIDE_WORKER, then what was offered, beside the program or library that this code
 // is part of, then PATH. The worker opens the library and says its version, half a second the first
-// time; what it said is remembered for as long as the paths stay the same. Any thread.
+// time, five at most. What was found is remembered for as long as the paths stay the same, a
+// failure for ten seconds. Any thread.
 EngineState find_engine(EngineKind kind, const EnginePaths& paths = {});
+
+// While it lives, every look for an engine on this thread ends as soon as `stop` says so, with an
+// engine that is missing: for whoever has a deadline and asks what knows of none. They nest.
+class EngineSearchStop {
+ public:
+  explicit EngineSearchStop(std::function<bool()> stop);
+  ~EngineSearchStop();
+  EngineSearchStop(const EngineSearchStop&) = delete;
+  EngineSearchStop& operator=(const EngineSearchStop&) = delete;
+
+  static bool over();  // whether one of this thread says so
+
+ private:
+  std::function<bool()> stop_;
+  const EngineSearchStop* outer_;
+};
+
 // Where one may be, for whoever knows before it is looked for; the Python package does.
 void offer_library(EngineKind kind, std::string path);
 void offer_worker(std::string path);
@@ -49,7 +67,8 @@ struct EngineLimits {
   // In place of a clock, for a run that repeats exactly: CP-SAT's deterministic seconds, or
   // thousands of HiGHS's simplex iterations.
   std::optional<double> effort;
-  std::int64_t memory_bytes = 0;  // of the worker; 0: as much as it wants
+  // Of the worker, beyond what it has at its start; 0: four fifths of what the machine has free.
+  std::int64_t memory_bytes = 0;
   int threads = 1;
   std::uint64_t seed = 0;
   // Asked at least every 10 ms; true ends the worker at once.

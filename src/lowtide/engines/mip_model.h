@@ -31,7 +31,6 @@ class MipModel {
   void clear_start() { start_columns_.clear(), start_values_.clear(); }
 
   std::size_t column_count() const { return cost_.size(); }
-  std::size_t row_count() const { return row_low_.size(); }
   std::size_t entry_count() const { return columns_.size(); }
   bool has_integers() const;
 

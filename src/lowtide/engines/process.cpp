@@ -2,6 +2,7 @@
 // signal that would end us.
 #include "lowtide/engines/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -24,6 +25,7 @@ namespace lowtide {
 namespace {
 
 constexpr int kPollMs = 5;
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 16;  // bytes between two questions to `stop`
 
 // A killed process takes a while to give its memory back; nobody waits for that.
 class Reaper {
@@ -56,7 +58,7 @@ std::string how_it_ended(int status) {
 WorkerProcess::WorkerProcess(const std::string& program) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    failure_ = std::string("no line to a worker: ") + std::strerror(errno);
+    failure_ = std::string("cannot be talked to: ") + std::strerror(errno);
     return;
   }
   posix_spawn_file_actions_t actions;
@@ -82,7 +84,7 @@ WorkerProcess::WorkerProcess(const std::string& program) {
   fcntl(line_, F_SETFL, O_NONBLOCK);
   if (error != 0) {
     process_ = -1;
-    failure_ = program + " cannot be started: " + std::strerror(error);
+    failure_ = std::string("cannot be started: ") + std::strerror(error);
   }
 }
 
@@ -117,38 +119,44 @@ WorkerProcess::Event WorkerProcess::saw_end() {
 
 WorkerProcess::Event WorkerProcess::send(std::string_view message,
                                          const std::function<bool()>& stop) {
-  const std::string bytes = frame(message);
-  std::string_view rest = bytes;
-  while (!rest.empty()) {
-    const auto sent = ::send(line_, rest.data(), rest.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      rest.remove_prefix(static_cast<std::size_t>(sent));
-      continue;
+  // Not in one piece, since a model can be large.
+  const std::string header = frame_header(message.size());
+  for (std::string_view rest : {std::string_view(header), message})
+    while (!rest.empty()) {
+      if (stop && stop()) return Event::stopped;
+      const auto sent =
+          ::send(line_, rest.data(), std::min(rest.size(), kMostAtOnce), MSG_NOSIGNAL);
+      if (sent > 0) {
+        rest.remove_prefix(static_cast<std::size_t>(sent));
+        continue;
+      }
+      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return saw_end();
+      pollfd waiting{line_, POLLOUT, 0};
+      poll(&waiting, 1, kPollMs);
     }
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return saw_end();
-    if (stop && stop()) return Event::stopped;
-    pollfd waiting{line_, POLLOUT, 0};
-    poll(&waiting, 1, kPollMs);
-  }
   return Event::message;
 }
 
 WorkerProcess::Event WorkerProcess::receive(std::string& message, int milliseconds) {
-  for (;;) {
+  const auto framed = [&] {
     switch (take_frame(buffer_, message)) {
       case Framed::whole: return Event::message;
       case Framed::nonsense: return Event::nonsense;
       case Framed::none: break;
     }
-    pollfd waiting{line_, POLLIN, 0};
-    if (poll(&waiting, 1, milliseconds) <= 0) return Event::nothing;
-    char chunk[1 << 16];
-    const auto got = recv(line_, chunk, sizeof chunk, 0);
-    if (got > 0)
-      buffer_.append(chunk, static_cast<std::size_t>(got));
-    else if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-      return saw_end();
+    return Event::nothing;
+  };
+  if (const Event event = framed(); event != Event::nothing) return event;
+  pollfd waiting{line_, POLLIN, 0};
+  if (poll(&waiting, 1, milliseconds) <= 0) return Event::nothing;
+  char chunk[kMostAtOnce];
+  const auto got = recv(line_, chunk, sizeof chunk, 0);
+  if (got > 0) {
+    buffer_.append(chunk, static_cast<std::size_t>(got));
+    return framed();
   }
+  if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) return saw_end();
+  return Event::nothing;
 }
 
 }  // namespace lowtide

@@ -1,7 +1,6 @@
 // A worker process and the line to it. Private to the room.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,13 +17,13 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   bool started() const { return process_ > 0; }
-  // Why it has not started, or how it ended, once `ended` has been seen; "" if it did so well.
+  // What follows its name: why it has not started, or how it ended, once `ended` has been seen.
   const std::string& failure() const { return failure_; }
 
   enum class Event { message, nothing, ended, nonsense, stopped };
-  // Sends a frame; asks `stop` every few milliseconds while the worker does not take it.
+  // Sends a frame of at most kMostFrame bytes; asks `stop` every few milliseconds.
   Event send(std::string_view message, const std::function<bool()>& stop);
-  // The next message, or nothing within so many milliseconds.
+  // The next message, or nothing: within so many milliseconds, or because only a part has come.
   Event receive(std::string& message, int milliseconds);
   void end();
 

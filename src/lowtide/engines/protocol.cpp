@@ -1,6 +1,7 @@
 // Written and read by the two sides of one build, so fields have no history.
 #include "lowtide/engines/protocol.h"
 
+#include "lowtide/base/error.h"
 #include "lowtide/engines/wire.h"
 
 namespace lowtide {
@@ -54,19 +55,20 @@ bool Report::decode(std::string_view bytes, Report& into) {
       case 7: into.has_bound = in.number() != 0; break;
       case 8: into.effort = in.real(); break;
     }
-  if (!in.ok() || kind < opened || kind > failed || status < 0 || status > 3) return false;
+  if (!in.ok() || kind < opened || kind > ready || status < 0 || status > 3) return false;
   into.kind = static_cast<Kind>(kind);
   into.status = static_cast<EngineStatus>(status);
   return true;
 }
 
-std::string frame(std::string_view message) {
+std::string frame_header(std::size_t size) {
+  check(size <= kMostFrame, "a message that is too large was to be sent");
   std::string out;
-  out.reserve(kFrameHeader + message.size());
-  for (std::size_t i = 0; i < kFrameHeader; ++i)
-    out += static_cast<char>(message.size() >> (8 * i) & 0xff);
-  return out += message;
+  for (std::size_t i = 0; i < kFrameHeader; ++i) out += static_cast<char>(size >> (8 * i) & 0xff);
+  return out;
 }
+
+std::string frame(std::string_view message) { return frame_header(message.size()).append(message); }
 
 Framed take_frame(std::string& buffer, std::string& message) {
   if (buffer.size() < kFrameHeader) return Framed::none;

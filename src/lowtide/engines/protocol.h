@@ -28,7 +28,8 @@ struct Request {
 };
 
 struct Report {
-  enum Kind { opened = 1, incumbent, objective, bound, done, failed };
+  // `ready` comes first, before the library is opened.
+  enum Kind { opened = 1, incumbent, objective, bound, done, failed, ready };
   Kind kind = failed;
   std::string text;                   // version or failure
   double value = 0;                   // objective or bound
@@ -42,9 +43,13 @@ struct Report {
   static bool decode(std::string_view bytes, Report& into);
 };
 
+// Whether an objective or a bound can be one of ours: anything beyond the integers is not.
+inline bool is_sane(double value) { return value >= -0x1p62 && value <= 0x1p62; }
+
 inline constexpr std::size_t kFrameHeader = 4;
 // Frames beyond this are nonsense.
-inline constexpr std::uint64_t kMostFrame = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMostFrame = std::uint64_t{1} << 30;
+std::string frame_header(std::size_t size);
 std::string frame(std::string_view message);
 // Takes the first whole frame off the buffer into `message`.
 enum class Framed { none, whole, nonsense };

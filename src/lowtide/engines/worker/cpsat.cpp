@@ -63,7 +63,6 @@ struct Response {
   int status = 0;  // 0 unknown, 1 invalid, 2 feasible, 3 infeasible, 4 optimal
   std::vector<std::int64_t> values;
   double objective = 0, bound = -INFINITY, effort = 0;
-  std::string text;
 
   static bool decode(std::string_view bytes, Response& into) {
     WireReader in(bytes);
@@ -73,7 +72,6 @@ struct Response {
         case 3: into.objective = in.real(); break;
         case 4: into.bound = in.real(); break;
         case 17: into.effort = in.real(); break;
-        case 20: into.text = in.text(); break;
       }
     return in.ok();
   }
@@ -129,22 +127,24 @@ class Watcher {
 
   void take(const std::string& line) {
     const LogLine read = read_log_line(line);
-    if (!read.objective && !read.bound) return;
+    const bool told = read.objective && is_sane(*read.objective);
+    const bool proven = read.bound && is_sane(*read.bound);
+    if (!told && !proven) return;
     Report report;
     {
       const std::scoped_lock lock(mutex_);
       if (searching_at_ < 0) searching_at_ = seconds_since(slice_begin_);
-      if (read.objective && *read.objective < best_) {
+      if (told && *read.objective < best_) {
         best_ = *read.objective;
         fresh_ = true;
       }
     }
-    if (read.objective) {
+    if (told) {
       report.kind = Report::objective;
       report.value = *read.objective;
       channel_.send(report);
     }
-    if (read.bound) {
+    if (proven) {
       report.kind = Report::bound;
       report.value = *read.bound;
       channel_.send(report);
@@ -212,7 +212,7 @@ Report run_cpsat(const Request& request, Channel& channel) {
   void* library = open_library(request.library, why);
   if (library == nullptr) return failure(why);
   Api api;
-  if (!api.load(library)) return failure("this version lacks the functions that are needed");
+  if (!api.load(library)) return failure("lacks the functions that are needed");
   Report report;
   report.kind = Report::opened;
   report.text = api.version();
@@ -269,7 +269,8 @@ Report run_cpsat(const Request& request, Channel& channel) {
       last.status = status;
     if (!cut || status == EngineStatus::optimal || status == EngineStatus::infeasible) break;
   }
-  last.has_bound = std::isfinite(last.value);
+  last.has_bound = is_sane(last.value);
+  if (!last.has_bound) last.value = 0;
   return last;
 }
 

@@ -9,7 +9,7 @@ Report run_cpsat(const Request& request, Channel& channel);
 Report run_highs(const Request& request, Channel& channel);
 
 // The library with links resolved, since opened through a link elsewhere it misses its neighbours;
-// null with the reason in `why`.
+// null with `why` as what follows its name.
 void* open_library(const std::string& path, std::string& why);
 
 }  // namespace lowtide

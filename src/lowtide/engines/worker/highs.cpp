@@ -59,7 +59,7 @@ struct Api {
 };
 
 enum CallbackType { kImproving = 4, kMipLogging = 5, kMipInterrupt = 6 };
-enum ModelStatus { kOptimal = 7, kInfeasible = 8, kUnboundedOrInfeasible = 9 };
+enum ModelStatus { kOptimal = 7, kInfeasible = 8 };
 
 struct Watch {
   const Api& api;
@@ -80,7 +80,7 @@ struct Watch {
     channel.send(report);
   }
   void raise(double proven) {
-    if (!std::isfinite(proven) || proven <= bound) return;
+    if (!is_sane(proven) || proven <= bound) return;
     bound = proven;
     Report report;
     report.kind = Report::bound;
@@ -130,9 +130,9 @@ Report run_highs(const Request& request, Channel& channel) {
   void* library = open_library(request.library, why);
   if (library == nullptr) return failure(why);
   Api api;
-  if (!api.load(library)) return failure("this version lacks the functions that are needed");
+  if (!api.load(library)) return failure("lacks the functions that are needed");
   void* highs = api.create();
-  if (api.size_of_int(highs) != sizeof(Int)) return failure("it counts in integers of 64 bits");
+  if (api.size_of_int(highs) != sizeof(Int)) return failure("counts in integers of 64 bits");
   Report last;
   last.kind = Report::opened;
   last.text = api.version();
@@ -196,7 +196,8 @@ Report run_highs(const Request& request, Channel& channel) {
   }
   if (!mip && status == kOptimal) bound = objective;
   last.value = std::max(bound, watch.bound);
-  last.has_bound = std::isfinite(last.value) && (mip || status == kOptimal);
+  last.has_bound = is_sane(last.value) && (mip || status == kOptimal);
+  if (!last.has_bound) last.value = 0;
   last.effort = static_cast<double>(iterations) / 1000;
   return last;
 }

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "lowtide/engines/memory.h"
 #include "lowtide/engines/worker/engines.h"
 
 namespace lowtide {
@@ -16,9 +17,15 @@ void* open_library(const std::string& path, std::string& why) {
   std::error_code error;
   const auto resolved = std::filesystem::canonical(path, error);
   const bool plain = path.find('/') == std::string::npos;
-  void* library = dlopen(error || plain ? path.c_str() : resolved.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) why = dlerror();
-  return library;
+  const std::string name = error || plain ? path : resolved.string();
+  void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  why = dlerror();
+  // Whoever asked knows the name.
+  for (const std::string& known : {name + ": ", std::string("cannot open shared object file: ")})
+    if (why.starts_with(known)) why.erase(0, known.size());
+  why = "cannot be opened: " + why;
+  return nullptr;
 }
 
 namespace {
@@ -31,8 +38,12 @@ int run() {
     return 2;
   }
   channel.watch();
+  Report ready;
+  ready.kind = Report::ready;
+  channel.send(ready);
   if (request->memory_bytes > 0) {
-    const auto most = static_cast<rlim_t>(request->memory_bytes);
+    // A sanitizer has reserved its shadow by now, which is beyond any limit.
+    const auto most = static_cast<rlim_t>(own_memory() + request->memory_bytes);
     const rlimit limit{most, most};
     setrlimit(RLIMIT_DATA, &limit);
   }

@@ -1,0 +1,30 @@
+// Where the engines' libraries, and the program that they run in, may lie. Private to the room.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lowtide/engines/engine.h"
+
+namespace lowtide {
+
+// A path, and what to call it where it fails: VARIABLE=path if a variable names it.
+struct Place {
+  std::string path, label;
+};
+
+struct LibraryPlaces {
+  bool named = false;         // by the caller or a variable, so that nothing else counts
+  std::vector<Place> places;  // never empty, best first
+};
+LibraryPlaces library_places(EngineKind kind, const std::string& asked, const std::string& offered);
+
+// An empty path if there is none.
+Place worker_place(const std::string& asked, const std::string& offered);
+
+// What to do where nothing is named and nothing is found.
+std::string how_to_install(EngineKind kind);
+inline constexpr const char* kNoWorker =
+    "lowtide-worker was not built or installed; install all of Lowtide or set LOWTIDE_WORKER";
+
+}  // namespace lowtide

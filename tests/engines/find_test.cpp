@@ -1,0 +1,122 @@
+// Looking for engines: what is said of one that cannot run, and how long that may take.
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/engines/cp.h"
+#include "lowtide/engines/engine.h"
+
+#include "engines/variable.h"
+
+namespace lowtide {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Programs and libraries that are none, in a folder of their own. A failure is remembered by its
+// path, so each test has paths of its own.
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() /
+      ("lowtide_find_" + std::to_string(Clock::now().time_since_epoch().count()));
+  Folder() { std::filesystem::create_directory(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const char* name, const std::string& text, bool runs = true) const {
+    std::ofstream(path / name) << text;
+    if (runs) std::filesystem::permissions(path / name, std::filesystem::perms::owner_all);
+    return path / name;
+  }
+};
+
+std::string missing(const std::string& library, const std::string& worker,
+                    EngineKind kind = EngineKind::cpsat) {
+  const Variable for_library(kind == EngineKind::cpsat ? "LOWTIDE_CPSAT" : "LOWTIDE_HIGHS",
+                             library);
+  const Variable for_worker("LOWTIDE_WORKER", worker);
+  return find_engine(kind).missing;
+}
+
+TEST_CASE("find: what a variable names and is wrong is said with the variable") {
+  const Folder folder;
+  const std::string text = folder.file("text.so", "text", false);
+  CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER) ==
+        "CP-SAT: LOWTIDE_CPSAT=/nowhere.so cannot be opened: No such file or directory");
+  CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER, EngineKind::highs) ==
+        "HiGHS: LOWTIDE_HIGHS=/nowhere.so cannot be opened: No such file or directory");
+  CHECK(missing("/", LOWTIDE_REAL_WORKER) == "CP-SAT: LOWTIDE_CPSAT=/ cannot be opened: no file");
+  CHECK(missing("nowhere.so", LOWTIDE_REAL_WORKER) ==
+        "CP-SAT: LOWTIDE_CPSAT=nowhere.so cannot be opened: No such file or directory");
+  CHECK(missing(text, LOWTIDE_REAL_WORKER) ==
+        "CP-SAT: LOWTIDE_CPSAT=" + text + " cannot be opened: file too short");
+  const std::string fake = LOWTIDE_FAKE_LIBRARY;
+  CHECK(missing(fake, LOWTIDE_REAL_WORKER, EngineKind::highs) ==
+        "HiGHS: LOWTIDE_HIGHS=" + fake + " lacks the functions that are needed");
+  CHECK(missing(fake, LOWTIDE_REAL_WORKER) == "");
+
+  CHECK(missing("x.so", "/nowhere") ==
+        "CP-SAT: LOWTIDE_WORKER=/nowhere cannot be started: No such file or directory");
+  CHECK(missing("x.so", text) ==
+        "CP-SAT: LOWTIDE_WORKER=" + text + " cannot be started: Permission denied");
+  CHECK(missing("x.so", "/bin/true") == "CP-SAT: LOWTIDE_WORKER=/bin/true ended without an answer");
+}
+
+TEST_CASE("find: what is asked for and wrong is said by its path, and in a solve too") {
+  const EngineState state = find_engine(EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
+  CHECK(state.missing == "CP-SAT: /none.so cannot be opened: No such file or directory");
+  CHECK(solve_cp(CpModel(), state, {}).end.failure == "it needs " + state.missing);
+  EngineState engine;
+  engine.paths = {"nothing.so", "/no/such/worker"};
+  CHECK(solve_cp(CpModel(), engine, {}).end.failure ==
+        "/no/such/worker cannot be started: No such file or directory");
+}
+
+TEST_CASE("find: a library that aborts as it is opened is blamed, and the worker is not") {
+  const Folder folder;
+  const std::string copy = folder.path / "abort.so";
+  std::filesystem::copy_file(LOWTIDE_FAKE_LIBRARY, copy);
+  const Variable fake("LOWTIDE_FAKE", "open_abort");
+  CHECK(missing(copy, LOWTIDE_REAL_WORKER) ==
+        "CP-SAT: LOWTIDE_CPSAT=" + copy + " cannot be opened: the worker crashed (Aborted)");
+}
+
+TEST_CASE("find: a worker that hangs is waited for once, whatever the engine") {
+  const Folder folder;
+  const std::string worker = folder.file("deaf", "#!/bin/sh\nexec sleep 100\n");
+  const auto begin = Clock::now();
+  CHECK(missing("x.so", worker) == "CP-SAT: LOWTIDE_WORKER=" + worker + " does not answer");
+  CHECK(missing("x.so", worker, EngineKind::highs) ==
+        "HiGHS: LOWTIDE_WORKER=" + worker + " does not answer");
+  CHECK(seconds_since(begin) < 5);
+}
+
+TEST_CASE("find: whoever has a deadline does not wait beyond it, and finds it the next time") {
+  const Folder folder;
+  const std::string copy = folder.path / "slow.so";
+  std::filesystem::copy_file(LOWTIDE_FAKE_LIBRARY, copy);
+  {
+    const Variable fake("LOWTIDE_FAKE", "open_hang");
+    const auto begin = Clock::now();
+    const EngineSearchStop outer([&] { return seconds_since(begin) > 0.2; });
+    const EngineSearchStop inner([] { return false; });
+    CHECK(missing(copy, LOWTIDE_REAL_WORKER) == "CP-SAT: there was no time to look for it");
+    CHECK(seconds_since(begin) < 1);
+  }
+  CHECK_FALSE(EngineSearchStop::over());
+  CHECK(missing(copy, LOWTIDE_REAL_WORKER) == "");
+}
+
+TEST_CASE("find: a library is found again without being opened twice") {
+  const auto begin = Clock::now();
+  for (int i = 0; i < 1000; ++i) CHECK(missing(LOWTIDE_FAKE_LIBRARY, LOWTIDE_REAL_WORKER) == "");
+  CHECK(seconds_since(begin) < 5);
+}
+
+}  // namespace
+}  // namespace lowtide
