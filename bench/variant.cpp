@@ -34,7 +34,9 @@ class Preset final : public Solver {
   std::string_view name() const override { return solver_.name(); }
   std::string_view summary() const override { return solver_.summary(); }
   std::span<const OptionSpec> options() const override { return specs_; }
-  std::string missing() const override { return solver_.missing(); }
+  std::string missing(const std::function<bool()>& stop) const override {
+    return solver_.missing(stop);
+  }
   Support supports(const Problem& problem) const override { return solver_.supports(problem); }
   Outcome solve(const Problem& problem, Context& context) const override {
     return solver_.solve(problem, context);

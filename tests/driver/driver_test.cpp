@@ -6,7 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/engines/engine.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
 
@@ -50,8 +49,8 @@ class Looking final : public Solver {
  public:
   std::string_view name() const override { return "looking"; }
   std::string_view summary() const override { return "never finds its engine"; }
-  std::string missing() const override {
-    while (!EngineSearchStop::over()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::string missing(const std::function<bool()>& stop) const override {
+    while (!stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return "patience";
   }
   Support supports(const Problem&) const override { return {}; }

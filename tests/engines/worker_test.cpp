@@ -11,7 +11,7 @@
 #include "lowtide/engines/memory.h"
 #include "lowtide/engines/mip.h"
 
-#include "engines/variable.h"
+#include "support/variable.h"
 #include "support/scale.h"
 
 namespace lowtide {

@@ -1,7 +1,6 @@
 // Checkmate's program against every way to fill its R and S, in its own cost model.
 #include "lowtide/solve/checkmate/checkmate.h"
 
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "solve/run_solver.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
+#include "support/variable.h"
 
 namespace lowtide {
 namespace {
@@ -277,14 +277,22 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
   CHECK(refuted > 0);
 }
 
-TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
-  setenv("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER, 1);
-  setenv("LOWTIDE_FAKE", "liar", 1);
-  const char* before = std::getenv("LOWTIDE_HIGHS");
-  const std::string library = before == nullptr ? "" : before;
-  setenv("LOWTIDE_HIGHS", "fake.so", 1);
+// A HiGHS that lies as LOWTIDE_FAKE says.
+class FakeHighs {
+ public:
+  explicit FakeHighs(const char* how, const char* value = "1e9")
+      : how_("LOWTIDE_FAKE", how), value_("LOWTIDE_FAKE_VALUE", value) {}
+
+ private:
+  Variable worker_{"LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER}, library_{"LOWTIDE_HIGHS", "fake.so"};
+  Variable how_, value_;
+};
+
+template <class Check>
+void on_small_graphs(Check check) {
   int told = 0;
   for (int i = 0; i < 20; ++i) {
+    CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, RandomGraphSettings::plain(7));
     const auto curve = oracle::all_tradeoffs(graph, Order::given);
@@ -292,18 +300,61 @@ TEST_CASE("checkmate: an engine that claims a bound above its own solution is a 
     const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
     ContextSettings settings;
     settings.starts = {curve[1].plan};
+    told += check(problem, settings, curve[1].duration);
+  }
+  CHECK(told > 0);
+}
+
+TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
+  const FakeHighs fake("liar");
+  on_small_graphs([](const Problem& problem, const ContextSettings& settings, Ticks best) {
     const Outcome outcome = run_solver(*make_checkmate(), problem, "", settings);
-    if (outcome.status == Status::optimal) continue;
-    ++told;
+    if (outcome.status == Status::optimal) return 0;
     CHECK(outcome.note == "checkmate: HiGHS claims a bound that its own solution beats");
     CHECK_FALSE(outcome.model);
     REQUIRE(outcome.plan);
-    CHECK(outcome.cost.duration == curve[1].duration);
+    CHECK(outcome.cost.duration == best);
+    return 1;
+  });
+}
+
+// The frontier's bounds are the problem's own, so these lies would be claims.
+TEST_CASE("checkmate: lies about the frontier are found out by any plan, before or after") {
+  for (const char* how : {"bound_first", "infeasible", "bound"}) {
+    CAPTURE(how);
+    const FakeHighs fake(how);
+    on_small_graphs([&](const Problem& problem, const ContextSettings& settings, Ticks best) {
+      const Outcome beside = run_solver(*make_checkmate(), problem, "mode=frontier", settings);
+      if (beside.status == Status::optimal) return 0;
+      CHECK(beside.note.find("HiGHS claims") != std::string::npos);
+      CHECK(beside.bound.duration <= best);
+      CHECK_FALSE(beside.model);
+      // The lie first, then a plan.
+      Context context(problem, "test", {});
+      context.raise_engine_bound(best + Ticks(5));
+      CHECK(context.bound().duration == best + Ticks(5));
+      context.offer(settings.starts.front());
+      CHECK_FALSE(context.engine_believed());
+      CHECK(context.bound().duration == problem.graph.total_time());
+      context.raise_engine_bound(best);
+      CHECK(context.bound().duration == problem.graph.total_time());
+      return 1;
+    });
   }
-  CHECK(told > 0);
-  unsetenv("LOWTIDE_FAKE");
-  unsetenv("LOWTIDE_WORKER");
-  library.empty() ? unsetenv("LOWTIDE_HIGHS") : setenv("LOWTIDE_HIGHS", library.c_str(), 1);
+}
+
+TEST_CASE("checkmate: numbers beyond all sense prove nothing") {
+  for (const char* value : {"inf", "nan", "1e300"})
+    for (const char* mode : {"mode=milp", "mode=frontier"}) {
+      CAPTURE(value);
+      const FakeHighs fake("bound_first", value);
+      on_small_graphs([&](const Problem& problem, const ContextSettings&, Ticks best) {
+        const Outcome outcome = run_solver(*make_checkmate(), problem, mode);
+        CHECK(outcome.status != Status::optimal);
+        CHECK(outcome.bound.duration <= best);
+        return 1;
+      });
+    }
 }
 
 }  // namespace

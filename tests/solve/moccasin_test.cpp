@@ -2,8 +2,6 @@
 // stages of an order or anywhere.
 #include "lowtide/solve/moccasin/moccasin.h"
 
-#include <cstdlib>
-
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
@@ -16,6 +14,7 @@
 #include "solve/run_solver.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
+#include "support/variable.h"
 
 namespace lowtide {
 namespace {
@@ -214,10 +213,7 @@ TEST_CASE("moccasin: with a start it is never above what others find") {
 }
 
 TEST_CASE("moccasin: an engine that lies is reported and survived") {
-  setenv("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER, 1);
-  const char* before = std::getenv("LOWTIDE_CPSAT");
-  const std::string library = before == nullptr ? "" : before;
-  setenv("LOWTIDE_CPSAT", "fake.so", 1);
+  const Variable worker("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER), library("LOWTIDE_CPSAT", "fake.so");
   Random random(5);
   const Graph graph = random_graph(random, RandomGraphSettings::plain(12));
   const Problem problem{
@@ -229,19 +225,69 @@ TEST_CASE("moccasin: an engine that lies is reported and survived") {
                                                        {"bound", "without a solution"}};
   for (const auto& [how, said] : kinds) {
     CAPTURE(how);
-    setenv("LOWTIDE_FAKE", how, 1);
+    const Variable fake("LOWTIDE_FAKE", how);
     const Outcome outcome = run_solver(*make_moccasin(), problem);
     CHECK(outcome.note.find(said) != std::string::npos);
     CHECK_FALSE(outcome.model);
     CHECK(outcome.status != Status::optimal);
   }
   // A refutation without a plan is the model's own, and believed of nothing else.
-  setenv("LOWTIDE_FAKE", "infeasible", 1);
-  const Outcome outcome = run_solver(*make_moccasin(), problem);
-  CHECK(outcome.status == Status::unknown);
-  unsetenv("LOWTIDE_FAKE");
-  unsetenv("LOWTIDE_WORKER");
-  library.empty() ? unsetenv("LOWTIDE_CPSAT") : setenv("LOWTIDE_CPSAT", library.c_str(), 1);
+  const Variable fake("LOWTIDE_FAKE", "infeasible");
+  CHECK(run_solver(*make_moccasin(), problem).status == Status::unknown);
+}
+
+// What the model holds, the engine need not have found itself.
+TEST_CASE("moccasin: a start that the model holds finds out lies") {
+  const Variable worker("LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER), library("LOWTIDE_CPSAT", "fake.so");
+  for (const char* how : {"bound_first", "infeasible"}) {
+    CAPTURE(how);
+    const Variable fake("LOWTIDE_FAKE", how);
+    int told = 0;
+    for (int i = 0; i < 20; ++i) {
+      Random random(static_cast<std::uint64_t>(i));
+      const Graph graph = random_graph(random, RandomGraphSettings::plain(7));
+      const auto curve = oracle::all_tradeoffs(graph, Order::given);
+      if (curve.size() < 2) continue;
+      const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
+      ContextSettings settings;
+      settings.starts = {curve[1].plan};
+      const Outcome outcome = run_solver(*make_moccasin(), problem, "events=free", settings);
+      if (outcome.status == Status::optimal) continue;
+      ++told;
+      CHECK(outcome.note == "moccasin: CP-SAT claims a bound that a plan of the model beats");
+      CHECK_FALSE(outcome.model);
+      REQUIRE(outcome.plan);
+    }
+    CHECK(told > 0);
+  }
+}
+
+TEST_CASE("moccasin: a model is named by what it leaves out") {
+  NEED_CPSAT()
+  for (int i = 0; i < 30; ++i) {
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = random_graph(random, RandomGraphSettings::plain(7));
+    const auto curve = oracle::all_tradeoffs(graph, Order::given);
+    if (curve.size() < 2) continue;
+    const auto name = [&](Order order, const char* options, bool start) {
+      ContextSettings settings;
+      if (start) settings.starts = {curve[1].plan};
+      const Problem problem{.graph = graph, .budget = curve[1].peak, .order = order};
+      const Outcome outcome = run_solver(*make_moccasin(), problem, options, settings);
+      return outcome.model ? outcome.model->name : "";
+    };
+    if (name(Order::free, "", false).empty()) continue;  // settled before there was a model
+    const std::string twice = "moccasin, at most 2 computations of an op, ";
+    CHECK(name(Order::free, "", false) == twice + "in any order");
+    CHECK(name(Order::given, "events=free", false) == twice + "in the given order");
+    CHECK(name(Order::given, "events=staged", false) == twice + "staged in the given order");
+    CHECK(name(Order::free, "events=staged", true) == twice + "staged in the start's order");
+    CHECK(
+        name(Order::given, "events=staged lengths=log intervals=1", false) ==
+        "moccasin, at most 1 computation of an op, staged in the given order, log-spaced lengths");
+    return;
+  }
+  FAIL("no graph had models to be named");
 }
 
 TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the graph allows") {

@@ -35,8 +35,6 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/engines/engine.h"
-
 namespace lowtide {
 
 namespace {
@@ -192,8 +190,8 @@ class Portfolio {
   // An engine that is slow to be found must not cost the others their time.
   bool found_in_time(const Solver& part) const {
     const double most = context_.limits().seconds() + context_seconds_left() * kLookShare;
-    const EngineSearchStop search([&] { return too_late() || context_.limits().seconds() > most; });
-    return part.missing().empty();
+    const auto stop = [&] { return too_late() || context_.limits().seconds() > most; };
+    return part.missing(stop).empty();
   }
 
   void prove_by_engine() {

@@ -7,7 +7,6 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
-#include "lowtide/engines/engine.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide {
@@ -81,10 +80,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
     return (limits.cancel != nullptr && limits.cancel->cancelled()) ||
            (limits.seconds && context.limits().seconds() >= *limits.seconds);
   };
-  const std::string missing = [&] {
-    const EngineSearchStop search(over);
-    return solver.missing();
-  }();
+  const std::string missing = solver.missing(over);
   // Where there was no time to find out, the solver stops as it does at any moment.
   answer.support =
       missing.empty() || over() ? solver.supports(problem) : Support::no("it needs " + missing);

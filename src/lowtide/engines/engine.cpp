@@ -42,8 +42,6 @@ Shared& shared() {
   return the_one;
 }
 
-thread_local const EngineSearchStop* innermost = nullptr;
-
 template <class Map, class Name>
 std::optional<std::string> recent(const Map& failures, const Name& name) {
   const auto known = failures.find(name);
@@ -65,14 +63,14 @@ void remember(const Key& key, Probe::End end, const EngineState& state) {
 
 // Opens one after the other until one opens, the worker fails, one hangs or there is no more time.
 EngineState look(EngineKind kind, const LibraryPlaces& libraries, const Place& worker,
-                 const Key& key) {
+                 const Key& key, const std::function<bool()>& stop) {
   using End = Probe::End;
   EngineState state;
   std::string& why = state.missing;
   Probe last;
   for (const Place& place : libraries.places) {
     state.paths = {place.path, worker.path};
-    last = probe(kind, state.paths, [] { return EngineSearchStop::over(); });
+    last = probe(kind, state.paths, stop);
     // Plain names are tried whether there is such a library or not.
     const bool told = libraries.named || place.path.find('/') != std::string::npos;
     switch (last.end) {
@@ -97,19 +95,6 @@ EngineState look(EngineKind kind, const LibraryPlaces& libraries, const Place& w
 
 }  // namespace
 
-EngineSearchStop::EngineSearchStop(std::function<bool()> stop)
-    : stop_(std::move(stop)), outer_(innermost) {
-  innermost = this;
-}
-
-EngineSearchStop::~EngineSearchStop() { innermost = outer_; }
-
-bool EngineSearchStop::over() {
-  for (const EngineSearchStop* search = innermost; search != nullptr; search = search->outer_)
-    if (search->stop_()) return true;
-  return false;
-}
-
 void offer_library(EngineKind kind, std::string path) {
   const std::scoped_lock lock(shared().mutex);
   shared().offered[static_cast<std::size_t>(kind)] = std::move(path);
@@ -120,7 +105,8 @@ void offer_worker(std::string path) {
   shared().offered_worker = std::move(path);
 }
 
-EngineState find_engine(EngineKind kind, const EnginePaths& paths) {
+EngineState find_engine(EngineKind kind, const EnginePaths& paths,
+                        const std::function<bool()>& stop) {
   std::string offered, offered_worker;
   {
     const std::scoped_lock lock(shared().mutex);
@@ -143,7 +129,7 @@ EngineState find_engine(EngineKind kind, const EnginePaths& paths) {
   if (failed)
     state = {.paths = {.library = "", .worker = worker.path}, .version = "", .missing = *failed};
   else
-    state = look(kind, libraries, worker, key);
+    state = look(kind, libraries, worker, key, stop);
   if (!state.missing.empty()) state.missing = std::string(to_string(kind)) + ": " + state.missing;
   return state;
 }

@@ -31,24 +31,10 @@ std::string_view to_string(EngineKind kind);
 // `paths`, then LOWTIDE_WORKER, then what was offered, beside the program or library that this code
 // is part of, then PATH. The worker opens the library and says its version, half a second the first
 // time, five at most. What was found is remembered for as long as the paths stay the same, a
-// failure for ten seconds. Any thread.
-EngineState find_engine(EngineKind kind, const EnginePaths& paths = {});
-
-// While it lives, every look for an engine on this thread ends as soon as `stop` says so, with an
-// engine that is missing: for whoever has a deadline and asks what knows of none. They nest.
-class EngineSearchStop {
- public:
-  explicit EngineSearchStop(std::function<bool()> stop);
-  ~EngineSearchStop();
-  EngineSearchStop(const EngineSearchStop&) = delete;
-  EngineSearchStop& operator=(const EngineSearchStop&) = delete;
-
-  static bool over();  // whether one of this thread says so
-
- private:
-  std::function<bool()> stop_;
-  const EngineSearchStop* outer_;
-};
+// failure for ten seconds. A look ends as soon as `stop` says so, with an engine that is missing.
+// Any thread.
+EngineState find_engine(EngineKind kind, const EnginePaths& paths = {},
+                        const std::function<bool()>& stop = {});
 
 // Where one may be, for whoever knows before it is looked for; the Python package does.
 void offer_library(EngineKind kind, std::string path);

@@ -20,6 +20,10 @@ class EngineRun {
  public:
   explicit EngineRun(Context& context) : context_(context) {}
 
+  // Within the context's limits.
+  EngineState find(EngineKind kind) {
+    return find_engine(kind, {}, [this] { return stop(); });
+  }
   // For one solve. Under a clock, the time left, all threads, and a microsecond of work for each
   // that passes. Without, one thread and the effort that the work left stands for, so that it
   // repeats exactly.

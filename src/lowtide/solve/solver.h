@@ -2,6 +2,7 @@
 // command line, the conformance tests and the benchmarks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,8 +36,9 @@ class Solver {
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;  // what it is for, in a line
   virtual std::span<const OptionSpec> options() const { return {}; }
-  // What must be there for it to run and is not: empty if nothing is missing.
-  virtual std::string missing() const { return {}; }
+  // What must be there for it to run and is not: empty if nothing is missing. To look for it may
+  // take seconds; `stop` ends that.
+  virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
   // Whether an engine of somebody else's does the work, in a process of its own: it takes tenths of
   // a second to begin, and joins a portfolio only under a clock.
   virtual bool external() const { return false; }

@@ -73,7 +73,7 @@ class Run {
     context_.offer_sequence(graph_.order());
     if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
       return;
-    engine_ = find_engine(EngineKind::highs);
+    engine_ = engine_run_.find(EngineKind::highs);
     start_ = start_from_others(problem_, context_);
     if (context_.done()) return;
     const bool whole = context_.options().choice("mode") == "milp";
@@ -291,7 +291,9 @@ class Checkmate final : public Solver {
            "baseline";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
-  std::string missing() const override { return find_engine(EngineKind::highs).missing; }
+  std::string missing(const std::function<bool()>& stop) const override {
+    return find_engine(EngineKind::highs, {}, stop).missing;
+  }
   bool external() const override { return true; }
   Support supports(const Problem& problem) const override {
     return small_enough(problem, kMostOps, "program");

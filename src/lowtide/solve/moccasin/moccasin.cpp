@@ -93,7 +93,7 @@ class Run {
                         std::to_string(kMostLogOps) + " ops");
       return;
     }
-    engine_ = find_engine(EngineKind::cpsat);
+    engine_ = engine_run_.find(EngineKind::cpsat);
     start_ = start_from_others(problem_, context_);
     start_given_ = start_.has_value();
     if (context_.done()) return;
@@ -277,7 +277,9 @@ class Moccasin final : public Solver {
     return "retention intervals by CP-SAT (Bartan et al.): exact for few recomputations of each op";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
-  std::string missing() const override { return find_engine(EngineKind::cpsat).missing; }
+  std::string missing(const std::function<bool()>& stop) const override {
+    return find_engine(EngineKind::cpsat, {}, stop).missing;
+  }
   bool external() const override { return true; }
   Support supports(const Problem& problem) const override {
     return small_enough(problem, kMostOps, "domain");
