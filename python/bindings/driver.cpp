@@ -149,7 +149,12 @@ void bind_progress(nb::module_& module) {
             return if_any(n.cost.has_value(),
                           n.cost ? gap_percent(n.cost->duration, n.bound.duration) / 100 : 0.0);
           },
-          nb::sig("def gap(self) -> float | None"));
+          nb::sig("def gap(self) -> float | None"))
+      .def("__repr__", [](const News& n) {
+        return fmt::format("<lowtide.Progress: {}, {:.3f} s, duration {}, bound {}>", n.solver,
+                           n.seconds, n.cost ? fmt::to_string(n.cost->duration.count()) : "none",
+                           n.bound.duration.count());
+      });
 }
 
 }  // namespace

@@ -45,7 +45,11 @@ void bind_cost(nb::module_& module) {
       .def_ro("seconds", &Incumbent::seconds, "Since the solve began.")
       .def_ro("work", &Incumbent::work)
       .def_prop_ro("duration", [](const Incumbent& i) { return i.cost.duration.count(); })
-      .def_prop_ro("peak", [](const Incumbent& i) { return i.cost.peak.count(); });
+      .def_prop_ro("peak", [](const Incumbent& i) { return i.cost.peak.count(); })
+      .def("__repr__", [](const Incumbent& i) {
+        return fmt::format("<lowtide.Incumbent: duration {}, peak {}, after {:.3f} s>",
+                           i.cost.duration.count(), i.cost.peak.count(), i.seconds);
+      });
   nb::class_<ModelClaim>(module, "ModelClaim",
                          "What a solver proved of a narrower question than the problem.")
       .def_ro("name", &ModelClaim::name, "Whose model, and what it leaves out.")

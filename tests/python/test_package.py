@@ -244,7 +244,9 @@ def test_problems(chain):
 def test_starts_and_options(vit):
     start = lowtide.plan(vit, "60%", solver="greedy", options={"choice": "bytes", "repeats": 3})
     assert start.plan is not None
-    worked = lowtide.plan(vit, "60%", solver="search", work=1000, start=start.plan)
+    said = []
+    worked = lowtide.plan(vit, "60%", solver="search", work=1000, start=start.plan, progress=said.append)
+    assert repr(said[-1]).startswith("<lowtide.Progress: search") and "0x" not in repr(worked.history)
     assert worked.duration <= start.duration
     assert lowtide.plan(vit, "60%", solver="search", work=1000, start=[start.plan], options={"push": False}).plan
 
