@@ -53,6 +53,7 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 	@tools/deps build bench
 	@tools/build release lowtide_cli
 	@build/venv/bin/python bench/papers/kumar.py
+	@build/venv/bin/python bench/papers/spines.py
 
 bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of the graphs in DATA=DIR/moccasin
 	@tools/deps engines bench
