@@ -55,7 +55,7 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 	@build/venv/bin/python bench/papers/kumar.py
 	@build/venv/bin/python bench/papers/spines.py
 
-bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of the graphs in DATA=DIR/moccasin
+bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of DATA=DIR/moccasin; BENCH_TIME=, BENCH_LONG= seconds
 	@tools/deps engines bench
 	@tools/engines build/venv/bin/python bench/papers/moccasin.py "$(DATA)" --time $(BENCH_TIME) --long $(BENCH_LONG)
 
