@@ -17,6 +17,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Cancelled after so long: back soon, with an answer that holds.
+Answered ask_and_cancel(const SolverTable& table, const Solver& solver, const Problem& problem,
+                        int wait_ms, LimitSettings limits = {}) {
+  CAPTURE(wait_ms);
+  CancelToken token;
+  Clock::time_point cancelled;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
+    cancelled = Clock::now();
+    token.cancel();
+  });
+  ContextSettings settings = settings_for(solver);
+  settings.limits = limits;
+  settings.limits.cancel = &token;
+  Answered answered = ask(table, solver, problem, settings);
+  const auto returned = Clock::now();
+  other.join();
+  // The promise is 50 ms; this is for machines that are busy with something else.
+  CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
+  check_answer(problem, table, answered);
+  return answered;
+}
+
 TEST_CASE("cancel: from another thread") {
   const SolverTable table = all_solvers();
   for (const Case& given : large_cases(20000)) {
@@ -25,21 +48,7 @@ TEST_CASE("cancel: from another thread") {
     for (const Solver* solver : takers(table, problem)) {
       CAPTURE(solver->name());
       for (const int wait_ms : {0, 20}) {
-        CancelToken token;
-        Clock::time_point cancelled;
-        std::thread other([&] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
-          cancelled = Clock::now();
-          token.cancel();
-        });
-        ContextSettings settings = settings_for(*solver);
-        settings.limits.cancel = &token;
-        const Answered answered = ask(table, *solver, problem, settings);
-        const auto returned = Clock::now();
-        other.join();
-        // The promise is 50 ms; this is for machines that are busy with something else.
-        CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
-        check_answer(problem, table, answered);
+        const Answered answered = ask_and_cancel(table, *solver, problem, wait_ms);
         const StopReason reason = answered.outcome.stopped_by;
         CHECK((reason == StopReason::cancelled || reason == StopReason::finished));
       }
@@ -86,22 +95,7 @@ TEST_CASE("cancel: solvers with engines end soon after it, and say so after a de
     if (!solver->external()) continue;
     CAPTURE(solver->name());
     for (const int wait_ms : {0, 50, 200, 600}) {
-      CAPTURE(wait_ms);
-      CancelToken token;
-      Clock::time_point cancelled;
-      std::thread other([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
-        cancelled = Clock::now();
-        token.cancel();
-      });
-      ContextSettings settings = settings_for(*solver);
-      settings.limits.cancel = &token;
-      settings.limits.seconds = 60;
-      const Answered answered = ask(table, *solver, problem, settings);
-      const auto returned = Clock::now();
-      other.join();
-      CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
-      check_answer(problem, table, answered);
+      const Answered answered = ask_and_cancel(table, *solver, problem, wait_ms, {.seconds = 60});
       CHECK(answered.outcome.stopped_by == StopReason::cancelled);
     }
     ContextSettings settings = settings_for(*solver);

@@ -13,10 +13,10 @@
 #include "lowtide/sim/simulate.h"
 
 #include "oracles/brute_force.h"
+#include "solve/fake_engine.h"
 #include "solve/run_solver.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
-#include "support/variable.h"
 
 namespace lowtide {
 namespace {
@@ -277,36 +277,8 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
   CHECK(refuted > 0);
 }
 
-// A HiGHS that lies as LOWTIDE_FAKE says.
-class FakeHighs {
- public:
-  explicit FakeHighs(const char* how, const char* value = "1e9")
-      : how_("LOWTIDE_FAKE", how), value_("LOWTIDE_FAKE_VALUE", value) {}
-
- private:
-  Variable worker_{"LOWTIDE_WORKER", LOWTIDE_FAKE_WORKER}, library_{"LOWTIDE_HIGHS", "fake.so"};
-  Variable how_, value_;
-};
-
-template <class Check>
-void on_small_graphs(Check check) {
-  int told = 0;
-  for (int i = 0; i < 20; ++i) {
-    CAPTURE(i);
-    Random random(static_cast<std::uint64_t>(i));
-    const Graph graph = random_graph(random, RandomGraphSettings::plain(7));
-    const auto curve = oracle::all_tradeoffs(graph, Order::given);
-    if (curve.size() < 2) continue;
-    const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
-    ContextSettings settings;
-    settings.starts = {curve[1].plan};
-    told += check(problem, settings, curve[1].duration);
-  }
-  CHECK(told > 0);
-}
-
 TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
-  const FakeHighs fake("liar");
+  const FakeEngine fake("LOWTIDE_HIGHS", "liar");
   on_small_graphs([](const Problem& problem, const ContextSettings& settings, Ticks best) {
     const Outcome outcome = run_solver(*make_checkmate(), problem, "", settings);
     if (outcome.status == Status::optimal) return 0;
@@ -322,7 +294,7 @@ TEST_CASE("checkmate: an engine that claims a bound above its own solution is a 
 TEST_CASE("checkmate: lies about the frontier are found out by any plan, before or after") {
   for (const char* how : {"bound_first", "infeasible", "bound"}) {
     CAPTURE(how);
-    const FakeHighs fake(how);
+    const FakeEngine fake("LOWTIDE_HIGHS", how);
     on_small_graphs([&](const Problem& problem, const ContextSettings& settings, Ticks best) {
       const Outcome beside = run_solver(*make_checkmate(), problem, "mode=frontier", settings);
       if (beside.status == Status::optimal) return 0;
@@ -347,7 +319,7 @@ TEST_CASE("checkmate: numbers beyond all sense prove nothing") {
   for (const char* value : {"inf", "nan", "1e300"})
     for (const char* mode : {"mode=milp", "mode=frontier"}) {
       CAPTURE(value);
-      const FakeHighs fake("bound_first", value);
+      const FakeEngine fake("LOWTIDE_HIGHS", "bound_first", value);
       on_small_graphs([&](const Problem& problem, const ContextSettings&, Ticks best) {
         const Outcome outcome = run_solver(*make_checkmate(), problem, mode);
         CHECK(outcome.status != Status::optimal);
