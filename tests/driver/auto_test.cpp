@@ -54,5 +54,28 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   }
 }
 
+TEST_CASE("auto: twremat is asked where the quick ones have no plan, and only there") {
+  const Graph graph = Sketch({10, 10, 10, 1})
+                          .op({}, {0})
+                          .op({}, {1})
+                          .op({1}, {2})
+                          .op({0, 2}, {3})
+                          .keep({3})
+                          .graph();
+  const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
+  const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
+  for (const bool quick : {false, true}) {
+    SolverTable table;
+    table.add(std::make_unique<Part>("greedy", quick ? within : over));
+    table.add(std::make_unique<Part>("twremat", within));
+    table.add(make_auto());
+    const Problem problem{.graph = graph, .budget = Bytes(21)};
+    Request request;
+    request.limits.work = 3'000'000;
+    const Answer answer = solve(table, problem, request);
+    CHECK(answer.outcome.found_by == (quick ? "greedy" : "twremat"));
+  }
+}
+
 }  // namespace
 }  // namespace lowtide

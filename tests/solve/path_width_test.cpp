@@ -300,5 +300,19 @@ TEST_CASE("pwremat: little memory on chains, in both orders") {
   }
 }
 
+TEST_CASE("pwremat: what is too long to be filtered at once is a plan where nothing else fits") {
+  const Graph graph = training_chain({.layers = 20'000});
+  const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::free};
+  ContextSettings settings;
+  settings.limits.work = 1'000'000;
+  const Outcome filtered = run_solver(*make_pwremat(), problem, "", settings);
+  const Outcome raw = run_solver(*make_pwremat(), problem, "filter=off");
+  CAPTURE(filtered.note);
+  REQUIRE(filtered.plan);
+  REQUIRE(raw.plan);
+  CHECK(filtered.cost.duration <= raw.cost.duration);
+  CHECK(raw.cost.duration > Ticks(120'000));
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -6,9 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/floor.h"
 #include "lowtide/solve/legal_sequence.h"
 #include "lowtide/solve/op_graph.h"
+#include "lowtide/solve/pwremat/pwremat.h"
 #include "lowtide/solve/timetable.h"
 #include "lowtide/solve/twremat/tree_schedule.h"
 #include "lowtide/solve/twremat/twremat.h"
@@ -242,6 +245,51 @@ TEST_CASE("tree width: logarithmic memory on chains, whatever their length") {
     REQUIRE(outcome.plan);
     const double log = std::log2(static_cast<double>(graph.op_count()));
     CHECK(static_cast<double>(outcome.cost.peak.count()) <= 5 * log);
+  }
+}
+
+// The schedules that fit have 150,000 computations and more: too many to be looked at with others.
+TEST_CASE("twremat: what is too long to be filtered at once is a plan where nothing else fits") {
+  const Graph graph = training_chain({.layers = 20'000});
+  const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::given};
+  ContextSettings settings;
+  settings.limits.work = 1'000'000;
+  const Outcome filtered = run_solver(*make_twremat(), problem, "", settings);
+  const Outcome raw = run_solver(*make_twremat(), problem, "filter=off");
+  CAPTURE(filtered.note);
+  REQUIRE(filtered.plan);
+  REQUIRE(raw.plan);
+  CHECK(filtered.cost.duration <= raw.cost.duration);
+  CHECK(raw.cost.duration > Ticks(120'000));
+}
+
+TEST_CASE("twremat: after the narrowest decomposition come others, that do better") {
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    const Graph graph = generate("unet", 100, seed);
+    Bytes inputs = graph.resident();
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      if (graph.is_input(TensorId(i))) inputs += graph.bytes(TensorId(i));
+    const Bytes half(inputs.count() + (own_peak(graph) - inputs).count() / 2);
+    const Problem problem{.graph = graph, .budget = half};
+    const Outcome narrowest = run_solver(*make_twremat(), problem, "decomposition=narrowest");
+    const Outcome all = run_solver(*make_twremat(), problem);
+    REQUIRE(all.plan);
+    if (narrowest.plan) CHECK(all.cost.duration < narrowest.cost.duration);
+  }
+}
+
+TEST_CASE("twremat, pwremat: without a plan they say what the leanest schedule needs") {
+  const Graph graph = generate_layered(60, 0);
+  const Problem problem{.graph = graph, .budget = peak_floor({.graph = graph, .budget = {}})};
+  for (const auto& solver : {make_twremat(), make_pwremat()}) {
+    const Outcome outcome = run_solver(*solver, problem);
+    REQUIRE_FALSE(outcome.plan);
+    REQUIRE(outcome.smallest_peak);
+    CAPTURE(outcome.note);
+    CHECK(outcome.note.find("decomposition of width ") != std::string::npos);
+    CHECK(outcome.note.find("needs " + std::to_string(outcome.smallest_peak->count()) + " bytes") !=
+          std::string::npos);
   }
 }
 

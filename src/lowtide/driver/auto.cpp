@@ -1,11 +1,12 @@
 // Problem: which solver for this graph and budget?
 //
 // Idea: none is best everywhere. The constructive ones take milliseconds: they go first, one after
-// the other, each with a slice of work and with the best plan so far as its start. Then come
-// epochs: in each, the search anneals from the best plan so far in several lanes that differ in
-// their seed, while the bounds, and what was not yet finished, get a part of the time. At the end
-// of an epoch the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to
-// beginning anew. Stops as soon as a plan is proven optimal or the budget proven infeasible.
+// the other, each with a slice of work and with the best plan so far as its start; where none of
+// them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
+// each, the search anneals from the best plan so far in several lanes that differ in their seed,
+// while the bounds, and what was not yet finished, get a part of the time. At the end of an epoch
+// the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
+// Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
 // seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
@@ -32,6 +33,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,8 +43,10 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
                                                            "greedy"};
-constexpr int kPasses = 3;             // of these, until there is a plan
-constexpr double kPassesShare = 0.05;  // of the limits, at most, for all but the first
+constexpr int kPasses = 3;              // of these, until there is a plan
+constexpr double kPassesShare = 0.05;   // of the limits, at most, for all but the first
+constexpr std::int64_t kDeepWork = 50;  // for each op
+constexpr double kDeepShare = 0.2;      // of the limits, at most
 constexpr int kLanes = 4;
 constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
@@ -62,6 +66,7 @@ struct Task {
   std::uint64_t seed;
   bool endless = false;         // is not asked whether it finished
   bool in_given_order = false;  // of a problem whose order is free
+  bool from_before = false;     // begins from before_
   double share = 1;             // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
@@ -87,6 +92,7 @@ class Portfolio {
         threads_(std::max(1, context.threads())) {
     for (std::string_view name : kConstructive)
       if (const Solver* part = find(name)) unfinished_.push_back(part);
+    deep_ = find("twremat");
     search_ = find("search");
     proving_ = find("bounds");
     engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
@@ -106,6 +112,7 @@ class Portfolio {
         if (pass > 0 && context_.limits().used() > kPassesShare) break;
         alone(part, slice);
       }
+    if (!context_.has_plan() && !stop()) go_deep(kDeepWork * (1000 + ops));
     // Small graphs are often settled by this alone.
     if (ops <= kSmall && proving_ != nullptr && !stop()) alone(proving_, 200 * ops);
     slice = 20'000 + 4 * ops;
@@ -117,7 +124,7 @@ class Portfolio {
       // The first looks at a budget are the search's: proofs take longer. But no answer without.
       std::vector<Task> others, lanes;
       const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-      const bool proves = late || !context_.has_plan();
+      const bool proves = late || !context_.has_plan() || before_;
       leads_ = late;
       // Where the search stands still the proofs get more, most if they do not.
       const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
@@ -158,7 +165,8 @@ class Portfolio {
   }
 
   Task part_task(const Solver* part, std::int64_t work) const {
-    return {.part = part, .work = work, .seed = context_.seed()};
+    return {
+        .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
   }
 
   // Lanes and epochs differ in their random numbers and in how hot they begin.
@@ -172,6 +180,7 @@ class Portfolio {
             .endless = true,
             // A plan in the given order is a plan in any, and sooner found.
             .in_given_order = problem_.order == Order::free && (number == 0 || turn % 4 == 2),
+            .from_before = before_ && turn % 2 == 0,
             .options = search_options(turn, brief)};
   }
 
@@ -208,6 +217,36 @@ class Portfolio {
     epoch(tasks, 1);
   }
 
+  // For tight budgets: it computes far more again than the constructive ones, in far less memory.
+  // A search that begins from its plan seldom gets rid of all that again: so half of the lanes
+  // begin from what there was before it, until they are ahead.
+  void go_deep(std::int64_t work) {
+    if (deep_ == nullptr) return;
+    const auto before = context_.smallest();
+    const auto peak = context_.smallest_peak();
+    const auto most = context_.limits().remaining(kDeepShare).work;
+    std::vector<Task> tasks;
+    tasks.push_back(part_task(deep_, std::min(work, most.value_or(work))));
+    tasks.back().share = kDeepShare;
+    epoch(tasks, 1);
+    if (!before || context_.smallest_peak() == peak) return;
+    before_ = before;
+    before_cost_ = {Ticks::max(), *peak, {}};
+  }
+
+  // What a lane made of the plan from before.
+  void merge_before(const Task& task) {
+    const Outcome& outcome = *task.outcome;
+    const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
+    if (outcome.plan && cost.duration <= context_.best_cost().duration) {
+      before_.reset();
+    } else if (before_ && std::tie(cost.duration, cost.peak) <
+                              std::tie(before_cost_.duration, before_cost_.peak)) {
+      before_ = outcome.plan ? outcome.plan : task.smallest;
+      before_cost_ = cost;
+    }
+  }
+
   void alone(const Solver* part, std::int64_t work) {
     std::vector<Task> tasks;
     tasks.push_back(part_task(part, work));
@@ -229,13 +268,16 @@ class Portfolio {
     }
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-    std::vector<Plan> starts = starts_;
+    std::vector<Plan> starts = starts_, starts_before = starts_;
+    if (before_) starts_before.front() = *before_;
+    // Half a search goes to the graph's own order where no start keeps the budget.
+    if (leads_ && before_) starts_before.push_back(*before_);
     if (leads_ && context_.lead()) starts.push_back(*context_.lead());
     const Bound known = context_.own_bound();
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-          run_task(tasks[i], limits, known, starts);
+          run_task(tasks[i], limits, known, tasks[i].from_before ? starts_before : starts);
         } catch (...) {  // must not leave the thread
           tasks[i].failure = std::current_exception();
           next = tasks.size();
@@ -303,6 +345,7 @@ class Portfolio {
       context_.offer(*task.smallest, task.part->name());
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
     if (task.lead) context_.offer(*task.lead, task.part->name());
+    if (task.from_before && task.smallest) merge_before(task);
     if (task.endless || outcome.stopped_by != StopReason::finished) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
@@ -332,11 +375,14 @@ class Portfolio {
   const Problem& problem_;
   const Problem given_;  // the same in the given order
   Context& context_;
-  std::vector<Plan> starts_;  // the best plan so far, then the caller's
-  bool leads_ = false;        // whether plans over the budget are starts too
+  std::vector<Plan> starts_;    // the best plan so far, then the caller's
+  std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
+  Cost before_cost_;
+  bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
   std::vector<const Solver*> unfinished_;
+  const Solver* deep_ = nullptr;
   const Solver* search_ = nullptr;
   const Solver* proving_ = nullptr;
   bool engine_ = false;  // still to be asked

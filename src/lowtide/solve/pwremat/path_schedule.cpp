@@ -86,8 +86,10 @@ std::optional<std::vector<Node>> PathSchedule::schedule(std::size_t most) {
   if (graph_.inputs.rows() == 0) return result;
   const auto end = static_cast<Node>(graph_.inputs.rows()) - 1;
   const Rope rope = compute({0, graph_.path.bags - 1}, end, {});
-  if (stopped_ || ropes_.length(rope) > static_cast<double>(most)) return std::nullopt;
-  result.reserve(static_cast<std::size_t>(ropes_.length(rope)));
+  if (stopped_) return std::nullopt;
+  length_ = ropes_.length(rope);
+  if (*length_ > static_cast<double>(most)) return std::nullopt;
+  result.reserve(static_cast<std::size_t>(*length_));
   ropes_.append(rope, result);
   return result;
 }

@@ -52,6 +52,8 @@ class PathSchedule {
 
   // Of the whole graph, up to the last node of the spine; nothing if it has more than so many.
   std::optional<std::vector<Node>> schedule(std::size_t most);
+  // How many it has, as far as that is known.
+  std::optional<double> length() const { return length_; }
 
   // What a test looks at: each result of the two functions, with what it was asked for.
   struct Asked {
@@ -88,6 +90,7 @@ class PathSchedule {
   const std::function<bool(std::int64_t)>& spend_;
   std::vector<Nodes> bags_;
   Ropes ropes_;
+  std::optional<double> length_;
   std::vector<std::uint32_t> mark_;
   std::uint32_t stamp_ = 0;
   bool stopped_ = false;

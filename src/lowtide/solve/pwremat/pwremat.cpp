@@ -21,7 +21,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "lowtide/solve/limit_sweep.h"
 #include "lowtide/solve/pwremat/path_schedule.h"
@@ -77,8 +79,17 @@ class Run {
     const bool given = problem_.order == Order::given;
     try_spine(given);
     // A plan in the given order is one in any.
+    sweep_.seek_plan();
     if (filters_ && !given && !context_.done()) try_spine(true);
+    sweep_.improve_best();
+    while (sweep_.has_long() && !context_.done()) {
+      sweep_.try_long();
+      sweep_.improve_best();
+    }
     sweep_.finish();
+    if (found_.empty()) found_ = "no path decomposition within the limits";
+    const std::string why = sweep_.why_no_plan();
+    context_.set_note("pwremat: " + found_ + (why.empty() ? "" : "; " + why));
   }
 
  private:
@@ -96,21 +107,27 @@ class Run {
     std::size_t in_bags = 0;
     for (std::size_t i = 0; i < spine.order.size(); ++i)
       in_bags += static_cast<std::size_t>(spine.path.last[i] - spine.path.first[i]) + 1;
-    if (in_bags > kMostBagNodes || spend_(1)) {
-      context_.set_note("pwremat: the bags of this graph are too large");
-      return;
-    }
+    if (context_.limits().stopped()) return;
+    const bool fits = in_bags <= kMostBagNodes;
+    if (found_.empty())
+      found_ = "a path decomposition of width " + std::to_string(path->largest_bag() - 1) + ", " +
+               std::to_string(spine.path.largest_bag() - 1) + " with a spine" +
+               (fits ? "" : "; its bags are too large");
+    if (!fits) return;
     const auto bags = static_cast<std::size_t>(spine.path.bags);
     sweep_.run(
         [this, spined = number(graph, spine), order = spine.order](
-            std::size_t limit, std::size_t most) -> std::optional<std::vector<OpId>> {
-          const auto schedule = PathSchedule(spined, limit, spend_).schedule(most);
-          if (!schedule) return std::nullopt;
-          std::vector<OpId> ops;
-          ops.reserve(schedule->size());
+            std::size_t limit, std::size_t most) -> std::optional<LimitSweep::Schedule> {
+          PathSchedule path_schedule(spined, limit, spend_);
+          const auto schedule = path_schedule.schedule(most);
+          if (!path_schedule.length()) return std::nullopt;
+          LimitSweep::Schedule result{*path_schedule.length(), {}};
+          if (!schedule) return result;
+          result.ops.reserve(schedule->size());
           for (Node node : *schedule)
-            ops.emplace_back(static_cast<std::size_t>(order[static_cast<std::size_t>(node)]));
-          return ops;
+            result.ops.emplace_back(
+                static_cast<std::size_t>(order[static_cast<std::size_t>(node)]));
+          return result;
         },
         bags);
   }
@@ -163,6 +180,7 @@ class Run {
   bool filters_;
   std::function<bool(std::int64_t)> spend_;
   LimitSweep sweep_;
+  std::string found_;
 };
 
 class PwRemat final : public Solver {

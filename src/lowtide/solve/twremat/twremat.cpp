@@ -4,7 +4,8 @@
 // parts of half the size. Hold what is in the bag, compute what its ops read in each part by the
 // same means, and forget the part's other values. So memory is the width times the levels, and the
 // time is what the parts are computed again for each op of the bags. Stopping the recursion early
-// trades memory for time. Then a filter (filter.cpp) holds what there is room for.
+// trades memory for time. Then a filter (filter.cpp) holds what there is room for. The narrowest
+// decomposition gives a plan at once; wider ones, and others as narrow, often a better one.
 //
 // From: R. Kumar, M. Purohit, Z. Svitkina, E. Vee, J. Wang, "Efficient Rematerialization for Deep
 // Networks", NeurIPS 2019: Algorithm 1, Lemmas 1 and 3, TWRemat(k) of section 4.3. Ours are: the
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,6 +36,7 @@ namespace lowtide {
 
 namespace {
 
+using twremat::decompose;
 using twremat::Division;
 using twremat::Elimination;
 using twremat::EliminationSettings;
@@ -44,13 +47,15 @@ constexpr std::array<std::pair<std::string_view, Elimination>, 3> kEliminations 
     {{"min_fill", Elimination::min_fill},
      {"min_degree", Elimination::min_degree},
      {"given", Elimination::given}}};
+constexpr std::size_t kMinFill = 0, kMinDegree = 1, kGiven = 2;
 
 const std::array<OptionSpec, 5>& specs() {
   static const std::array<OptionSpec, 5> table = {{
       {.name = "decomposition",
-       .usage = "how the tree decomposition is made: one elimination order, or the narrowest",
-       .default_choice = "narrowest",
-       .choices = {"narrowest", "min_fill", "min_degree", "given"}},
+       .usage = "how the tree decomposition is made: one elimination order, the narrowest, or "
+                "all: the narrowest, then the others and variations of them",
+       .default_choice = "all",
+       .choices = {"all", "narrowest", "min_fill", "min_degree", "given"}},
       {.name = "separators",
        .usage = "what they halve: bags (Kumar et al.), times and bytes of ops, or each in turn",
        .default_choice = "both",
@@ -69,6 +74,10 @@ const std::array<OptionSpec, 5>& specs() {
 }
 
 constexpr std::size_t kDense = 600;
+// Decompositions that are tried: each elimination, then again in orders that differ from the given
+// one at random.
+constexpr std::size_t kTurns = 20;
+constexpr double kShift = 0.2;  // of the ops, by which they move in these orders, at most
 
 class Run {
  public:
@@ -82,29 +91,80 @@ class Run {
 
   void run() {
     if (!sweep_.begin()) return;
-    const bool filters = context_.options().on("filter"), spine = context_.options().on("spine");
+    const Options& options = context_.options();
     const bool given = problem_.order == Order::given;
-    graphs_.reserve(2);
-    try_graph(given && spine);
-    if (filters && spine && !context_.done()) try_graph(!given);
+    views_.emplace_back(problem_.graph, given && options.on("spine"));
+    if (options.on("filter") && options.on("spine")) views_.emplace_back(problem_.graph, !given);
+    const bool all = options.choice("decomposition") == "all" && options.on("filter");
+    std::size_t turns = all ? kTurns : 1;
+    for (std::size_t turn = 0; turn < turns || sweep_.has_long(); ++turn) {
+      for (View& view : views_) {
+        if (turn < turns && !context_.done()) try_view(view, turn);
+        sweep_.seek_plan();
+      }
+      if (turn + 1 >= std::min(turns, kEliminations.size())) sweep_.try_long();
+      sweep_.improve_best();
+      if (context_.done()) break;
+      if (too_wide_) turns = 1;  // what comes after the narrowest is wider
+    }
     sweep_.finish();
+    const std::string why = sweep_.why_no_plan();
+    context_.set_note("twremat: " + found_ + (why.empty() ? "" : "; " + why));
   }
 
  private:
-  std::optional<TreeDecomposition> narrowest(const Neighbours& neighbours) {
-    const std::string_view chosen = context_.options().choice("decomposition");
+  // The graph with a spine or without it.
+  struct View {
+    View(const Graph& of, bool spine) : graph(of, spine), neighbours(undirected(graph)) {}
+    OpGraph graph;
+    Neighbours neighbours;
+    std::size_t narrowest = 0;  // of the eliminations
+  };
+
+  // The quickest elimination tells how wide another may be, and whether to look at all.
+  std::optional<TreeDecomposition> narrowest(View& view) {
     std::optional<TreeDecomposition> best;
-    for (const auto& [word, rule] : kEliminations) {
-      if (chosen != "narrowest" && chosen != word) continue;
-      EliminationSettings settings{.rule = rule, .dense = kDense};
-      if (best && best->width() == 0) break;
-      if (best) settings.widest = best->width() - 1;
-      auto found = decompose(neighbours, positions_, settings, spend_);
-      if (found) best = std::move(found);
+    for (const std::size_t i : {kMinDegree, kMinFill, kGiven}) {
+      EliminationSettings settings{.rule = kEliminations[i].second, .dense = kDense};
+      if (best && (best->width() == 0 || best->width() >= kDense)) break;
+      if (best) settings.widest = i == kMinFill ? best->width() : best->width() - 1;
+      auto found = decompose(view.neighbours, positions_, settings, spend_);
+      if (found) {
+        best = std::move(found);
+        view.narrowest = i;
+      }
       if (context_.done()) break;
     }
-    if (best) best = shrink(*best);
     return best;
+  }
+
+  // The narrowest comes first, then the others.
+  std::optional<TreeDecomposition> decomposition(View& view, std::size_t turn) {
+    const std::string_view chosen = context_.options().choice("decomposition");
+    for (const auto& [word, rule] : kEliminations) {
+      const EliminationSettings settings{.rule = rule, .dense = kDense};
+      if (chosen == word) return decompose(view.neighbours, positions_, settings, spend_);
+    }
+    if (turn == 0) return narrowest(view);
+    const std::size_t count = kEliminations.size();
+    const Elimination rule = kEliminations[(view.narrowest + turn) % count].second;
+    // Its bags hold the ops next to each other in any case: a spine makes no difference.
+    const bool same = rule == Elimination::given && turn < count && &view != &views_.front();
+    if (same) return std::nullopt;
+    return decompose(view.neighbours, turn < count ? positions_ : shifted_positions(),
+                     {.rule = rule, .widest = kDense - 1}, spend_);
+  }
+
+  std::vector<std::int32_t> shifted_positions() {
+    const double most = kShift * static_cast<double>(positions_.size());
+    std::vector<std::pair<double, std::size_t>> order;
+    for (std::size_t i = 0; i < positions_.size(); ++i)
+      order.emplace_back(positions_[i] + most * context_.random().uniform(), i);
+    std::sort(order.begin(), order.end());
+    std::vector<std::int32_t> result(positions_.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+      result[order[i].second] = static_cast<std::int32_t>(i);
+    return result;
   }
 
   // Time and memory alike: shares of the whole.
@@ -124,15 +184,17 @@ class Run {
     return time;
   }
 
-  void try_graph(bool spine) {
-    const OpGraph& graph = graphs_.emplace_back(problem_.graph, spine);
-    const auto tree = narrowest(undirected(graph));
+  void try_view(View& view, std::size_t turn) {
+    auto tree = decomposition(view, turn);
     if (!tree) return;
-    if (graphs_.size() == 1)
-      context_.set_note("twremat: a tree decomposition of width " + std::to_string(tree->width()));
+    tree = shrink(*tree);
+    if (&view == &views_.front() && turn == 0) {
+      too_wide_ = tree->width() >= kDense;
+      found_ = "a tree decomposition of width " + std::to_string(tree->width());
+    }
     const std::string_view chosen = context_.options().choice("separators");
     const auto try_weights = [&](const std::vector<double>& weights) {
-      auto scheduler = [this, &graph, division = divide(*tree, positions_, weights)](
+      auto scheduler = [this, &graph = view.graph, division = divide(*tree, positions_, weights)](
                            std::size_t limit, std::size_t most) {
         return schedule(graph, stop_below(division, positions_, limit), most);
       };
@@ -142,18 +204,22 @@ class Run {
     if (chosen != "unit" && !context_.done()) try_weights(real_weights());
   }
 
-  std::optional<std::vector<OpId>> schedule(const OpGraph& graph, const Division& division,
-                                            std::size_t most) const {
+  std::optional<LimitSweep::Schedule> schedule(const OpGraph& graph, const Division& division,
+                                               std::size_t most) const {
     const TreeSchedule schedule(graph, division, positions_, spend_);
-    if (!schedule.length() || *schedule.length() > static_cast<double>(most)) return std::nullopt;
-    return schedule.emit();
+    const auto length = schedule.length();
+    if (!length) return std::nullopt;
+    const bool fits = *length <= static_cast<double>(most);
+    return LimitSweep::Schedule{*length, fits ? schedule.emit() : std::vector<OpId>{}};
   }
 
   const Problem& problem_;
   Context& context_;
   std::vector<std::int32_t> positions_;
   std::function<bool(std::int64_t)> spend_;
-  std::vector<OpGraph> graphs_;
+  std::deque<View> views_;  // schedulers keep references
+  bool too_wide_ = false;
+  std::string found_ = "no tree decomposition within the limits";
   LimitSweep sweep_;
 };
 
