@@ -18,6 +18,7 @@ TABLE_2 = {"Transformer base": {"NoRemat": (3.97, 1.21), "GreedyRemat": (2.92, 1
            "Transformer big": {"NoRemat": (13.25, 1.27), "GreedyRemat": (10.12, 1.27), "TWRemat": (2.89, 10.64)}}
 REDUCTION = {"Transformer base": 3.48, "Transformer big": 4.59}  # as the text has them
 BY_DEPTH = {"NoRemat": "#7a8793", "GreedyRemat": "#c2571a", "TWRemat": "#1f5fa8", "twremat, same memory": "#2a9d5c"}
+PAPERS = list(BY_DEPTH)[:3]
 
 
 @dataclass
@@ -66,10 +67,13 @@ def table_2(second):
     for name, found in second.items():
         for method, measured in found.items():
             paper, whole = TABLE_2[name].get(method), TABLE_2[name]["NoRemat"]
-            beside = [paper[0], f"{paper[1]} ({paper[1] / whole[1]:.2f})", f"{whole[0] / paper[0]:.2f}"] if paper else [""] * 3
+            beside = [""] * 3
+            if paper:
+                beside = [paper[0], f"{paper[1]} ({paper[1] / whole[1]:.2f})", f"{whole[0] / paper[0]:.2f}"]
             rows.append([f"{name}: {method}", f"{measured.live / GIB:.2f}" if measured else "-", static(measured),
                          length(measured), less(found, measured), *beside])
-    return table(["", "live, GiB", "static, GiB", "length", "less by", "GiB, paper", "length, paper", "less by, paper"], rows)
+    return table(["", "live, GiB", "static, GiB", "length", "less by", "GiB, paper", "length, paper", "less by, paper"],
+                 rows)
 
 
 def table_by_depth(families):
@@ -88,13 +92,13 @@ def on_table_2(second):
     lines = []
     for name, found in second.items():
         wanted, whole, there = REDUCTION[name], TABLE_2[name]["NoRemat"][1], TABLE_2[name]["TWRemat"][1]
-        for solver in ("twremat", "auto"):
-            measured = found[f"{solver}, the paper's reduction"]
+        ours = [(f"`{solver}`", found[f"{solver}, the paper's reduction"]) for solver in ("twremat", "auto")]
+        for method, measured in (("TWRemat as run here", found["TWRemat"]), *ours):
             if not measured:
-                lines.append(f"- {name}, `{solver}`: no plan with {wanted} times less.")
+                lines.append(f"- {name}, {method}: no plan with {wanted} times less.")
                 continue
             by = found["NoRemat"].static / measured.static
-            lines.append(f"- {name}, `{solver}`: {by:.2f} times less at a length of {measured.length:.2f}; the paper {wanted} "
+            lines.append(f"- {name}, {method}: {by:.2f} times less at a length of {measured.length:.2f}; the paper {wanted} "
                          f"at {there} ({there / whole:.2f}): {'reached' if by >= wanted else 'not reached'}, "
                          f"{'shorter' if measured.length < there / whole else 'not shorter'}.")
     return "\n".join(lines)
@@ -105,15 +109,17 @@ def on_depth(families, tenths, seconds):
     lines = []
     for name, results in families.items():
         (shallow, first), *_, (deep, last) = results.items()
-        grows = ", ".join(f"{method} {last[method].static / first[method].static:.1f}" for method in BY_DEPTH if last[method])
+        grows = ", ".join(f"{method}'s {last[method].static / first[method].static:.1f} times" for method in PAPERS
+                          if last[method])
         power = math.log(last["TWRemat"].static / first["TWRemat"].static) / math.log(deep / shallow)
-        lines.append(f"- {name}, {shallow} to {deep} layers, {deep / shallow:.1f} times as many: memory grows by {grows}; "
+        lines.append(f"- {name}, {shallow} to {deep} layers, {deep / shallow:.1f} times as many: memory grows, {grows}; "
                      f"TWRemat's with the power {power:.2f} of the layers, {'sublinear' if power < 1 else 'not sublinear'}.")
         raw, ours, tenth = last["TWRemat"], last["twremat, same memory"], tenths[name]
         lines.append(f"- {name}, {deep} layers: GreedyRemat {less(last, last['GreedyRemat'])} times less at a length of "
                      f"{length(last['GreedyRemat'])}, TWRemat {less(last, raw)} at {length(raw)}, `twremat` "
                      f"{less(last, ours)} at {length(ours)}. A tenth: "
-                     + (f"`auto` has {less(last, tenth)} times less at {length(tenth)}." if tenth else
+                     + (f"`auto` has {less(last, tenth)} times less, {last['NoRemat'].live / tenth.live:.2f} by live bytes, "
+                        f"at {length(tenth)}." if tenth else
                         f"no plan in {seconds['auto']} s."))
     return "\n".join(lines)
 
@@ -122,8 +128,8 @@ def on_trade_off(trade_off):
     pairs = [(raw, ours) for raw, ours in trade_off.values() if ours]
     shorter = sum(ours.length < raw.length for raw, ours in pairs)
     longest = max((ours.length for _, ours in pairs), default=math.nan)
-    return (f"In the memory of TWRemat(k), `twremat` has a plan for {len(pairs)} of {len(trade_off)} values of k, shorter for "
-            f"{shorter}, none longer than {longest:.2f}.")
+    return (f"In the memory of TWRemat(k), `twremat` has a plan for {len(pairs)} of {len(trade_off)} values of k, shorter "
+            f"for {shorter}, none longer than {longest:.2f}.")
 
 
 def draw_by_depth(path, families, methods, value, label):
@@ -152,15 +158,15 @@ def draw_trade_off(path, name, trade_off):
     for k, (raw, _) in trade_off.items():  # one label where several are the same
         places.setdefault((f"{raw.static / GIB:.2f}", f"{raw.length:.1f}"), []).append((k, raw))
     for same in places.values():
-        axis.annotate("k = " + ", ".join(f"{k:,}" for k, _ in same), (same[0][1].static / GIB, same[0][1].length), fontsize=6,
-                      xytext=(5, 2), textcoords="offset points")
-    ours = [ours for _, ours in trade_off.values() if ours]
+        axis.annotate("k = " + ", ".join(f"{k:,}" for k, _ in same), (same[0][1].static / GIB, same[0][1].length),
+                      fontsize=6, xytext=(5, 2), textcoords="offset points")
+    ours = sorted((ours for _, ours in trade_off.values() if ours), key=lambda each: each.static)
     axis.plot([each.static / GIB for each in ours], [each.length for each in ours], "s--",
               color=BY_DEPTH["twremat, same memory"], markersize=3, linewidth=1.2, label="twremat within that memory")
     axis.set_xlabel("memory, GiB of a static allocation", fontsize=8)
     axis.set_ylabel("relative length", fontsize=8)
     axis.set_xlim(0, 1.2 * max(raw.static for raw, _ in trade_off.values()) / GIB)
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.1 * max(raw.length for raw, _ in trade_off.values()))
     axis.set_title(name, fontsize=9)
     axis.tick_params(labelsize=8)
     axis.grid(alpha=0.25, linewidth=0.5)
@@ -177,7 +183,7 @@ def save(figure, path, bottom=0.0):
 
 def write(stem, rows, command, seconds, limits, results):
     """STEM.md, STEM.csv and STEM-figure*."""
-    draw_by_depth(f"{stem}-figure2", results.families, list(BY_DEPTH)[:3], lambda m: m.static / GIB,
+    draw_by_depth(f"{stem}-figure2", results.families, PAPERS, lambda m: m.static / GIB,
                   "memory, GiB of a static allocation")
     draw_by_depth(f"{stem}-figure3", results.families, list(BY_DEPTH), lambda m: m.length, "relative length")
     draw_trade_off(f"{stem}-figure4", results.trade_off_of, results.trade_off)
@@ -186,9 +192,10 @@ def write(stem, rows, command, seconds, limits, results):
         writer.writeheader()
         writer.writerows(rows)
     proven = sum(row["static_above"] == 0 for row in rows)
+    load = os.getloadavg()[2]  # of a quarter of an hour
     text = f"""# Kumar et al. (NeurIPS 2019), {stem.name.removesuffix('-kumar')}
 
-`{command}` on one of {os.cpu_count()} cores, {platform.machine()}, in {seconds / 60:.0f} minutes; the load was {os.getloadavg()[2]:.1f} on average.
+`{command}` on one of {os.cpu_count()} cores, {platform.machine()}, in {seconds / 60:.0f} minutes; the load was {load:.1f} on average.
 
 Graphs are TensorFlow 1's, node for node (`bench/papers/tf1`); every node takes one tick, and the order is free. *Static*
 is the end of an arena that holds every tensor from when it is made until it is freed (`static_allocation.py`), the

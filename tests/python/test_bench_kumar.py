@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 from package_support import ROOT, command
@@ -55,3 +56,20 @@ def test_a_graph_is_the_same_each_time(tmp_path):
     for name in ("one", "other"):
         tf1.ffn(4).write(tmp_path / name)
     assert json.loads((tmp_path / "one").read_text()) == json.loads((tmp_path / "other").read_text())
+
+
+def test_the_report_says_what_was_reached():
+    pytest.importorskip("matplotlib")
+    import kumar_report
+
+    def measured(static, length):
+        return SimpleNamespace(static=static, live=static, length=length)
+
+    found = {"NoRemat": measured(3480, 1), "TWRemat": measured(1100, 9), "twremat, the paper's reduction": None,
+             "auto, the paper's reduction": measured(1000, 1.1)}
+    missed, none, reached = kumar_report.on_table_2({"Transformer base": found}).splitlines()
+    assert "3.16 times" in missed and missed.endswith(": not reached, not shorter.")
+    assert none.endswith("no plan with 3.48 times less.")
+    assert reached.endswith(": reached, shorter.")
+    assert kumar_report.static(measured(2**30, 1)) == "1.00"
+    assert kumar_report.static(SimpleNamespace(static=2**30, live=2**30 * 0.99)) == "1.00 (1.00 %)"
