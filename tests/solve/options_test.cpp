@@ -59,6 +59,9 @@ TEST_CASE("options: a number of some ops apart goes by name, pattern or index") 
   CHECK(counts({"conv*:5", "conv??:6", "conv:1:7"}) == std::vector<double>{7, 6, 2, 2, 2});
   CHECK(counts({"a?:8"}) == std::vector<double>{2, 2, 2, 2, 8});
   CHECK(counts({"a[0]:8"}) == std::vector<double>{2, 2, 2, 8, 2});
+  Options all(kSpecs);
+  all.set("count", "*:3");
+  CHECK(all.numbers("count", GraphBuilder().build()).empty());
   CHECK(counts({"*:1", "#0:8"}) == std::vector<double>{8, 1, 1, 1, 1});
   for (const char* wrong : {"conv:3:5", "#5:5", "#-1:5", "#:5", "con:2"})
     CHECK_THROWS_AS(counts({wrong}), InputError);

@@ -111,7 +111,7 @@ std::vector<double> Options::numbers(std::string_view name, const Graph& graph) 
     if (set != name || !given.ops) continue;
     const std::vector<OpId> ops = find_ops(graph, *given.ops);
     for (const OpId op : ops) result[op.index()] = *parse<double>(given.number);
-    if (ops.empty())
+    if (ops.empty() && graph.op_count() > 0)
       throw InputError("option " + std::string(name),
                        "no op of the graph is \"" + *given.ops +
                            "\"; write a name, in which * and ? match anything, or # and an index");
