@@ -125,7 +125,7 @@ def table(rows):
     lines.append("| --- | --- |" + " ---: |" * (len(METHODS) * 2 - 1))
     by_key = {(row["graph"], row["budget"], row["method"]): row for row in rows}
     for graph in GRAPHS:
-        for budget in BUDGETS.get(graph, ["90%", "80%"]):
+        for budget in budgets_of(graph):
             cells = [graph, budget_text(budget)]
             for name, _, _ in METHODS:
                 row = by_key.get((graph, budget, name))
@@ -134,6 +134,10 @@ def table(rows):
                 cells.append(cell(row) if row else "not run")
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def budgets_of(graph):
+    return BUDGETS.get(graph, ["90%", "80%"])
 
 
 def budget_text(budget):
@@ -151,7 +155,7 @@ def peaks(rows):
     lines.append("| --- | --- |" + " ---: |" * len(METHODS))
     by_key = {(row["graph"], row["budget"], row["method"]): row for row in rows}
     for graph in GRAPHS:
-        for budget in BUDGETS.get(graph, ["90%", "80%"]):
+        for budget in budgets_of(graph):
             found = [by_key.get((graph, budget, name)) for name, _, _ in METHODS]
             lines.append(f"| {graph} | {budget_text(budget)} | "
                          + " | ".join(peak_cell(row) if row else "not run" for row in found) + " |")
@@ -170,7 +174,9 @@ def draw(bench, stem):
     for graph, plot in zip(GRAPHS, axes.flat):
         top = 0.2
         for budget, color in zip(BUDGETS.get(graph, FIGURE_BUDGETS), ["#1b7837", "#1f5fa8", "#7a4fa3", "#c2571a"]):
-            run = bench.run(graph, budget, "moccasin", [], bench.limit(graph))
+            # What the tables do not have gets the shorter time.
+            limit = bench.limit(graph) if budget in budgets_of(graph) else bench.arguments.time
+            run = bench.run(graph, budget, "moccasin", [], limit)
             if run is None:
                 continue
             label = budget_text(budget)
@@ -179,7 +185,7 @@ def draw(bench, stem):
                 plot.step(*zip(*points), where="post", color=color, label=f"{label}, C = 2")
                 top = max(top, 2.5 * points[-1][1])
             else:
-                plot.plot([], [], color=color, label=f"{label}: none in {bench.limit(graph):g} s")
+                plot.plot([], [], color=color, label=f"{label}: none in {limit:g} s")
             for key, style, name in ((("moccasin", "start=auto"), ":", "start=auto"), (("checkmate",), "--", "Checkmate")):
                 beside = bench.runs.get((graph, budget, *key))
                 if beside and curve(beside):
@@ -219,7 +225,7 @@ def main():
             if name == "Checkmate LP" and graph in ("G3", "G4"):
                 continue
             limit = bench.limit(graph) if name == "Moccasin" else arguments.time
-            for budget in BUDGETS.get(graph, ["90%", "80%"]):
+            for budget in budgets_of(graph):
                 run = bench.run(graph, budget, solver, options, limit)
                 if run is not None:
                     rows.append(facts(graph, budget, name, limit, run))

@@ -30,15 +30,20 @@ class Part final : public Solver {
   std::vector<OpId> sequence_;
 };
 
+// What op 0 makes is read last.
+Graph late_reader() {
+  return Sketch({10, 10, 10, 1})
+      .op({}, {0})
+      .op({}, {1})
+      .op({1}, {2})
+      .op({0, 2}, {3})
+      .keep({3})
+      .graph();
+}
+
 TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
   // Op 0 is computed twice, so that the plan is not proven optimal.
-  const Graph graph = Sketch({10, 10, 10, 1})
-                          .op({}, {0})
-                          .op({}, {1})
-                          .op({1}, {2})
-                          .op({0, 2}, {3})
-                          .keep({3})
-                          .graph();
+  const Graph graph = late_reader();
   SolverTable table;
   table.add(std::make_unique<Part>("evict", std::vector<OpId>()));
   table.add(
@@ -55,13 +60,7 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
 }
 
 TEST_CASE("auto: twremat is asked where the quick ones have no plan, and only there") {
-  const Graph graph = Sketch({10, 10, 10, 1})
-                          .op({}, {0})
-                          .op({}, {1})
-                          .op({1}, {2})
-                          .op({0, 2}, {3})
-                          .keep({3})
-                          .graph();
+  const Graph graph = late_reader();
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const bool quick : {false, true}) {
