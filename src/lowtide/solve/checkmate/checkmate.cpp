@@ -123,11 +123,14 @@ class Run {
     return false;
   }
 
-  MipAnswer ask(Program& program, const MipWatch& watch) {
-    if (!affords(program.model())) return {};
+  // `until_done`: only as long as the problem itself is not settled.
+  MipAnswer ask(const MipModel& model, const MipWatch& watch, bool until_done = false) {
+    if (!affords(model)) return {};
     EngineLimits limits = engine_run_.limits();
-    limits.stop = [this, stop = limits.stop] { return stop() || !failure_.empty(); };
-    MipAnswer answer = solve_mip(program.model(), engine_, limits, watch);
+    limits.stop = [this, until_done, stop = limits.stop] {
+      return stop() || (until_done && context_.done()) || !failure_.empty();
+    };
+    MipAnswer answer = solve_mip(model, engine_, limits, watch);
     engine_run_.charge(answer.end);
     if (failure_.empty()) failure_ = answer.end.failure;
     return answer;
@@ -144,7 +147,7 @@ class Run {
       else
         found = std::min(found.value_or(Ticks::max()), program.duration(values));
     };
-    const MipAnswer answer = ask(program, watch);
+    const MipAnswer answer = ask(program.model(), watch);
     if (!failure_.empty()) return;
     ModelClaim claim{.name = "checkmate, at its own prices, " + order(),
                      .bound = graph_.total_time(),
@@ -209,14 +212,7 @@ class Run {
       if (failure_.empty()) offer(program.sequence(values));
       check_bound(bound);
     };
-    if (!affords(program.model())) return EngineStatus::unknown;
-    EngineLimits limits = engine_run_.limits();
-    limits.stop = [this, stop = limits.stop] {
-      return stop() || context_.done() || !failure_.empty();
-    };
-    const MipAnswer answer = solve_mip(program.model(), engine_, limits, watch);
-    engine_run_.charge(answer.end);
-    if (failure_.empty()) failure_ = answer.end.failure;
+    const MipAnswer answer = ask(program.model(), watch, true);
     if (failure_.empty() && answer.end.bound) raise(*answer.end.bound);
     return answer.end.status;
   }
@@ -226,7 +222,7 @@ class Run {
   }
 
   void solve_relaxed(Program& program) {
-    const MipAnswer answer = ask(program, {});
+    const MipAnswer answer = ask(program.model(), {});
     if (!failure_.empty()) return;
     if (answer.end.status != EngineStatus::optimal) {
       const bool none = answer.end.status == EngineStatus::infeasible;

@@ -36,6 +36,7 @@ namespace lowtide {
 
 namespace {
 
+using moccasin::at_events;
 using moccasin::Domain;
 using moccasin::Events;
 using moccasin::RetentionModel;
@@ -121,28 +122,12 @@ class Run {
 
   bool log_lengths() const { return context_.options().choice("lengths") == "log"; }
 
-  // The start as the model sees it: each op of a stage once, in the order's sequence. Its duration,
-  // if it is a plan within the budget and the model has room for it.
+  // The duration of the start as the model sees it, if it is a plan within the budget and the model
+  // has room for it.
   std::optional<Ticks> held_start(const Events& events) const {
     if (!start_ || log_lengths()) return std::nullopt;
-    std::vector<OpId> seen;
+    const std::vector<OpId> seen = at_events(events, graph_.op_count(), *start_);
     std::vector<int> computed(graph_.op_count(), 0);
-    std::ptrdiff_t begin = 0;
-    const auto end_stage = [&] {
-      const auto by_position = [&](OpId a, OpId b) {
-        return events.position(a) < events.position(b);
-      };
-      std::sort(seen.begin() + begin, seen.end(), by_position);
-      seen.erase(std::unique(seen.begin() + begin, seen.end()), seen.end());
-      begin = std::ssize(seen);
-    };
-    for (const OpId op : *start_) {
-      seen.push_back(op);
-      const bool first = computed[op.index()]++ == 0;
-      if (first && events.domain() == Domain::staged) end_stage();
-    }
-    if (events.domain() == Domain::staged) end_stage();
-    computed.assign(graph_.op_count(), 0);
     for (const OpId op : seen)
       if (++computed[op.index()] > intervals_[op.index()]) return std::nullopt;
     const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, seen));

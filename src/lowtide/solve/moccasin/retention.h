@@ -20,6 +20,10 @@ struct RetentionSettings {
   bool log_lengths = false;   // intervals of log-spaced lengths alone, as the authors' program has
 };
 
+// A sequence of so many ops as the events have it: where they are staged, each op of a stage once,
+// in the order's sequence.
+std::vector<OpId> at_events(const Events& events, std::size_t ops, std::span<const OpId> sequence);
+
 class RetentionModel {
  public:
   // Stops half-way, and is not to be used, if the limits say stop.

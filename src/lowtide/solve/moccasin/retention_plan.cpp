@@ -33,6 +33,17 @@ std::vector<std::vector<std::int64_t>> times(const Events& events, std::size_t o
 
 }  // namespace
 
+std::vector<OpId> at_events(const Events& events, std::size_t ops, std::span<const OpId> sequence) {
+  const auto when = times(events, ops, sequence);
+  std::vector<std::pair<std::int64_t, OpId>> computed;
+  for (std::size_t i = 0; i < ops; ++i)
+    for (const std::int64_t at : when[i]) computed.emplace_back(at, OpId(i));
+  std::sort(computed.begin(), computed.end());
+  std::vector<OpId> result;
+  for (const auto& [at, op] : computed) result.push_back(op);
+  return result;
+}
+
 void RetentionModel::hint(std::span<const OpId> sequence) {
   const auto when = times(events_, graph_.op_count(), sequence);
   std::vector<std::int64_t> spare;  // events at which nothing is computed
