@@ -24,6 +24,11 @@ double Limits::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
+bool Limits::over() const {
+  return (settings_.cancel != nullptr && settings_.cancel->cancelled()) ||
+         (settings_.seconds && seconds() >= *settings_.seconds);
+}
+
 double Limits::used() const {
   double used = 0;
   if (settings_.work)

@@ -61,6 +61,9 @@ class Limits {
   std::int64_t polls() const { return polls_; }
   std::int64_t work_left() const { return work_limit_ - work_; }
   double seconds() const;  // since construction
+  // Whether the deadline has passed or somebody has cancelled, by now and whatever the work: for
+  // those who wait. A poll is what stops.
+  bool over() const;
   // How much is used up, from 0 to 1: of the work or of the seconds, whichever is further; 0 if
   // neither is limited. With a limit of work alone it repeats exactly.
   double used() const;

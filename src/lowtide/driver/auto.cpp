@@ -359,11 +359,7 @@ class Portfolio {
     const Cost& best = context_.best_cost();
     return std::pair(cost.duration, cost.peak) < std::pair(best.duration, best.peak);
   }
-  bool too_late() const {
-    const LimitSettings& limits = context_.limits().settings();
-    return (limits.seconds && context_seconds_left() <= 0) ||
-           (limits.cancel != nullptr && limits.cancel->cancelled());
-  }
+  bool too_late() const { return context_.limits().over(); }
   double context_seconds_left() const {
     return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
   }

@@ -75,11 +75,7 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   Answer answer;
   // Its clock begins before an engine is looked for.
   Context context(problem, solver.name(), std::move(settings));
-  const auto over = [&context] {
-    const LimitSettings& limits = context.limits().settings();
-    return (limits.cancel != nullptr && limits.cancel->cancelled()) ||
-           (limits.seconds && context.limits().seconds() >= *limits.seconds);
-  };
+  const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
   // Where there was no time to find out, the solver stops as it does at any moment.
   answer.support =
