@@ -9,6 +9,7 @@ from the generator's state before the first draw (lowering.py).
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.fx._lazy_graph_module import _make_graph_module
 
 from .lowering import Kind, Program
 from .operators import arguments_of, device_of, is_tangent
+from .origins import unexpected
 from .random_state import read_state, replay
 from .steps import idle_states
 
@@ -28,16 +30,29 @@ Value = Any  # what a node of the joint graph is on one side: a node, or (node, 
 
 
 def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward modules that run program.graph's ops in the order `computes` (steps.settle)."""
+    """Forward and backward modules that run program.graph's ops in the order `computes` (steps.settle).
+
+    Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
+    """
+    sides: list[_Side] = []
+    try:
+        return _emit(program, computes, sides)
+    except Exception as error:
+        raise unexpected(error, sides[-1].at if sides else None) from error
+
+
+def _emit(program: Program, computes: list[int], sides: list[_Side]) -> tuple[fx.GraphModule, fx.GraphModule]:
     cut = computes.index(program.barrier)
     inputs = program.joint.graph.find_nodes(op="placeholder")
     idle, done = idle_states(program, computes), set()
     forward = _Side(program, None, idle, done)
+    sides.append(forward)
     for node in inputs:
         if not is_tangent(node):
             forward.placeholder(node)
     forward.run(computes[:cut])
     backward = _Side(program, forward, idle, done)
+    sides.append(backward)
     for node in inputs:
         if is_tangent(node):
             backward.placeholder(node)
@@ -73,6 +88,7 @@ class _Side:
         self._program, self._parent, self._idle, self._done = program, parent, idle, done
         self._values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
+        self.at: fx.Node | None = None  # the node of the joint graph that is being put into code
         self._last_saved = self.graph._root  # saved values come before the tangents
 
     # ---- values
@@ -122,8 +138,9 @@ class _Side:
         """Append the nodes of these ops."""
         runs = self._program.runs
         skip = False
-        for op, following in zip(computes, [*computes[1:], None], strict=True):
+        for op, following in itertools.zip_longest(computes, computes[1:]):
             run, again = runs[op], op in self._done
+            self.at = run.node
             self._done.add(op)
             if skip:
                 skip = False
@@ -144,7 +161,7 @@ class _Side:
                 self._norm(run.node, again)
             elif run.kind is Kind.CALL:
                 made = self._copy(run.node, again, run.state)
-                if isinstance(run.node.meta["val"], (tuple, list)):
+                if isinstance(run.node.meta.get("val"), (tuple, list)):
                     self._items(run.node, made, range(len(run.node.meta["val"])))
                 else:
                     self._values[run.node] = made
@@ -176,7 +193,7 @@ class _Side:
         if again and state is not None:
             return self._call(replay, (self._state(state), device_of(node), node.target, *args), node,
                               node.meta["val"], kwargs)
-        return self._call(node.target, args, node, node.meta["val"], kwargs)
+        return self._call(node.target, args, node, node.meta.get("val"), kwargs)
 
     def _state(self, op: int) -> fx.Node:
         return self._get(("state", op), self._program.runs[op].node)

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
+from torch._higher_order_ops.effects import with_effects
 from torch.utils import _pytree as pytree
 
 from .errors import CaptureError
@@ -51,7 +52,7 @@ from .operators import (
     storage,
     values,
 )
-from .origins import module_path, source_line
+from .origins import module_path, source_line, unexpected
 from .random_state import STATE_BYTES, may_replay
 
 aten = torch.ops.aten
@@ -120,19 +121,30 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     device (random_state.STATE_BYTES).  replays: may what runs the graph draw again from a state?
     trained: as of lay_out_gradients.
 
-    Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
+    Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
+    after an update in place, and for whatever else goes wrong on the way.
     """
+    lowering = None
     try:
         lay_out_gradients(joint, trained)
-        return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
+        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays)
+        return lowering.run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
+    except CaptureError as error:
+        at = lowering.at if lowering else None
+        if at is None or str(error).startswith(at.name):
+            raise
+        raise CaptureError(f"{at.name}: {error}") from error
+    except Exception as error:  # a graph may hold what nobody has seen yet, and it is no reason to end a training
+        raise unexpected(error, lowering.at if lowering else None) from error
 
 
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
                  state_bytes: int | None, replays: bool) -> None:
         self._joint, self._price, self._state_bytes, self._replays = joint, price, state_bytes, replays
+        self.at: torch.fx.Node | None = None  # the node that is being lowered
         self._graph = GraphBuilder()
         self._home: dict[int, int] = {}  # storage -> tensor
         self._views: set[torch.fx.Node] = set()
@@ -175,6 +187,7 @@ class _Lowering:
                        self._forward_desc, self._backward_desc, self._views)
 
     def _price_all(self) -> None:
+        self.at = None
         priced = [op for op in self._graph.ops if op.kernel]
         self._price.prepare([op.kernel for op in priced])
         for op in priced:
@@ -248,6 +261,7 @@ class _Lowering:
     # ---- ops
 
     def _lower(self, node: torch.fx.Node) -> None:
+        self.at = node
         if node.op == "get_attr":
             value = operator.attrgetter(node.target)(self._joint)
             for t in leaves(node.meta.get("val", value)):
@@ -255,19 +269,23 @@ class _Lowering:
             return
         if node.target is operator.getitem:
             return
-        results = leaves(node.meta.get("val"))
-        if not results and isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int)):
+        value = node.meta.get("val")
+        results = leaves(value)
+        if not results and value is not None and not isinstance(value, (list, tuple)):
             raise CaptureError(f"{node.name}: {node.target} computes a size while the step runs; a plan needs fixed "
                                "sizes")
+        fresh = {storage(t): t for t in reversed(results) if storage(t) not in self._home}
+        if node.target is with_effects and not node.args[1]._schema.is_mutable:
+            self._effect(node, list(reversed(fresh.values())))
+            return
         if not isinstance(node.target, torch._ops.OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
                                "torch.compile, flex attention, control-flow operators and the like")
-        fresh = {storage(t): t for t in reversed(results) if storage(t) not in self._home}
         arguments = arguments_of(node)
         if node.target._schema.is_mutable:
             self._write_back(node, arguments)
             return
-        if results and not fresh:
+        if value is not None and not fresh:
             self._views.add(node)
             return
         if node.target is aten.native_dropout.default and is_effect(node, arguments):
@@ -288,6 +306,14 @@ class _Lowering:
         if node not in self._late:
             self._graph.before_barrier.append(op)
 
+    def _effect(self, node: torch.fx.Node, fresh: list[torch.Tensor]) -> None:
+        """An operator that is called for what it does beside its results (a check of a factorisation, for one).  A
+        token that goes through all of these keeps their order; nobody runs one to learn its price."""
+        op = self._op(node, Kind.CALL, leaves(values([node.args, node.kwargs])), fresh,
+                      word=str(node.args[1].overloadpacket))
+        op.kernel = None
+        self._graph.op(op, effect=True)
+
     def _op(self, node: torch.fx.Node, kind: Kind, read: list[torch.Tensor], written: list[torch.Tensor],
             *, name: str = "", word: str = "", flops: int = 0, attributes: dict[str, Any] | None = None) -> Op:
         """An op that reads and writes these fake tensors; the written ones get tensors of their own."""
@@ -295,7 +321,7 @@ class _Lowering:
         inputs = self._known(read)
         outputs = list(dict.fromkeys(self._tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
-        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, node.meta["val"], flops)
+        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, node.meta.get("val"), flops)
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, 0,
@@ -316,7 +342,9 @@ class _Lowering:
                       attributes=attributes_of(node, arguments))
         if node.target in _CLONES_STORAGE:
             self._clone_storage(op, node.args[0].meta["val"])
-        self._draw(op, is_effect(node, arguments))
+        if not op.outputs:  # an assertion, for one: all that it does is its effect, so nobody may try it out
+            op.kernel = None
+        self._draw(op, not op.outputs or is_effect(node, arguments))
 
     def _clone_storage(self, op: Op, source: torch.Tensor) -> None:
         """These operators clone all of the storage that their first argument may be a part of.  So do their fake

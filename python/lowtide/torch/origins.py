@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.fx.traceback import annotate
 
+from .errors import CaptureError
+
 MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
@@ -78,6 +80,14 @@ def source_line(node: torch.fx.Node) -> str | None:
         frames = _FRAME.findall(node.meta.get("stack_trace") or "")
         line = next((_words(file, number) for file, number in reversed(frames) if _is_users(file)), None)
     return line
+
+
+def unexpected(error: Exception, node: torch.fx.Node | None) -> CaptureError:
+    """What nobody foresaw, in words that name the node at which it happened."""
+    line = source_line(node) if node else None
+    where = f"{node.name}: {node.target}" + (f" ({line})" if line else "") if node else "the step"
+    return CaptureError(f"{where} has no plan because of a fault of Lowtide's own, worth a report: "
+                        f"{type(error).__name__}: {error}")
 
 
 def _is_users(file: str) -> bool:

@@ -188,9 +188,10 @@ class _Region:
                 _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
                                 f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
                                 "known. lowtide.torch.optimize with example_inputs plans all regions together")
+            parts = emit(program, settled.computes)
             self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return fall_back(str(error), self._settings, parts)
         _reports.append(report)
-        return emit(program, settled.computes)
+        return parts

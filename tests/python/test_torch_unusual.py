@@ -1,0 +1,152 @@
+"""Models whose graphs hold what most do not: operators without results, checks, updates by a running average,
+backwards without an operator.  And what nobody foresaw: said with its node, and run as without a plan."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch import emit, lowering
+from torch import nn
+from torch._higher_order_ops.effects import _EffectType
+from torch_run import Body, both, equal, gradients, planned, train, twin
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+class Quantiser(nn.Module):
+    """A codebook that moves by a running average in the forward, after the old one was read."""
+
+    def __init__(self, codes=24, width=32):
+        super().__init__()
+        self.into, self.out = nn.Linear(16, width), nn.Sequential(nn.Linear(width, 64), nn.GELU(), nn.Linear(64, 16))
+        self.register_buffer("codes", torch.randn(codes, width))
+        self.register_buffer("counts", torch.ones(codes))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        h = self.into(x)
+        nearest = torch.cdist(h.float(), self.codes.float()).argmin(-1)
+        chosen = F.one_hot(nearest, len(self.codes)).to(h.dtype)
+        q = chosen @ self.codes
+        if self.training:
+            with torch.no_grad():
+                self.counts.lerp_(chosen.sum(0), 0.1)
+                self.codes.lerp_(chosen.t() @ h / self.counts.clamp(min=1e-2).unsqueeze(1), 0.1)
+                self.steps += 1
+        loss = F.mse_loss(h, q.detach())
+        return (self.out(h + (q - h).detach()) - x).square().mean() + loss
+
+
+@pytest.mark.parametrize("dtype, share", [(torch.float32, "act:100%"), (torch.float32, "act:75%"),
+                                          (torch.bfloat16, "act:75%"), (torch.float16, "act:75%")])
+def test_a_codebook_that_moves_in_the_forward(dtype, share):
+    x = torch.randn(128, 16, dtype=dtype)
+    got, expected = both(lambda: Quantiser().to(dtype), lambda module, step: train(module, (x,), step), share=share)
+    assert equal(got, expected)
+
+
+seen = []
+
+
+@torch.library.custom_op("lowtide_tests::note", mutates_args=())
+def note(x: torch.Tensor) -> None:
+    seen.append(float(x.sum()))
+
+
+@note.register_fake
+def _(x):
+    return None
+
+
+note.register_effect(_EffectType.ORDERED)  # or every compiler would leave it out
+
+
+def test_an_operator_without_a_result_runs_once_a_step():
+    class Noted(Body):
+        def forward(self, x):
+            for layer in self.layers:
+                x = torch.tanh(layer(x))
+                note(x.detach())
+            return x.square().mean()
+
+    def run(module, step):
+        seen.clear()
+        return [*train(module, (torch.ones(256, 64),), step, steps=2), torch.tensor(seen)]
+
+    got, expected = both(Noted, run, share="act:60%")
+    assert len(got[-1]) == 12
+    assert equal(got, expected)
+
+
+class Checked(Body):
+    """Inverses, whose success is checked by an operator that is called for this effect alone."""
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        gram = x.t() @ x / len(x) + 0.1 * torch.eye(x.shape[1])
+        return torch.linalg.inv(gram).square().mean() + torch.logdet(torch.linalg.cholesky(gram)) ** 2
+
+
+def test_what_checks_its_result_is_planned_and_still_checks():
+    x = torch.randn(96, 64)
+    got, expected = both(Checked, lambda module, step: train(module, (x,), step), share="act:80%")
+    assert equal(got, expected)
+    step = planned(Checked())
+    step(x)
+    with pytest.raises(torch.linalg.LinAlgError):
+        step(torch.full_like(x, float("nan")))
+
+
+def test_a_failed_assertion_of_the_model_ends_the_forward():
+    class Bounded(Body):
+        def forward(self, x):
+            torch._assert_async(x.abs().amax() < 5, "too large")
+            return super().forward(x).square().mean()
+
+    step = planned(Bounded())
+    step(torch.ones(64, 64)).backward()
+    with pytest.raises(RuntimeError, match="too large"):
+        step(torch.full((64, 64), 9.0))
+
+
+def test_a_region_whose_backward_computes_nothing():
+    class Broken(Body):
+        def forward(self, x):
+            x = super().forward(x)
+            torch._dynamo.graph_break()
+            return x.view(-1), x.detach().sin()  # the gradient of a view is a view
+
+    def run(module, step):
+        flat, _ = step(torch.ones(8, 64))
+        flat.square().mean().backward()
+        return gradients(module)
+
+    got, expected = both(Broken, run, share="act:100%", fallback="error")
+    assert equal(got, expected)
+
+
+@pytest.mark.parametrize("place, broken", [(lowering, "operations"), (emit._Side, "_copy")])
+def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch, place, broken):
+    class Noisy(Body):
+        def forward(self, x):
+            return (super().forward(x) + torch.rand_like(x)).square().mean()
+
+    def fail(*_):
+        raise KeyError("gone")
+
+    monkeypatch.setattr(place, broken, fail)
+    x = torch.randn(256, 64)
+    message = r"addmm(_\d+)?: aten.addmm.default \(torch_run.py:\d+\) .*KeyError: 'gone'"
+    with pytest.warns(lowtide.torch.LowtideWarning, match=message):
+        got, expected = both(Noisy, lambda module, step: train(module, (x,), step), fallback="warn", share="act:70%")
+    assert equal(got, expected)
+    torch._dynamo.reset()
+    with pytest.raises(lowtide.torch.CaptureError, match="fault of Lowtide's own"):
+        lowtide.torch.optimize(twin(Noisy()), x, budget="act:70%", costs="cpu", fallback="error")
