@@ -40,6 +40,7 @@ MODELS = {
     "gpt": lambda: on_gpu(lambda: Gpt(d=256, layers=6), *torch.randint(128, (2, 64, 64))),
     "gpt_dropout": lambda: on_gpu(lambda: Gpt(d=256, layers=6, p=0.1), *torch.randint(128, (2, 64, 64))),
     "dropout_mlp": lambda: on_gpu(lambda: DropoutMlp(d=1024, layers=8), torch.randn(4096, 1024)),
+    "odd_sizes": lambda: on_gpu(lambda: DropoutMlp(d=333, layers=8), torch.randn(777, 333)),
     "cnn": lambda: on_gpu(lambda: Cnn(channels=64), torch.randn(32, 3, 64, 64), torch.randint(10, (32,))),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
 from .fake_step import Built, LossFunction
 from .lowering import Program
+from .operators import allocated
 from .roofline import DEVICES
 from .settings import check_order, seconds, state_tensors, whole
 
@@ -106,6 +108,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
+    if _is_on_gpu(model):
+        program = _in_blocks(program)
     graph = with_optimizer(program, optimizer)
     floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
     curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time)
@@ -133,10 +137,20 @@ def _is_real(model: torch.nn.Module) -> bool:
     return all(t.device.type == "cpu" and not isinstance(t, FakeTensor) for t in tensors)
 
 
+def _is_on_gpu(model: Any) -> bool:
+    return isinstance(model, torch.nn.Module) and any(t.is_cuda for t in model.parameters())
+
+
+def _in_blocks(program: Program) -> Program:
+    """The program with bytes as a GPU's allocator counts them, so that a budget is what `optimize` will keep."""
+    gpu = torch.device("cuda")
+    tensors = [t | {"bytes": allocated(t["bytes"], gpu)} for t in program.graph["tensors"]]
+    return dataclasses.replace(program, graph=program.graph | {"tensors": tensors})
+
+
 def _costs(costs: str, model: Any, real: bool) -> str:
     """"auto" for a model on a GPU is the estimate for that GPU, if it is a known one."""
-    on_gpu = isinstance(model, torch.nn.Module) and any(t.is_cuda for t in model.parameters())
-    if costs != "auto" or real or not on_gpu:
+    if costs != "auto" or real or not _is_on_gpu(model):
         return costs
     title = torch.cuda.get_device_name().lower().replace(" ", "")
     return next((name for name in DEVICES if name in title), "a100")

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from .operators import allocated
+
 
 def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] = (), **kwargs: Any) -> int:
     """Bytes at the peak of function(*args, **kwargs), run once.
@@ -77,7 +79,8 @@ def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
 
 
 def bytes_held(*things: Any) -> int:
-    """Bytes of all storages in modules, optimizers, tensors and containers of them, each storage once."""
+    """Bytes of all storages in modules, optimizers, tensors and containers of them, each storage once, as their
+    device's allocator counts them."""
     return sum(storages_held(*things).values())
 
 
@@ -87,7 +90,7 @@ def storages_held(*things: Any) -> dict[int, int]:
 
     def add(tensor: torch.Tensor) -> None:
         data = tensor.untyped_storage()
-        seen[data._cdata] = data.nbytes()
+        seen[data._cdata] = allocated(data.nbytes(), data.device)
 
     def walk(thing: Any) -> None:
         if isinstance(thing, torch.nn.Module):

@@ -22,6 +22,8 @@ DTYPES = {
     torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128",
 }  # fmt: skip
 
+_CUDA_BLOCK = 512  # bytes
+
 # the CPU's name for a kernel -> the name under which PyTorch counts its operations
 _COUNTED_AS = {
     "_scaled_dot_product_flash_attention_for_cpu": aten._scaled_dot_product_flash_attention,
@@ -63,8 +65,14 @@ def storage(t: torch.Tensor) -> int:
 
 
 def bytes_of(t: torch.Tensor) -> int:
-    """Bytes of t's storage."""
-    return int(t.untyped_storage().nbytes())
+    """Bytes of t's storage, as its device's allocator counts them."""
+    return allocated(int(t.untyped_storage().nbytes()), t.device)  # a fake storage does not know its device
+
+
+def allocated(size: int, device: torch.device) -> int:
+    """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
+    kMinBlockSize), which is what torch.cuda.max_memory_allocated adds up."""
+    return -(-size // _CUDA_BLOCK) * _CUDA_BLOCK if device.type == "cuda" else size
 
 
 def arguments_of(node: torch.fx.Node) -> dict[str, Any]:

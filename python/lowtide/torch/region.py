@@ -25,7 +25,7 @@ from .errors import CaptureError, size_text
 from .execute import compile_graph
 from .inductor import compile_with_inductor
 from .lowering import lower
-from .operators import leaves
+from .operators import bytes_of, leaves
 from .planning import Report, plan_program
 from .settings import Settings
 from .sharing import Found, Group, gradient_bytes
@@ -138,7 +138,7 @@ class _Region:
             if largest is None:
                 left = {t.untyped_storage()._cdata: i for i, t in enumerate(results[self._handed_out:], self._handed_out)
                         if isinstance(t, torch.Tensor) and t.untyped_storage()._cdata not in given}
-                sizes = {i: results[i].untyped_storage().nbytes() for i in left.values()}
+                sizes = {i: bytes_of(results[i]) for i in left.values()}
                 largest, size = max(sizes, key=sizes.__getitem__, default=-1), sum(sizes.values())
             if size:
                 saved.add(results[largest], size)

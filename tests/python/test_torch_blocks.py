@@ -1,0 +1,63 @@
+"""Bytes as a GPU's allocator counts them, in blocks of 512, shown on fake tensors where no GPU is."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lowtide.torch.costs import pricing
+from lowtide.torch.explain import _in_blocks
+from lowtide.torch.fake_step import trace_step
+from lowtide.torch.lowering import lower
+from lowtide.torch.meter import storages_held
+from lowtide.torch.operators import allocated, bytes_of
+from torch import fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+@pytest.mark.parametrize("size, blocks", [(0, 0), (1, 512), (511, 512), (512, 512), (513, 1024), (1 << 20, 1 << 20)])
+def test_a_gpu_counts_whole_blocks_and_a_cpu_bytes(size, blocks):
+    assert allocated(size, torch.device("cuda", 1)) == blocks
+    assert allocated(size, torch.device("cpu")) == size
+    with FakeTensorMode(), torch.no_grad():
+        assert bytes_of(torch.empty(size, dtype=torch.uint8, device="cuda")) == blocks
+    held = torch.empty(size, dtype=torch.uint8)
+    assert bytes_of(held) == sum(storages_held(held).values()) == size
+
+
+class _OnGpu(fx.Interpreter):
+    """Gives the nodes of a graph, traced on the CPU, the values that they have on a GPU.  (Autograd on fake CUDA
+    tensors ends the process of a CPU build; plain operators do not.)"""
+
+    def run_node(self, node):
+        kwargs = dict(node.kwargs)
+        if "device" in kwargs:
+            node.kwargs = kwargs | {"device": torch.device("cuda")}
+        result = super().run_node(node)
+        if node.op != "output":
+            node.meta["val"] = result
+        return result
+
+
+def joint_on_gpu(model, x):
+    joint = trace_step(lambda: (model, (x,), lambda m, x: m(x).square().mean()), "f32")
+    values = [n.meta["val"] for n in joint.graph.find_nodes(op="placeholder")]
+    mode = values[0].fake_mode
+    with mode, torch.no_grad():
+        _OnGpu(joint).run(*(torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device="cuda") for v in values))
+    return joint
+
+
+def test_a_step_on_a_gpu_is_planned_in_blocks():
+    def model():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(7, 33), nn.GELU(), nn.Linear(33, 5), nn.LayerNorm(5), nn.Linear(5, 1))
+
+    x = torch.randn(11, 7)
+    price = pricing("a100", torch.device("cpu"), False)
+    here = trace_step(lambda: (model(), (x,), lambda m, x: m(x).square().mean()), "f32")
+    plain = lower(here, 1, price, "cpu")
+    mine = lower(joint_on_gpu(model(), x), 1, price, "gpu")
+    bytes_here = [t["bytes"] for t in plain.graph["tensors"]]
+    assert [t["bytes"] for t in mine.graph["tensors"]] == [-(-b // 512) * 512 for b in bytes_here]
+    assert max(bytes_here) > 512 and any(b % 512 for b in bytes_here)
+    assert _in_blocks(plain).graph["tensors"] == mine.graph["tensors"]
