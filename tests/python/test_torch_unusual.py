@@ -84,6 +84,29 @@ def test_an_operator_without_a_result_runs_once_a_step():
     assert equal(got, expected)
 
 
+@torch.library.custom_op("lowtide_tests::shift", mutates_args={"x"})
+def shift(x: torch.Tensor) -> None:
+    x.add_(1)
+
+
+@shift.register_fake
+def _(x):
+    return None
+
+
+def test_an_operator_that_writes_to_its_arguments_is_named():
+    class Shifted(Body):
+        def forward(self, x):
+            x = super().forward(x)
+            y = x.detach().clone()
+            shift(y)
+            return (x + y).square().mean()
+
+    with pytest.warns(lowtide.torch.LowtideWarning, match="lowtide_tests.shift.default writes to its arguments"):
+        got, expected = both(Shifted, lambda module, step: train(module, (torch.randn(96, 64),), step), fallback="warn")
+    assert equal(got, expected)
+
+
 class Checked(Body):
     """Inverses, whose success is checked by an operator that is called for this effect alone."""
 

@@ -31,6 +31,7 @@ from typing import Any, Protocol
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
+from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
 from torch._higher_order_ops.effects import with_effects
 from torch.utils import _pytree as pytree
 
@@ -278,6 +279,8 @@ class _Lowering:
         if node.target is with_effects and not node.args[1]._schema.is_mutable:
             self._effect(node, list(reversed(fresh.values())))
             return
+        if node.target in (auto_functionalized, auto_functionalized_v2):
+            raise CaptureError(f"{node.name}: {node.args[0]} writes to its arguments, and no plan can run that")
         if not isinstance(node.target, torch._ops.OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
                                "torch.compile, flex attention, control-flow operators and the like")
@@ -298,7 +301,7 @@ class _Lowering:
     def _write_back(self, node: torch.fx.Node, arguments: dict[str, Any]) -> None:
         """A new value into an input: what Inductor's tracing leaves of an update in place."""
         if node.target is not aten.copy_.default or arguments["self"].op != "placeholder" or node.users:
-            raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and tracing left it so")
+            raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and no plan can run that")
         target, source = arguments["self"].meta["val"], arguments["src"].meta["val"]
         op = self._op(node, Kind.CALL, [target, source], [])
         op.mutates, op.recomputable = self._known([target]), False
