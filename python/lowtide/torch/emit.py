@@ -17,6 +17,7 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
+from .dropout import apply as dropout_apply
 from .lowering import Kind, Program
 from .operators import arguments_of, device_of, is_tangent
 from .random_state import read_state, replay
@@ -182,9 +183,8 @@ class _Side:
         return self._get(("state", op), self._program.runs[op].node)
 
     def _apply(self, node: fx.Node) -> None:
-        keep = 1.0 - arguments_of(node)["p"]
-        args = (self.get(node.args[0]), self._get((node, 1), node), 0.0 if keep == 0 else 1.0 / keep)
-        self._values[node, 0] = self._call(aten.native_dropout_backward.default, args, node, node.meta["val"][0])
+        args = (self.get(node.args[0]), self._get((node, 1), node), arguments_of(node)["p"])
+        self._values[node, 0] = self._call(dropout_apply, args, node, node.meta["val"][0])
 
     def _norm(self, node: fx.Node, again: bool) -> None:
         if not again:

@@ -33,6 +33,8 @@ import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
 from torch.utils import _pytree as pytree
 
+from .dropout import apply as dropout_apply
+from .dropout import can_apply
 from .errors import CaptureError
 from .gradient_layout import lay_out_gradients
 from .graph_builder import BrokenOrder, GraphBuilder, Op
@@ -270,7 +272,7 @@ class _Lowering:
         if results and not fresh:
             self._views.add(node)
             return
-        if node.target is aten.native_dropout.default and is_effect(node, arguments):
+        if node.target is aten.native_dropout.default and is_effect(node, arguments) and can_apply(device_of(node)):
             self._dropout(node, arguments)
         elif node.target is _FUNCTIONAL_BN and arguments["training"]:
             self._batch_norm(node, arguments)
@@ -356,7 +358,7 @@ class _Lowering:
         draw.workspace += bytes_of(out)
         self._draw(draw, True)
         apply = self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
-        apply.kernel = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out], out)
+        apply.kernel = Kernel(dropout_apply, (source, mask, arguments["p"]), {}, [source, mask], [out], out)
         self._halves.append((draw, apply))
         self._graph.op(apply)
 
