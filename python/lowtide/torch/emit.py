@@ -18,12 +18,13 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from .dropout import apply as dropout_apply
-from .lowering import Kind, Program
+from .lowering import Kind, Program, typed_by_statistics
 from .operators import arguments_of, device_of, is_tangent
 from .random_state import read_state, replay
 from .steps import idle_states
 
 aten = torch.ops.aten
+_FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
@@ -192,6 +193,13 @@ class _Side:
             return
         a = arguments_of(node)
         pure = fx.map_arg((a["input"], a["weight"], a["bias"]), self.get)
-        made = self._call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
-                          node.meta["val"][:3])
+        statistics = typed_by_statistics(a)
+        if statistics:
+            running = [self._call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
+                                  {"dtype": t.dtype, "device": t.device}) for t in statistics]
+            args = (*pure, *running, True, a["momentum"], a["eps"])
+            made = self._call(_FUNCTIONAL_BN, args, node, node.meta["val"])
+        else:
+            made = self._call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
+                              node.meta["val"][:3])
         self._items(node, made, range(3))

@@ -51,10 +51,12 @@ from .operators import (
     leaves,
     operations,
     storage,
+    touched_bytes,
     values,
 )
 from .origins import module_path, source_line
 from .random_state import STATE_BYTES, may_replay
+from .real_types import settle_types
 
 aten = torch.ops.aten
 _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
@@ -67,7 +69,9 @@ _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 class Price(Protocol):
     """What kernels cost: told of all of a graph's, then asked for each: ticks (ns), workspace (bytes), and what
-    its results hold (bytes, in the order of their leaves; empty: what they show)."""
+    its results hold (bytes, in the order of their leaves; empty: what they show).  real: can they run here?"""
+
+    real: bool
 
     def prepare(self, kernels: list[Kernel]) -> None: ...
 
@@ -124,6 +128,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
 
     Raises CaptureError for an operator that no plan could run, and for a read after an update in place.
     """
+    if price.real and replays:
+        settle_types(joint)
     try:
         lay_out_gradients(joint, trained)
         return _Lowering(joint, num_forward_outputs, price, state_bytes, replays).run(name)
@@ -374,8 +380,21 @@ class _Lowering:
         norm = self._op(node, Kind.NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
                         attributes={"eps": arguments["eps"]})
         norm.after = [stats]
+        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))  # stand-ins and their copies
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
+
+
+def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """The running statistics of a batch norm in training that computes in their number type, as fake tensors.
+
+    Without weights and in half precision (under autocast, for one) they alone make a CPU compute, and save what the
+    backward reads, in single precision: such a norm runs again with others in their place.  Empty for any other.
+    """
+    statistics = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+    own = arguments["input"].meta["val"].dtype
+    alone = arguments["weight"] is None and arguments["bias"] is None
+    return statistics if alone and any(t.dtype != own for t in statistics) else []
 
 
 def _label(descriptor: Any) -> str:
