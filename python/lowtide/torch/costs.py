@@ -93,27 +93,26 @@ class Prices:
 
     def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
                  real: bool) -> None:
-        self._device, self._times, self._seconds, self._real = device, times, seconds, real
+        self._device, self._times, self._seconds, self.real = device, times, seconds, real
         self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
         self._file = cache.path_of("costs", _FORMAT, *_identity(device)) if real else None
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
-        key = _key(kernel) if self._real else ""
+        key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
         return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])
 
     def prepare(self, kernels: list[Kernel]) -> None:
         """Measure what is not known of these kernels, and keep it on disk."""
-        if not self._real:
+        if not self.real:
             return
         distinct = {_key(kernel): kernel for kernel in kernels}
         sizes = {key: kernel for key, kernel in distinct.items() if key not in self._known["workspace"]}
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
-        with torch.no_grad(), _untraced(), torch.random.fork_rng(
-                [self._device] if self._device.type == "cuda" else []):
+        with untraced(self._device):
             found: dict[str, int] = {}
             if sizes:
                 workspaces, found = self._memory(sizes)
@@ -151,7 +150,7 @@ class Prices:
 
     def _run(self, kernel: Kernel) -> tuple[int, list[int], int]:
         """Workspace, what the results hold (_held), and ns of one run."""
-        args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+        args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
         made: list[Any] = []
         began = time.perf_counter()
         needed = workspace(lambda: made.append(kernel.target(*args, **kwargs)), self._device)
@@ -180,7 +179,7 @@ class Prices:
     def _runnable(self, kernel: Kernel) -> Callable[[], Any] | None:
         """The kernel on tensors of its own, run once; None if it refuses made-up numbers."""
         try:
-            args, kwargs = _materialise((kernel.args, kernel.kwargs), self._device)
+            args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
             kernel.target(*args, **kwargs)
             self._wait()
         except Exception:  # noqa: BLE001: any kernel may
@@ -242,26 +241,32 @@ def _processor() -> str:
 
 
 def _key(kernel: Kernel) -> str:
+    return key_of(kernel.target, kernel.args, kernel.kwargs)
+
+
+def key_of(target: Any, args: Any, kwargs: Any) -> str:
+    """What tells one kernel from another: operator, shapes, strides, number types, other arguments."""
     def of(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return (tuple(map(int, value.shape)), tuple(map(int, value.stride())), str(value.dtype))
         return value
 
-    return repr((str(kernel.target), pytree.tree_map(of, (kernel.args, kernel.kwargs))))
+    return repr((str(target), pytree.tree_map(of, (args, kwargs))))
 
 
 @contextlib.contextmanager
-def _untraced() -> Any:
-    """Real kernels, whatever is being traced around."""
+def untraced(device: torch.device) -> Any:
+    """Real kernels, whatever is being traced around; the generators of random numbers are left as they were."""
     from torch._subclasses.fake_tensor import unset_fake_temporarily
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
     from torch.utils._python_dispatch import _disable_current_modes
 
-    with _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing():
+    with torch.no_grad(), _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing(), \
+            torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield
 
 
-def _materialise(tree: Any, device: torch.device) -> Any:
+def materialise(tree: Any, device: torch.device) -> Any:
     """Real tensors in the place of fake ones, of numbers that any kernel takes."""
 
     def real(value: Any) -> Any:

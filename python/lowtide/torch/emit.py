@@ -18,13 +18,15 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from .lowering import Kind, Program
+from .dropout import apply as dropout_apply
+from .lowering import Kind, Program, typed_by_statistics
 from .operators import arguments_of, device_of, is_tangent
 from .origins import unexpected
 from .random_state import read_state, replay
 from .steps import idle_states
 
 aten = torch.ops.aten
+_FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
 _BN_BACKWARD = aten.native_batch_norm_backward.default
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
@@ -199,9 +201,8 @@ class _Side:
         return self._get(("state", op), self._program.runs[op].node)
 
     def _apply(self, node: fx.Node) -> None:
-        keep = 1.0 - arguments_of(node)["p"]
-        args = (self.get(node.args[0]), self._get((node, 1), node), 0.0 if keep == 0 else 1.0 / keep)
-        self._values[node, 0] = self._call(aten.native_dropout_backward.default, args, node, node.meta["val"][0])
+        args = (self.get(node.args[0]), self._get((node, 1), node), arguments_of(node)["p"])
+        self._values[node, 0] = self._call(dropout_apply, args, node, node.meta["val"][0])
 
     def _norm(self, node: fx.Node, again: bool) -> None:
         if not again:
@@ -209,6 +210,13 @@ class _Side:
             return
         a = arguments_of(node)
         pure = fx.map_arg((a["input"], a["weight"], a["bias"]), self.get)
-        made = self._call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
-                          node.meta["val"][:3])
+        statistics = typed_by_statistics(a)
+        if statistics:
+            running = [self._call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
+                                  {"dtype": t.dtype, "device": t.device}) for t in statistics]
+            args = (*pure, *running, True, a["momentum"], a["eps"])
+            made = self._call(_FUNCTIONAL_BN, args, node, node.meta["val"])
+        else:
+            made = self._call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
+                              node.meta["val"][:3])
         self._items(node, made, range(3))

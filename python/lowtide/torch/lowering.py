@@ -35,6 +35,8 @@ from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto
 from torch._higher_order_ops.effects import with_effects
 from torch.utils import _pytree as pytree
 
+from .dropout import apply as dropout_apply
+from .dropout import can_apply
 from .errors import CaptureError
 from .gradient_layout import lay_out_gradients
 from .graph_builder import BrokenOrder, GraphBuilder, Op
@@ -51,10 +53,12 @@ from .operators import (
     leaves,
     operations,
     storage,
+    touched_bytes,
     values,
 )
 from .origins import module_path, source_line, unexpected
 from .random_state import STATE_BYTES, may_replay
+from .real_types import settle_types
 
 aten = torch.ops.aten
 _FUNCTIONAL_BN = aten._native_batch_norm_legit_functional.default
@@ -67,7 +71,9 @@ _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 class Price(Protocol):
     """What kernels cost: told of all of a graph's, then asked for each: ticks (ns), workspace (bytes), and what
-    its results hold (bytes, in the order of their leaves; empty: what they show)."""
+    its results hold (bytes, in the order of their leaves; empty: what they show).  real: can they run here?"""
+
+    real: bool
 
     def prepare(self, kernels: list[Kernel]) -> None: ...
 
@@ -127,6 +133,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """
     lowering = None
     try:
+        if price.real and replays:
+            settle_types(joint)
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays)
         return lowering.run(name)
@@ -291,7 +299,7 @@ class _Lowering:
         if value is not None and not fresh:
             self._views.add(node)
             return
-        if node.target is aten.native_dropout.default and is_effect(node, arguments):
+        if node.target is aten.native_dropout.default and is_effect(node, arguments) and can_apply(device_of(node)):
             self._dropout(node, arguments)
         elif node.target is _FUNCTIONAL_BN and arguments["training"]:
             self._batch_norm(node, arguments)
@@ -387,7 +395,7 @@ class _Lowering:
         draw.workspace += bytes_of(out)
         self._draw(draw, True)
         apply = self._op(node, Kind.APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
-        apply.kernel = Kernel(aten.native_dropout_backward.default, (source, mask, 1.0), {}, [source, mask], [out], out)
+        apply.kernel = Kernel(dropout_apply, (source, mask, arguments["p"]), {}, [source, mask], [out], out)
         self._halves.append((draw, apply))
         self._graph.op(apply)
 
@@ -403,8 +411,21 @@ class _Lowering:
         norm = self._op(node, Kind.NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
                         attributes={"eps": arguments["eps"]})
         norm.after = [stats]
+        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))  # stand-ins and their copies
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
+
+
+def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """The running statistics of a batch norm in training that computes in their number type, as fake tensors.
+
+    Without weights and in half precision (under autocast, for one) they alone make a CPU compute, and save what the
+    backward reads, in single precision: such a norm runs again with others in their place.  Empty for any other.
+    """
+    statistics = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+    own = arguments["input"].meta["val"].dtype
+    alone = arguments["weight"] is None and arguments["bias"] is None
+    return statistics if alone and any(t.dtype != own for t in statistics) else []
 
 
 def _label(descriptor: Any) -> str:

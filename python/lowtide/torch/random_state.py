@@ -17,9 +17,13 @@ STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
 
 
 def may_replay(node: torch.fx.Node) -> bool:
-    """Does this node draw from a default generator whose state can be read and set?"""
+    """Does this node draw from a default generator whose state can be read and set?
+
+    Where operators of other libraries draw from nobody knows, and cuDNN's recurrent layers keep a state of their own.
+    """
     devices = {t.device.type for t in leaves(node.meta.get("val"))}
     return (len(devices) == 1 and devices <= STATE_BYTES.keys() and isinstance(node.target, torch._ops.OpOverload)
+            and node.target.namespace in ("aten", "prims") and "rnn" not in node.target.name()
             and torch.Tag.nondeterministic_seeded in node.target.tags
             and node.kwargs.get("generator") is None)
 
