@@ -52,6 +52,18 @@ def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.Grap
     return _module(program, forward), _module(program, backward)
 
 
+def emit_forward(program: Program, computes: list[int]) -> fx.GraphModule:
+    """The module of a program without a backward; what comes after the barrier nobody reads."""
+    cut = computes.index(program.barrier)
+    side = _Side(program, None, idle_states(program, computes), set())
+    for node in program.joint.graph.find_nodes(op="placeholder"):
+        side.placeholder(node)
+    side.run(computes[:cut])
+    output = side.graph.output(tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs))
+    output.meta["desc"] = list(program.forward_descriptors)
+    return _module(program, side)
+
+
 def _module(program: Program, side: _Side) -> fx.GraphModule:
     for node in reversed(list(side.graph.nodes)):
         if node.target is operator.getitem and not node.users:

@@ -20,11 +20,11 @@ from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from .costs import pricing
-from .emit import emit
+from .emit import emit, emit_forward
 from .errors import CaptureError, size_text
 from .execute import compile_graph
 from .inductor import compile_with_inductor
-from .lowering import lower
+from .lowering import Program, lower
 from .operators import leaves
 from .planning import Report, plan_program
 from .settings import Settings
@@ -120,6 +120,8 @@ class _Region:
 
     def _run(self, side: str) -> Callable[..., Any]:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+            if side == "inference":
+                module = self.forward_alone(module)
             run = compile_graph(module, f"region {self._number} {side}")
             return self._watched(run) if side == "forward" else run
 
@@ -163,34 +165,48 @@ class _Region:
     def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
                   **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
         """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        self._handed_out = num_fwd_outputs
         try:
-            tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
-            device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
-            price = pricing(self._settings.costs, device, real=True)
-            trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
-                       and t.is_leaf and t.requires_grad}
-            program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
-                            replays=self._settings.inner == "eager",
-                            trained=trained)
-            self._handed_out = num_fwd_outputs
-            group = self._group
-            group.train(self._inputs)
-            resident = self._settings.resident(leaves(self._inputs), device, group.trained)
-            gradients = gradient_bytes(program, trained)
-            if self._find is not None:
-                group.found[self._find] = Found(program, resident, gradients)
-                return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            # a GPU's allocator has counted what other forwards left, and who gives a reserve has
-            beside = group.beside(program, resident, device.type != "cpu" or self._settings.reserve is not None)
-            settled, report = plan_program(program, self._settings, beside, group.budget)
-            for earlier, limit, more in group.follow(self._inputs, gradients, device.type == "cpu", report.late_peak,
-                                                     report.budget):
-                _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
-                                f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
-                                "known. lowtide.torch.optimize with example_inputs plans all regions together")
-            self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
+            planned = self._plan(joint, num_fwd_outputs)
         except CaptureError as error:
-            parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            return fall_back(str(error), self._settings, parts)
+            planned = fall_back(str(error), self._settings, None)
+        if planned is None:
+            return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        return emit(*planned)
+
+    def forward_alone(self, module: fx.GraphModule) -> fx.GraphModule:
+        """The graph of the plan in the place of a graph without a backward."""
+        (output,) = module.graph.find_nodes(op="output")
+        try:
+            planned = self._plan(module, len(output.args[0]))
+        except CaptureError as error:
+            planned = fall_back(str(error), self._settings, None)
+        return module if planned is None else emit_forward(*planned)
+
+    def _plan(self, joint: fx.GraphModule, num_fwd_outputs: int) -> tuple[Program, list[int]] | None:
+        """The lowered graph and what it computes, in that order; None for a region that is planned later."""
+        tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
+        device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+        price = pricing(self._settings.costs, device, real=True)
+        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
+                   and t.is_leaf and t.requires_grad}
+        program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
+                        replays=self._settings.inner == "eager", trained=trained)
+        group = self._group
+        group.train(self._inputs)
+        resident = self._settings.resident(leaves(self._inputs), device, group.trained)
+        gradients = gradient_bytes(program, trained)
+        if self._find is not None:
+            group.found[self._find] = Found(program, resident, gradients)
+            return None
+        # a GPU's allocator has counted what other forwards left, and who gives a reserve has
+        beside = group.beside(program, resident, device.type != "cpu" or self._settings.reserve is not None)
+        settled, report = plan_program(program, self._settings, beside, group.budget)
+        for earlier, limit, more in group.follow(self._inputs, gradients, device.type == "cpu", report.late_peak,
+                                                 report.budget):
+            _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
+                            f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
+                            "known. lowtide.torch.optimize with example_inputs plans all regions together")
+        self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
         _reports.append(report)
-        return emit(program, settled.computes)
+        return program, settled.computes
