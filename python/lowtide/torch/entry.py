@@ -14,10 +14,10 @@ from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .errors import BudgetError, CaptureError
+from .group import Group
 from .meter import bytes_held
 from .region import compile_region, fall_back
 from .settings import Settings
-from .sharing import Group
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
@@ -63,6 +63,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     settings = Settings.of({"budget": budget, **options})
     group = Group()
     group.train(module.parameters())
+    stay = [*module.parameters(), *module.buffers()]
+    group.calls.know(stay, stay)
     compiled = _Compiled(module, settings, group)
     if example_inputs is None:
         return compiled.module
@@ -122,7 +124,7 @@ class _Compiled:
             if not (self._broken and self._stands_in):
                 raise _Rehearsed
             if find:
-                self._group.calls.append(number)
+                self._group.order.append(number)
             return _stand_ins(gm, args)
 
         return call
