@@ -162,11 +162,15 @@ class Calls:
             if known is None or known.ref.expired():
                 leaf = weakref.ref(t) if t.is_leaf and t.requires_grad else None
                 self._storages[data._cdata] = _Storage(StorageWeakRef(data), data.nbytes(),
-                                                       bool(leaf) or isinstance(t, torch.nn.Parameter) or id(t) in staying,
+                                                       isinstance(t, torch.nn.Parameter) or id(t) in staying,
                                                        t.grad_fn is not None, leaf)
                 self.news = self.news or self._nodes > 0 and self._storages[data._cdata].stays
 
     # ---- what stands
+
+    @property
+    def bursts_begun(self) -> int:
+        return len(self._root.next)
 
     def waiting_bytes(self) -> int:
         """Bytes that forwards have left for backwards that are still to come."""
@@ -176,16 +180,16 @@ class Calls:
     def beside(self, args: Iterable[Any]) -> int:
         """Bytes that stand beside a region with these arguments, waiting forwards apart."""
         own = storages(args)
-        left = self._left()
+        left = self.left()
         burst = [] if self._is_over() else self.burst
         given = {key: size for event in burst for key, size in event.given.items()}
         stands = {key: s.size for key, s in self._alive() if s.stays or burst and s.made or key in given}
         return sum(size for key, size in stands.items() if key not in own and key not in left) \
             - sum(size for key, size in own.items() if key in left)
 
-    def staying(self) -> Sizes:
-        """Parameters and buffers."""
-        return {key: s.size for key, s in self._alive() if s.stays}
+    def staying(self, given: bool) -> Sizes:
+        """Parameters and buffers; given: and what the user has given to any region and still holds."""
+        return {key: s.size for key, s in self._alive() if s.stays or given and not s.made}
 
     def gradients(self) -> Sizes:
         """Gradients that are there, by leaf."""
@@ -245,7 +249,7 @@ class Calls:
             args = list(args)
             self.know(args)
             region.own = storages(args)
-        own, left = region.own, self._left()
+        own, left = region.own, self.left()
         alive = dict(self._alive())
         given = {} if backward else {key: size for key, size in own.items() if key in alive and key not in left
                                      and not alive[key].stays and not alive[key].made}
@@ -276,7 +280,8 @@ class Calls:
                 found[key] = leaf.grad.untyped_storage().nbytes()
         return found
 
-    def _left(self) -> set[int]:
+    def left(self) -> set[int]:
+        """Storages that waiting forwards have handed out."""
         return {key for w in self._waiting for key in w.handed_out}
 
     def _prune(self) -> None:

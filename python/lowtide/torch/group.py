@@ -9,6 +9,7 @@ share a region with it, are planned together (`_plan_together`): each is compile
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,7 @@ class Group:
     budget: int | None = None
     calls: Calls = field(default_factory=Calls)
     regions: list[Region] = field(default_factory=list)
+    modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     _first: Region | None = None  # of the burst that begins
     _said: bool = False  # that this burst breaks the budget
 
@@ -97,13 +99,30 @@ class Group:
 
     # ---- while regions run
 
+    def belongs_to(self, module: torch.nn.Module) -> None:
+        """The code of the model's regions is that module's; it is looked at when the first step is over."""
+        if not any(ref() is module for ref in self.modules):
+            self.modules.append(weakref.ref(module))
+
+    def _know_modules(self) -> None:
+        for ref in self.modules:
+            module = ref()
+            if module is not None:
+                tensors = [*module.parameters(), *module.buffers()]
+                self.calls.know(tensors, tensors)
+        self.modules.clear()
+
     def begin(self, region: Region, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its burst can be planned in no way."""
-        if self.calls.begins(region):
-            self._said, self._first = False, region
-            if self.calls.news:
-                self._plan_together(settings, args)
-                self.calls.news = False
+        if not self.calls.begins(region):
+            return
+        self._first = region
+        if self.calls.bursts_begun:
+            self._know_modules()
+        if self.calls.news:
+            self._plan_together(settings, args)
+            self.calls.news = False
+        self._said = False
 
     def forward(self, region: Region, args: Iterable[Any]) -> None:
         """It runs now."""
@@ -119,31 +138,39 @@ class Group:
         if event is None or self._said or report is None or region.share:
             return
         burst = [*self.calls.burst]
-        others = self._others(event, burst, self.calls.staying(), {}) + _saved(event)
-        peak = self._peak(event, others)
-        if peak <= report.budget:
-            return
+        others = self._others(event, burst, self._staying(), {}) + _saved(event)
+        if self._peak(event, others) > report.budget:
+            self._say(event, others)
+
+    def _say(self, event: record.Event, others: int) -> None:
+        report, peak = event.region.report, self._peak(event, others)
         self._said = True
-        part = "backward" if event.backward else "forward"
+        more = event.region.plans < _PLANS
         warnings.warn(
-            f"lowtide: the budget is not kept: {size_text(others)} ({others} bytes) of others stand beside the {part} "
-            f"of {report.name}, of which its plan counts {size_text(_counted(region, event))}: this step can take "
-            f"{size_text(peak)} of {size_text(report.budget)}. From the next step on its regions are planned "
-            "together. lowtide.torch.optimize with example_inputs plans all regions together before the first "
-            f"step; for several forwards before one backward set reserve={others}", OverBudgetWarning, stacklevel=4)
+            f"lowtide: the budget is not kept: {size_text(others)} ({others} bytes) of others stand beside the "
+            f"{'backward' if event.backward else 'forward'} of {report.name}, of which its plan counts "
+            f"{size_text(_counted(event))}: this step can take {size_text(peak)} of {size_text(report.budget)}. "
+            + ("From the next step on its regions are planned together. " if more else
+               f"Its regions were planned together {_PLANS} times, for as many orders of calls, and are not again. ")
+            + "lowtide.torch.optimize with example_inputs plans all regions together before the first step; for several "
+            f"forwards before one backward set reserve={others}", OverBudgetWarning, stacklevel=4)
 
     # ---- planning together
 
     def _plan_together(self, settings: Settings, args: tuple[Any, ...]) -> None:
         """Plan the regions of all bursts that break the budget, and of those that share a region with them."""
-        staying, now = self.calls.staying(), self.calls.gradients()
+        staying, now = self._staying(), self.calls.gradients()
         fixed = bytes_held(_tensors(args)) + sum(staying.values())
         for bursts in _connected(list(self.calls.bursts())):
             events = [(event, self._others(event, burst, staying, now)) for burst in bursts for event in burst
                       if event.region.found]
-            if all(self._peak(event, others + _saved(event)) <= event.region.report.budget for event, others in events):
+            broken = [(event, others + _saved(event)) for event, others in events
+                      if self._peak(event, others + _saved(event)) > event.region.report.budget]
+            if not broken:
                 continue
             regions = {event.region for event, _ in events}
+            if not self._said:
+                self._say(*max(broken, key=lambda pair: self._peak(*pair)))
             if max(region.plans for region in regions) >= _PLANS:
                 continue
             self._refresh(regions, settings, args)
@@ -181,6 +208,11 @@ class Group:
             old = {key: size for key, size in old.items() if key not in event.region.leaves}
         return stands + event.made + sum(old.values()) + event.new + event.unplanned - event.twice
 
+    def _staying(self) -> record.Sizes:
+        """What stands beside all regions; what one kind of step is given may stand while another runs."""
+        left = self.calls.left()
+        return {key: size for key, size in self.calls.staying(not self._one_model()).items() if key not in left}
+
     def _one_model(self) -> bool:
         """Have all regions with a backward the same parameters?"""
         return len({frozenset(region.leaves) for region in self.regions if region.trains}) < 2
@@ -190,11 +222,12 @@ class Group:
         region = event.region
         report = region.report
         own = report.late_peak if event.backward else report.early_peak if region.trains else report.peak
-        return own - _counted(region, event) + region.found.room(others)
+        return own - _counted(event) + region.found.room(others)
 
 
-def _counted(region: Region, event: record.Event) -> int:
+def _counted(event: record.Event) -> int:
     """Bytes that the plan of an event's region leaves room for."""
+    region = event.region
     return region.beside.resident + (region.beside.gradients if event.backward else 0)
 
 

@@ -29,8 +29,9 @@ from .inductor import compile_with_inductor
 from .lowering import Program, lower
 from .operators import leaves
 from .planning import Report, plan_program
+from .prices import Remembered
 from .settings import Settings
-from .sharing import gradient_bytes
+from .sharing import gradient_bytes, with_gradient
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
 
@@ -100,12 +101,14 @@ class _Region:
         self._report: int | None = None  # its place among all
         self._facts = Region(self._number)
         self._compiled: Any = None
+        self._price: Remembered | None = None
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._gm = gm
         if self._find is None:
             self._group.regions.append(self._facts)
-        self._group.calls.know(example_inputs, [t for t in example_inputs if _is_buffer(t)])
+        stay = [t for t in example_inputs if _stays(t)]
+        self._group.calls.know(stay, stay)
         self._compile(example_inputs)
         return self
 
@@ -200,10 +203,11 @@ class _Region:
         facts.trains = trains
         tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
-        price = pricing(settings.costs, device, real=True)
+        if self._price is None:
+            self._price = Remembered(pricing(settings.costs, device, real=True))
         trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
                    and t.is_leaf and t.requires_grad}
-        program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
+        program = lower(joint, num_fwd_outputs, self._price, f"region {self._number}",
                         replays=settings.inner == "eager", trained=trained)
         group.train(self._inputs)
         found = group.enter(settings, program, device, self._inputs, gradient_bytes(program, trained),
@@ -218,7 +222,7 @@ class _Region:
             beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
             budget, start = group.bytes_of(settings, trains), None
             facts.found = found
-        facts.leaves = storages(self._inputs[i] for i in trained) if trains else {}
+        facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
         try:
             settled, report = plan_program(program, settings, beside, budget, start)
         except BudgetError as error:
@@ -235,5 +239,6 @@ class _Region:
         return program, settled.computes
 
 
-def _is_buffer(value: Any) -> bool:
-    return getattr(value, "_dynamo_static_input_type", None) is not None
+def _stays(value: Any) -> bool:
+    """Is it a parameter or, as the tracer has marked it, a buffer?"""
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None

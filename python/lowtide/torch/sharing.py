@@ -26,7 +26,7 @@ from .operators import bytes_of, leaves, storage
 
 _SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and share
-_HALVINGS = 6  # of the range in which the smallest budget lies
+_HALVINGS = 4  # of the range in which the smallest budget lies
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str],
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(events, regions, waiting, part, limit, order)[0] for part in (0.0, 0.3, 1.0)):
+        if any(_try(events, regions, waiting, part, limit, order)[0] for part in (0.0, 0.3)):
             high = limit
         else:
             low = limit
@@ -217,6 +217,12 @@ def _refusal(events: list[Event], limit: int, floor: int, smallest: int) -> Budg
         f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
         f"{size_text(smallest)} ({smallest} bytes), and none below {size_text(floor)} is kept; the fewer graph breaks, "
         "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
+
+
+def with_gradient(program: Program, trained: Container[int]) -> list[int]:
+    """Which arguments, of the leaves among them, get a gradient."""
+    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+            if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
 
 
 def gradient_bytes(program: Program, trained: Container[int]) -> int:
