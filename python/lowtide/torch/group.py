@@ -90,7 +90,7 @@ class Group:
         gradients = self.calls.gradients() | _gradients(inputs) if with_gradients else {}
         return self.calls.waiting_bytes() + self.calls.beside(inputs) + sum(gradients.values())
 
-    def bytes_of(self, settings: Settings, trains: bool) -> int | None:
+    def bytes_of(self, trains: bool) -> int | None:
         """The budget in bytes, if it is known before the region's own graph is; a forward alone has that of the
         training steps."""
         if self.budget is not None or trains:

@@ -19,6 +19,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+import lowtide
+
 from .calls import Region, storages
 from .costs import pricing
 from .emit import emit, emit_forward
@@ -31,7 +33,8 @@ from .operators import leaves
 from .planning import Report, plan_program
 from .prices import Remembered
 from .settings import Settings
-from .sharing import gradient_bytes, with_gradient
+from .sharing import Found, gradient_bytes, with_gradient
+from .training_step import joint_graph
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
 
@@ -220,7 +223,9 @@ class _Region:
             beside, budget, start = agreed.beside, agreed.budget, agreed.start
         else:
             beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
-            budget, start = group.bytes_of(settings, trains), None
+            budget, start = group.bytes_of(trains), None
+            if budget is None and not trains and "%" in str(settings.budget):
+                budget = self._share_of_training(program, found, device)
             facts.found = found
         facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
         try:
@@ -237,6 +242,22 @@ class _Region:
             _reports.append(report)
         _reports[self._report] = report
         return program, settled.computes
+
+
+    def _share_of_training(self, alone: Program, found: Found, device: torch.device) -> int | None:
+        """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
+        traced = joint_graph(self._gm, self._inputs)
+        if traced is None:
+            return None
+        joint, num_fwd_outputs = traced
+        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad}
+        try:
+            program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
+                            alone.graph["name"], trained=trained)
+        except CaptureError:
+            return None
+        graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": found.resident})
+        return lowtide.Problem(graph, self._settings.budget).budget
 
 
 def _stays(value: Any) -> bool:
