@@ -9,8 +9,10 @@ from the generator's state before the first draw (lowering.py).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -36,37 +38,51 @@ def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.Grap
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
+    with _named() as sides:
+        cut = computes.index(program.barrier)
+        inputs = program.joint.graph.find_nodes(op="placeholder")
+        idle, done = idle_states(program, computes), set()
+        sides.append(forward := _Side(program, None, idle, done))
+        for node in inputs:
+            if not is_tangent(node):
+                forward.placeholder(node)
+        forward.run(computes[:cut])
+        sides.append(backward := _Side(program, forward, idle, done))
+        for node in inputs:
+            if is_tangent(node):
+                backward.placeholder(node)
+        backward.run(computes[cut + 1:])
+        given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
+        handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
+        saved = backward.saved
+        output = forward.graph.output(tuple([*handed_out, *saved]))
+        output.meta["desc"] = program.forward_descriptors + [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
+        output = backward.graph.output(tuple(given_back))
+        output.meta["desc"] = list(program.backward_descriptors)
+        return _module(program, forward), _module(program, backward)
+
+
+def emit_forward(program: Program, computes: list[int]) -> fx.GraphModule:
+    """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
+    with _named() as sides:
+        cut = computes.index(program.barrier)
+        sides.append(side := _Side(program, None, idle_states(program, computes), set()))
+        for node in program.joint.graph.find_nodes(op="placeholder"):
+            side.placeholder(node)
+        side.run(computes[:cut])
+        handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
+        side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
+        return _module(program, side)
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[list[_Side]]:
+    """What goes wrong within is a CaptureError that names the node at which the last of these sides is."""
     sides: list[_Side] = []
     try:
-        return _emit(program, computes, sides)
+        yield sides
     except Exception as error:
         raise unexpected(error, sides[-1].at if sides else None) from error
-
-
-def _emit(program: Program, computes: list[int], sides: list[_Side]) -> tuple[fx.GraphModule, fx.GraphModule]:
-    cut = computes.index(program.barrier)
-    inputs = program.joint.graph.find_nodes(op="placeholder")
-    idle, done = idle_states(program, computes), set()
-    forward = _Side(program, None, idle, done)
-    sides.append(forward)
-    for node in inputs:
-        if not is_tangent(node):
-            forward.placeholder(node)
-    forward.run(computes[:cut])
-    backward = _Side(program, forward, idle, done)
-    sides.append(backward)
-    for node in inputs:
-        if is_tangent(node):
-            backward.placeholder(node)
-    backward.run(computes[cut + 1:])
-    given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
-    handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
-    saved = backward.saved
-    output = forward.graph.output(tuple([*handed_out, *saved]))
-    output.meta["desc"] = program.forward_descriptors + [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
-    output = backward.graph.output(tuple(given_back))
-    output.meta["desc"] = list(program.backward_descriptors)
-    return _module(program, forward), _module(program, backward)
 
 
 def _module(program: Program, side: _Side) -> fx.GraphModule:

@@ -10,14 +10,15 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .errors import BudgetError, CaptureError
+from .group import Group
 from .meter import bytes_held
 from .region import compile_region, fall_back
 from .settings import Settings
-from .sharing import Group
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
@@ -35,6 +36,9 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     earlier ones have saved by then.  `optimize` knows all of them before it plans the first.
     """
     group = _groups.setdefault(id(options), Group(options=options))
+    module = _compiled_module()
+    if module is not None:
+        group.belongs_to(module)
     run = compile_region(gm, example_inputs, Settings.of(options), group)
 
     def call(*args: Any) -> Any:
@@ -42,6 +46,15 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 
     call.group = group  # type: ignore[attr-defined]
     return call
+
+
+def _compiled_module() -> torch.nn.Module | None:
+    """The module whose code the tracer is at, if it is one's."""
+    try:
+        found = InstructionTranslator.current_tx().output.root_tx.f_locals.get("self")
+    except AttributeError:  # none is traced: whoever calls has a graph of his own
+        return None
+    return found if isinstance(found, torch.nn.Module) else None
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
@@ -63,6 +76,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     settings = Settings.of({"budget": budget, **options})
     group = Group()
     group.train(module.parameters())
+    stay = [*module.parameters(), *module.buffers()]
+    group.calls.know(stay, stay)
     compiled = _Compiled(module, settings, group)
     if example_inputs is None:
         return compiled.module
@@ -122,7 +137,7 @@ class _Compiled:
             if not (self._broken and self._stands_in):
                 raise _Rehearsed
             if find:
-                self._group.calls.append(number)
+                self._group.order.append(number)
             return _stand_ins(gm, args)
 
         return call

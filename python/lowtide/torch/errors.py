@@ -9,11 +9,20 @@ class BudgetError(Exception):
     """No plan keeps the budget.
 
     floor: bytes that no plan can go below (proven), smallest: bytes of the smallest plan found or None.
+    budget: the bytes that are not kept, None where there is no one number.
     """
 
-    def __init__(self, message: str, floor: int, smallest: "int | None") -> None:
+    def __init__(self, message: str, floor: int, smallest: "int | None", budget: "int | None" = None) -> None:
         super().__init__(message)
-        self.floor, self.smallest = floor, smallest
+        self.floor, self.smallest, self.budget = floor, smallest, budget
+
+
+class LowtideWarning(UserWarning):
+    """A region runs without a plan; the text says why."""
+
+
+class OverBudgetWarning(LowtideWarning):
+    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
 def size_text(n: int) -> str:

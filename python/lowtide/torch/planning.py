@@ -29,8 +29,8 @@ class Report:
     """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
-    freed after its last use).  late_peak: the part of `peak` from the end of the forward on.  floor: bytes
-    that no plan can go below.  again: module path -> op names that
+    freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
+    there on.  saved: bytes that the forward leaves for its backward.  floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.
     """
 
@@ -38,7 +38,9 @@ class Report:
     ops: int
     budget: int
     peak: int
+    early_peak: int
     late_peak: int
+    saved: int
     own_peak: int
     floor: int
     resident: int
@@ -62,9 +64,10 @@ class Report:
                 f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
 
 
-def plan_program(program: Program, settings: Settings, beside: Beside,
-                 budget: int | None = None) -> tuple[Settled, Report]:
-    """The plan of `program` with that beside it.  budget: bytes in the place of the settings' budget.
+def plan_program(program: Program, settings: Settings, beside: Beside, budget: int | None = None,
+                 start: Any = None) -> tuple[Settled, Report]:
+    """The plan of `program` with that beside it.  budget: bytes in the place of the settings' budget.  start: a
+    plan that may be known.
 
     Raises BudgetError if none keeps the budget.
     """
@@ -80,7 +83,7 @@ def plan_program(program: Program, settings: Settings, beside: Beside,
     cached = steps is not None
     if not cached:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=settings.progress, start=_leanest.get(graph.hash))
+                               threads=settings.threads, progress=settings.progress, start=_start(graph, start))
         if outcome.plan is None:
             outcome = _leaner(problem, outcome, own_peak)
         steps = list(outcome.plan.steps)
@@ -92,16 +95,27 @@ def plan_program(program: Program, settings: Settings, beside: Beside,
     held = dataclasses.replace(program, graph=settled.graph)
     final = lowtide.Graph.from_dict(beside.graph(held, None))
     cost = lowtide.verify(final, plan, problem.budget)
-    late_peak = max(lowtide.simulate(final, plan).memory[settled.steps.index(("compute", program.barrier)):])
+    memory, cut = lowtide.simulate(final, plan).memory, settled.steps.index(("compute", program.barrier))
+    made = sum(settled.graph["tensors"][t]["bytes"] for t in settled.graph["ops"][program.barrier]["outputs"])
+    inputs = input_bytes(program)
     if beside.saved is not None:
         lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
-        late_peak=late_peak, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
-        inputs=input_bytes(program), duration=cost.duration,
+        early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]),
+        saved=memory[cut] - made - inputs - beside.resident - beside.gradients, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
+        inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
     return settled, report
+
+
+def _start(graph: Any, start: Any) -> Any:
+    """A plan of this graph to begin with: `start` if it is one, or the leanest that was met."""
+    try:
+        return start if start is not None and lowtide.simulate(graph, start) else _leanest.get(graph.hash)
+    except ValueError:
+        return _leanest.get(graph.hash)
 
 
 def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
@@ -139,7 +153,7 @@ def _leaner(problem: Any, outcome: Any, own_peak: int) -> Any:
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
     words += f"; without recomputation it takes {size_text(own_peak)}"
-    raise BudgetError(words, floor, smallest)
+    raise BudgetError(words, floor, smallest, budget)
 
 
 def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:

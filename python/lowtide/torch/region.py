@@ -19,27 +19,27 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+import lowtide
+
+from .calls import Region, storages
 from .costs import pricing
-from .emit import emit
-from .errors import CaptureError, size_text
+from .emit import emit, emit_forward
+from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
 from .execute import compile_graph
+from .group import Group
 from .inductor import compile_with_inductor
-from .lowering import lower
-from .operators import bytes_of, leaves
+from .lowering import Program, lower
+from .operators import leaves
 from .planning import Report, plan_program
+from .prices import Remembered
 from .settings import Settings
-from .sharing import Found, Group, gradient_bytes
+from .sharing import Found, gradient_bytes, with_gradient
+from .training_step import joint_graph
+
+__all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
 
 _reports: list[Report] = []
 _numbers = itertools.count()
-
-
-class LowtideWarning(UserWarning):
-    """A region runs without a plan; the text says why."""
-
-
-class OverBudgetWarning(LowtideWarning):
-    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
 def reports() -> list[Report]:
@@ -71,10 +71,6 @@ def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
     return otherwise
 
 
-def _warn_of_excess(words: str) -> None:
-    warnings.warn(f"lowtide: the budget is not kept: {words}", OverBudgetWarning, stacklevel=3)
-
-
 def _is_symbolic(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return any(isinstance(n, torch.SymInt) and not n.node.is_constant() for n in (*value.shape, *value.stride()))
@@ -97,101 +93,172 @@ class _EachShape:
 
 
 class _Region:
-    """One graph on its way from Dynamo to running code."""
+    """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
 
     def __init__(self, settings: Settings, group: Group, find: int | None = None) -> None:
         self._settings, self._group, self._find = settings, group, find
         self._number = next(_numbers)
+        self._gm: Any = None
         self._inputs: list[Any] = []
         self._handed_out = 0
-        self._report: Report | None = None
-        self._before = 0  # bytes of other forwards that the plan counts
+        self._report: int | None = None  # its place among all
+        self._facts = Region(self._number)
+        self._compiled: Any = None
+        self._price: Remembered | None = None
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        self._gm = gm
+        if self._find is None:
+            self._group.regions.append(self._facts)
+        stay = [t for t in example_inputs if _stays(t)]
+        self._group.calls.know(stay, stay)
+        self._compile(example_inputs)
+        return self
+
+    def __call__(self, *args: Any) -> Any:
+        group, facts = self._group, self._facts
+        group.begin(facts, self._settings, args)
+        if facts.share:
+            self._compile(list(args))
+        group.forward(facts, args)
+        return self._compiled(*args)
+
+    def _compile(self, example_inputs: list[Any]) -> None:
         self._inputs = list(example_inputs)
         try:
             if self._settings.inner == "inductor":
-                return compile_with_inductor(gm, example_inputs, self.partition)
+                self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
+                return
             compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
                                     inference_compiler=self._run("inference"), partition_fn=self.partition)
-            return compiler(gm, example_inputs)
+            self._compiled = compiler(self._gm, example_inputs)
         finally:
             self._inputs = []
 
     def _run(self, side: str) -> Callable[..., Any]:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+            if side == "inference":
+                module = self.forward_alone(module)
             run = compile_graph(module, f"region {self._number} {side}")
-            return self._watched(run) if side == "forward" else run
+            return {"forward": self._leaving, "backward": self._taking}.get(side, lambda run: run)(run)
 
         return compile_side
 
-    def _watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """`run`, after a look at what other forwards have left, and with a note of what it leaves itself."""
-        saved = self._group.saved
-        largest, size = None, 0  # among its results, and bytes of all that it leaves
+    def _leaving(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """`run`, with a note of what it leaves for its backward."""
+        calls, facts, handed_out = self._group.calls, self._facts, self._handed_out
+        kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
 
-        def watched(args: list[Any]) -> Any:
-            nonlocal largest, size
-            self._check(saved.bytes())
-            given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)} if largest is None else ()
+        def leaving(args: list[Any]) -> Any:
+            nonlocal kept, alone, size
+            given = storages(args) if kept is None else {}
             results = run(args)
-            if largest is None:
-                left = {t.untyped_storage()._cdata: i for i, t in enumerate(results[self._handed_out:], self._handed_out)
-                        if isinstance(t, torch.Tensor) and t.untyped_storage()._cdata not in given}
-                sizes = {i: bytes_of(results[i]) for i in left.values()}
-                largest, size = max(sizes, key=sizes.__getitem__, default=-1), sum(sizes.values())
-            if size:
-                saved.add(results[largest], size)
+            if kept is None:
+                handed = storages(results[:handed_out])
+                left = {key: bytes_ for key, bytes_ in storages(results).items() if key not in given}
+                size = sum(left.values())
+                private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
+                alone = bool(private)
+                key = max(private or left, key=left.__getitem__, default=None)
+                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1)
+            if kept >= 0:
+                calls.leave(facts, results[kept], alone, size, results[:handed_out])
             return results
 
-        watched._boxed_call = True
-        return watched
+        leaving._boxed_call = True
+        return leaving
 
-    def _check(self, left: int) -> None:
-        """Says so, once, if other forwards have left more than the plan has room for."""
-        report = self._report
-        if report is None or left <= self._before or report.peak + left - self._before <= report.budget:
-            return
-        peak = report.peak + left - self._before
-        self._report = None
-        _warn_of_excess(
-            f"{size_text(left)} ({left} bytes) of other forwards wait for their backward while this region runs, and "
-            f"its plan counts {size_text(self._before)}: the step can take {size_text(peak)} of "
-            f"{size_text(report.budget)}. lowtide.torch.optimize with example_inputs plans for all that one forward "
-            f"runs; for several forwards before one backward set reserve={left}")
+    def _taking(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """`run`, with a note that it runs."""
+        group, facts = self._group, self._facts
+
+        def taking(args: list[Any]) -> Any:
+            group.backward(facts, args)
+            return run(args)
+
+        taking._boxed_call = True
+        return taking
 
     def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
                   **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
         """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        self._handed_out = num_fwd_outputs
+        parts = self._emitted(joint, num_fwd_outputs, trains=True)
+        return parts or default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+
+    def forward_alone(self, module: fx.GraphModule) -> fx.GraphModule:
+        """The graph of the plan in the place of a graph without a backward."""
+        (output,) = module.graph.find_nodes(op="output")
+        return self._emitted(module, len(output.args[0]), trains=False) or module
+
+    def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
+        """What the plan of a graph became; None for one that no plan can run, or that is planned later."""
         try:
-            tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
-            device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
-            price = pricing(self._settings.costs, device, real=True)
-            trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
-                       and t.is_leaf and t.requires_grad}
-            program = lower(joint, num_fwd_outputs, price, f"region {self._number}",
-                            replays=self._settings.inner == "eager",
-                            trained=trained)
-            self._handed_out = num_fwd_outputs
-            group = self._group
-            group.train(self._inputs)
-            resident = self._settings.resident(leaves(self._inputs), device, group.trained)
-            gradients = gradient_bytes(program, trained)
-            if self._find is not None:
-                group.found[self._find] = Found(program, resident, gradients)
-                return default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            # a GPU's allocator has counted what other forwards left, and who gives a reserve has
-            beside = group.beside(program, resident, device.type != "cpu" or self._settings.reserve is not None)
-            settled, report = plan_program(program, self._settings, beside, group.budget)
-            for earlier, limit, more in group.follow(self._inputs, gradients, device.type == "cpu", report.late_peak,
-                                                     report.budget):
-                _warn_of_excess(f"an earlier region's backward runs beside {size_text(more)} of this one and can take "
-                                f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
-                                "known. lowtide.torch.optimize with example_inputs plans all regions together")
-            parts = emit(program, settled.computes)
-            self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
+            planned = self._plan(joint, num_fwd_outputs, trains)
+            return planned and (emit if trains else emit_forward)(*planned)
         except CaptureError as error:
-            parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
-            return fall_back(str(error), self._settings, parts)
-        _reports.append(report)
-        return parts
+            return fall_back(str(error), self._settings, None)
+
+    def _plan(self, joint: fx.GraphModule, num_fwd_outputs: int, trains: bool) -> tuple[Program, list[int]] | None:
+        """The lowered graph and what it computes, in that order; None for a region that is planned later."""
+        facts, group, settings = self._facts, self._group, self._settings
+        facts.trains = trains
+        tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
+        device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+        if self._price is None:
+            self._price = Remembered(pricing(settings.costs, device, real=True))
+        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
+                   and t.is_leaf and t.requires_grad}
+        program = lower(joint, num_fwd_outputs, self._price, f"region {self._number}",
+                        replays=settings.inner == "eager", trained=trained)
+        group.train(self._inputs)
+        found = group.enter(settings, program, device, self._inputs, gradient_bytes(program, trained),
+                            self._find is not None)
+        if self._find is not None:
+            group.found[self._find] = found
+            return None
+        agreed, facts.share = facts.share, None
+        if agreed:
+            beside, budget, start = agreed.beside, agreed.budget, agreed.start
+        else:
+            beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
+            budget, start = group.bytes_of(trains), None
+            if budget is None and not trains and "%" in str(settings.budget):
+                budget = self._share_of_training(program, found, device)
+            facts.found = found
+        facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
+        try:
+            settled, report = plan_program(program, settings, beside, budget, start)
+        except BudgetError as error:
+            # the forwards that wait were planned before this one was known: from the next step on it is different
+            if agreed or group.shares or not beside.before or not error.smallest:
+                raise
+            settled, report = plan_program(program, settings, beside, error.smallest)
+            report.budget = error.budget
+        facts.report, facts.beside = report, beside
+        if self._report is None:
+            self._report = len(_reports)
+            _reports.append(report)
+        _reports[self._report] = report
+        return program, settled.computes
+
+
+    def _share_of_training(self, alone: Program, found: Found, device: torch.device) -> int | None:
+        """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
+        traced = joint_graph(self._gm, self._inputs)
+        if traced is None:
+            return None
+        joint, num_fwd_outputs = traced
+        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad}
+        try:
+            program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
+                            alone.graph["name"], trained=trained)
+        except CaptureError:
+            return None
+        graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": found.resident})
+        return lowtide.Problem(graph, self._settings.budget).budget
+
+
+def _stays(value: Any) -> bool:
+    """Is it a parameter or, as the tracer has marked it, a buffer?"""
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None

@@ -94,23 +94,26 @@ class Settings:
         """What of this a plan depends on, beside graph, budget and order."""
         return (self.time, self.work, self.seed)
 
-    def resident(self, inputs: list[torch.Tensor], device: torch.device, trained: dict[int, int]) -> int:
-        """Bytes beside a region with these inputs: `reserve` and the state that the optimizer will hold.
+    def standing(self, known: int, device: torch.device) -> int:
+        """Bytes beside a region: `reserve`, or what a GPU holds beyond so many known bytes."""
+        if self.reserve is not None:
+            return self.reserve
+        return max(0, torch.cuda.memory_allocated(device) - known) if device.type == "cuda" else 0
+
+    def state(self, device: torch.device, trained: dict[int, int]) -> int:
+        """Bytes of the state that the optimizer will hold, beside what `standing` says.
 
         trained: storages of the model, with their bytes, that the optimizer keeps a state for.
         """
-        beside = self.reserve
-        if beside is None:
-            beside = max(0, torch.cuda.memory_allocated(device) - bytes_held(inputs)) if device.type == "cuda" else 0
         rule = state_tensors(self.optimizer)
         if not rule:
-            return beside
+            return 0
         known = isinstance(self.optimizer, torch.optim.Optimizer)
         listed = [p for group in self.optimizer.param_groups for p in group["params"]] if known else []
         state = rule * sum((trained | storages_held(listed)).values())
         if known and self.reserve is None and device.type == "cuda":
-            state = max(0, state - bytes_held(self.optimizer))  # what is there is in `beside` already
-        return beside + state
+            state = max(0, state - bytes_held(self.optimizer))  # what is there is in `standing` already
+        return state
 
 
 def check_order(order: Any) -> None:

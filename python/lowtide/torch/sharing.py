@@ -1,16 +1,11 @@
 """Several regions of one model within one budget.
 
 Where the tracer breaks a model in two, each part is compiled alone, and what one part saves for its
-backward stands beside the next.  Region r runs beside
-
-* what the earlier regions saved, what of the model is no input of its own, and the optimizer's state of all
-  of it, all the time;
-* the gradients that the later regions have made, in its backward;
-
-and between its own forward and backward the later regions need room, so what it may save is limited.  All
-regions get the same share of what they would save without a plan: the share for which their plans together
-take the least time is found by trying a few.  It loses where one region is much cheaper to compute again
-than another: a share for each would do better.
+backward stands beside the next.  Which run beside which is a list of events (`Event`): runs of a forward or a
+backward, with what stands there whatever the plans, and with the forwards that wait.  A region that waits while
+another runs is limited in what it may save.  All regions get the same share of what they would save without a
+plan: the share for which their plans together take the least time is found by trying a few.  It loses where one
+region is much cheaper to compute again than another: a share for each would do better.
 """
 
 from __future__ import annotations
@@ -18,22 +13,20 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import fx
-from torch.multiprocessing.reductions import StorageWeakRef
 
 import lowtide
 
 from .errors import BudgetError, size_text
 from .lowering import Program
-from .meter import storages_held
 from .operators import bytes_of, leaves, storage
 
 _SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and share
+_HALVINGS = 4  # of the range in which the smallest budget lies
 
 
 @dataclass(frozen=True)
@@ -74,170 +67,162 @@ def input_bytes(program: Program) -> int:
     return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in made)
 
 
-class Saved:
-    """What forwards have left for backwards that are still to come.
-
-    A forward's bytes count for as long as the largest storage that it left is there: a backward takes all.
-    """
-
-    def __init__(self) -> None:
-        self._left: list[tuple[StorageWeakRef, int]] = []
-
-    def add(self, largest: torch.Tensor, size: int) -> None:
-        """A forward has left `size` bytes, `largest` among them."""
-        self._left.append((StorageWeakRef(largest.untyped_storage()), size))
-
-    def bytes(self) -> int:
-        if self._left:
-            self._left = [(ref, size) for ref, size in self._left if not ref.expired()]
-        return sum(size for _, size in self._left)
-
-
 @dataclass(frozen=True)
 class Found:
-    """A region to be planned with others.  resident: bytes that its settings put beside it.  gradients: bytes of
-    those that leaves will hold."""
+    """A region to be planned with others.  resident: bytes that its settings put beside it.  covers: the part of
+    them that may be what other regions are seen to hold.  gradients: bytes of those that leaves will hold."""
 
     program: Program
     resident: int
     gradients: int
+    covers: int = 0
 
     @functools.cached_property
     def key(self) -> str:
-        return _identity(self.program)
+        """The hash of its graph: regions of the same graph have one plan."""
+        return lowtide.Graph.from_dict(self.program.graph).hash
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
         return _saves(self.program)
 
+    def room(self, others: int) -> int:
+        """Bytes to leave for what its settings say and for so many of other regions."""
+        return self.resident + max(0, others - self.covers)
 
-@dataclass
-class Group:
-    """The regions of one model: first found, then planned together.
 
-    trained: storages that the optimizer keeps a state for, with their bytes.  held: bytes of the model and of
-    its inputs, where a region's own do not tell (on a CPU).  options: kept because its id says which model a
-    region is of.
+@dataclass(frozen=True)
+class Event:
+    """A run of a region's forward or backward.  others: bytes that stand beside it under any plans.  waiting:
+    regions whose forwards have saved something, once for each time."""
 
-    found: regions that were compiled to be planned later, by number.  calls: the numbers in the order of one
-    forward's calls; a region may run more than once.  shares: by the hash of a region's graph.  budget: in
-    bytes, once it is shared.
+    region: Found
+    backward: bool
+    others: int
+    waiting: tuple[Found, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a region is planned with: what to leave room for, the budget in bytes, and a plan that keeps it."""
+
+    beside: Beside
+    budget: int
+    start: Any
+
+
+def one_after_another(calls: list[Found], held: int) -> list[Event]:
+    """The events of these forwards and then, last first, of their backwards.  held: bytes of the model and its inputs."""
+    def others(found: Found) -> int:
+        return max(0, held - input_bytes(found.program))
+
+    events = [Event(found, False, others(found), tuple(calls[:i])) for i, found in enumerate(calls)]
+    made = 0
+    for i, found in reversed(list(enumerate(calls))):
+        events.append(Event(found, True, others(found) + made, tuple(calls[:i])))
+        made += found.gradients
+    return events
+
+
+def share(events: list[Event], budget: int | str, order: str, fixed: int) -> dict[str, Share]:
+    """The budget shared among the regions of these events, by their keys.  fixed: bytes that no plan changes.
+
+    Raises BudgetError if no way is found.
     """
-
-    trained: dict[int, int] = field(default_factory=dict)
-    held: int = 0
-    options: Any = None
-    found: dict[int, Found] = field(default_factory=dict)
-    calls: list[int] = field(default_factory=list)
-    shares: dict[str, Beside] = field(default_factory=dict)
-    budget: int | None = None
-    saved: Saved = field(default_factory=Saved)
-    planned: list[tuple[int, int]] = field(default_factory=list)  # without shares: (peak from the barrier on, budget)
-    inputs: dict[int, int] = field(default_factory=dict)  # storages that regions were given, with their bytes
-
-    def train(self, tensors: Iterable[Any]) -> None:
-        """Note which of these tensors the optimizer keeps a state for."""
-        self.trained |= storages_held([t for t in tensors if isinstance(t, torch.Tensor) and t.is_leaf
-                                       and t.requires_grad])
-
-    def beside(self, program: Program, resident: int, all_told: bool) -> Beside:
-        """What stands beside a region; resident: bytes that its settings say, all_told: with what forwards left."""
-        share = self.shares.get(_identity(program)) if self.shares else None
-        if share:
-            return share
-        before = self.saved.bytes()
-        return Beside(resident + self._others(program) + (0 if all_told else before), before=before)
-
-    def _others(self, program: Program) -> int:
-        return max(0, self.held - input_bytes(program))
-
-    def follow(self, given: list[Any], gradients: int, on_cpu: bool, peak: int,
-               budget: int) -> list[tuple[int, int, int]]:
-        """A region was planned that the earlier ones did not know of; peak: from its barrier on.
-
-        Which of the earlier ones' backwards break the budget beside its gradients and (on a CPU, where they could
-        not see them) what it was given: (peak, budget, bytes beside) of each.
-        """
-        if self.shares:
-            return []
-        if not self.saved.bytes():  # no forward is on its way: this is another size of a region, or another step
-            self.planned = []
-        fresh = {key: size for key, size in storages_held(given).items() if key not in self.inputs}
-        self.inputs |= fresh
-        more = gradients + (sum(fresh.values()) if on_cpu and not self.held else 0)
-        broken = [(earlier + more, limit, more) for earlier, limit in self.planned if earlier <= limit < earlier + more]
-        self.planned = [(earlier + more, limit) for earlier, limit in self.planned] + [(peak, budget)]
-        return broken
-
-    def settle(self, budget: int | str, order: str) -> None:
-        """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
-        calls = [self.found[number] for number in self.calls if number in self.found] or list(self.found.values())
-        saved = [found.saves for found in calls]
-        distinct = {found.key: found.program for found in calls}
-        times = Counter(found.key for found in calls)
-        self.budget = self._bytes(budget, self._split(calls, [most for _, most in saved]), distinct)
-        best: tuple[int, dict[str, Beside]] | None = None
-        floor = 0
-        for share in _SHARES:
-            besides = self._split(calls, [least + int(share * (most - least)) for least, most in saved])
-            total: int | None = 0
-            for key, program in distinct.items():
-                graph = lowtide.Graph.from_dict(besides[key].graph(program, self.budget))
-                outcome = lowtide.plan(graph, self.budget, order=order, time=_SECONDS)
-                if outcome.plan and total is not None:
-                    total += outcome.duration * times[key]
-                    continue
-                total = None
-                if share > 0:
-                    break
-                floor = max(floor, outcome.floor or 0)
-            if total is not None and (best is None or total < best[0]):
-                best = total, besides
-        if best is None:
-            raise BudgetError(
-                f"no way was found to share the budget of {size_text(self.budget)} ({self.budget} bytes) among the "
-                f"{len(calls)} regions, one after another, that the tracer made of this model (it would take "
-                f"{size_text(floor)} at least); the fewer graph breaks, the better (TORCH_LOGS=graph_breaks shows "
-                "them)", floor, None)
-        self.shares = best[1]
-
-    def _bytes(self, budget: int | str, besides: dict[str, Beside], programs: dict[str, Program]) -> int:
-        """The budget in bytes; a share is one of the whole step's peak without a plan."""
-        graphs = [lowtide.Graph.from_dict(besides[key].graph(program, None)) for key, program in programs.items()]
-        graph = max(graphs, key=lambda g: g.own_peak)
-        text = str(budget).replace(" ", "")
-        if text.startswith("act:") and text.endswith("%"):
-            fixed = min(self.held, graph.own_peak)
-            return fixed + int((graph.own_peak - fixed) * float(text[4:-1]) / 100)
-        return lowtide.Problem(graph, budget).budget
-
-    def _split(self, calls: list[Found], saved: list[int]) -> dict[str, Beside]:
-        """What stands beside each region if each call but the last may save so many bytes.
-
-        A region that is called more than once has one plan: it must do beside the most of any call.
-        """
-        besides: dict[str, Beside] = {}
-        before = 0
-        for i, found in enumerate(calls):
-            always = found.resident + self._others(found.program)
-            later = sum(other.gradients for other in calls[i + 1:])
-            limit = None if i == len(calls) - 1 else saved[i]
-            key = found.key
-            if key in besides:
-                other = besides[key]
-                most = max(other.resident + other.gradients, always + before + later)
-                resident_most = max(other.resident, always + before)
-                limits = [size for size in (other.saved, limit) if size is not None]
-                besides[key] = Beside(resident_most, most - resident_most, min(limits, default=None),
-                                      max(other.before, before))
-            else:
-                besides[key] = Beside(always + before, later, limit, before)
-            before += saved[i]
-        return besides
+    regions = {event.region.key: event.region for event in events}
+    waiting = {found.key for event in events for found in event.waiting}
+    most = besides(events, {key: regions[key].saves[1] for key in waiting})
+    graph = max((lowtide.Graph.from_dict(most[key].graph(found.program, None)) for key, found in regions.items()),
+                key=lambda g: g.own_peak)
+    limit = _bytes(budget, graph, fixed)
+    best: tuple[int, dict[str, Share]] | None = None
+    floor = 0
+    for part in _SHARES:
+        found, needed = _try(events, regions, waiting, part, limit, order)
+        floor = max(floor, needed)
+        if found and (best is None or found[0] < best[0]):
+            best = found
+        if not waiting:
+            break
+    if best is None:
+        raise _refusal(events, limit, floor, _smallest(events, regions, waiting, (max(limit, floor), graph.own_peak), order))
+    return best[1]
 
 
-def _identity(program: Program) -> str:
-    return lowtide.Graph.from_dict(program.graph).hash
+def _try(events: list[Event], regions: dict[str, Found], waiting: set[str], part: float, limit: int,
+         order: str) -> tuple[tuple[int, dict[str, Share]] | None, int]:
+    """Plans in which those that wait save so large a part, and their time; or None and a budget that all need."""
+    saved = {key: least + int(part * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
+    times = Counter(event.region.key for event in events if not event.backward)
+    shares: dict[str, Share] = {}
+    total = floor = 0
+    for key, beside in besides(events, saved).items():
+        graph = lowtide.Graph.from_dict(beside.graph(regions[key].program, limit))
+        outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS)
+        if outcome.plan:
+            shares[key] = Share(beside, limit, outcome.plan)
+            total += outcome.duration * times[key]
+        elif part == 0 or not waiting:
+            floor = max(floor, outcome.floor or 0)
+        else:
+            break
+    return ((total, shares) if len(shares) == len(regions) else None), floor
+
+
+def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str], ends: tuple[int, int],
+              order: str) -> int:
+    """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
+    low, high = ends
+    for _ in range(_HALVINGS):
+        limit = (low + high) // 2
+        if high - low <= high // 100:
+            break
+        if any(_try(events, regions, waiting, part, limit, order)[0] for part in (0.0, 0.3)):
+            high = limit
+        else:
+            low = limit
+    return high
+
+
+def besides(events: list[Event], saved: dict[str, int]) -> dict[str, Beside]:
+    """What to leave room for in each region if those that wait save so many bytes.
+
+    A region that runs more than once has one plan: it must do beside the most of any run.
+    """
+    forwards: Counter[str] = Counter()
+    backwards: Counter[str] = Counter()
+    before: Counter[str] = Counter()
+    for event in events:
+        key, waits = event.region.key, sum(saved[found.key] for found in event.waiting)
+        most = backwards if event.backward else forwards
+        most[key] = max(most[key], event.region.room(event.others + waits))
+        before[key] = max(before[key], waits)
+    return {key: Beside(forwards[key], max(0, backwards[key] - forwards[key]), saved.get(key), before[key])
+            for key in forwards}
+
+
+def _bytes(budget: int | str, graph: Any, fixed: int) -> int:
+    """The budget in bytes; a share is one of that graph's peak without a plan."""
+    text = str(budget).replace(" ", "")
+    if text.startswith("act:") and text.endswith("%"):
+        fixed = min(fixed, graph.own_peak)
+        return fixed + int((graph.own_peak - fixed) * float(text[4:-1]) / 100)
+    return lowtide.Problem(graph, budget).budget
+
+
+def _refusal(events: list[Event], limit: int, floor: int, smallest: int) -> BudgetError:
+    calls = sum(not event.backward for event in events)
+    return BudgetError(
+        f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
+        f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
+        f"{size_text(smallest)} ({smallest} bytes), and none below {size_text(floor)} is kept; the fewer graph breaks, "
+        "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
+
+
+def with_gradient(program: Program, trained: Container[int]) -> list[int]:
+    """Which arguments, of the leaves among them, get a gradient."""
+    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+            if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
 
 
 def gradient_bytes(program: Program, trained: Container[int]) -> int:

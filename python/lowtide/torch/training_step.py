@@ -1,0 +1,42 @@
+"""The training step that a forward without a backward belongs to.
+
+A budget that is a share is one of the training step's peak, for an evaluation too: its own would change with
+whoever runs first.  Where the step has not been planned yet its graph is traced here, and not run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+
+
+class _Traced(BaseException):
+    """Ends the tracing when the joint graph is there."""
+
+    def __init__(self, joint: fx.GraphModule, num_forward_outputs: int) -> None:
+        super().__init__()
+        self.joint, self.num_forward_outputs = joint, num_forward_outputs
+
+
+def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, int] | None:
+    """Forward and backward of gm and how many of the results are the forward's; None if it has no backward."""
+    if not any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
+        return None
+
+    def part(joint: fx.GraphModule, _: Any, *, num_fwd_outputs: int, **rest: Any) -> Any:
+        raise _Traced(joint, num_fwd_outputs)
+
+    def alone(module: fx.GraphModule, _: Any) -> Any:
+        raise _Traced(module, 0)
+
+    try:
+        with torch._guards.tracing(None), torch.inference_mode(False), torch.enable_grad():
+            aot_autograd(fw_compiler=alone, partition_fn=part)(gm, inputs)
+    except _Traced as traced:
+        return (traced.joint, traced.num_forward_outputs) if traced.num_forward_outputs else None
+    except Exception:  # inputs of an inference cannot be saved, or code switches gradients off by itself
+        return None
+    return None

@@ -1,0 +1,129 @@
+"""Regions that are planned as they come: from the second step on the budget holds for all of them together."""
+
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch.meter import bytes_held, peak_rise
+from torch import nn
+from torch_run import equal, twin
+
+OPTIONS = {"fallback": "error", "time": 0.3}
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+def tower(d, layers, last):
+    parts = [part for _ in range(layers) for part in (nn.Linear(d, d), nn.GELU())]
+    return nn.Sequential(*parts, nn.Linear(d, last))
+
+
+class Broken(nn.Module):
+    """A break of the graph between two towers."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = tower(64, 4, 64), tower(64, 4, 1)
+
+    def forward(self, x):
+        y = self.first(x)
+        torch._dynamo.graph_break()
+        return self.second(y).square().mean()
+
+
+class Branch(nn.Module):
+    """Which tower comes second is read from the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.low, self.high = tower(64, 3, 64), tower(64, 3, 1), tower(64, 5, 1)
+
+    def forward(self, x):
+        y = self.first(x)
+        return (self.high if x[0, 0] > 0 else self.low)(y).square().mean()
+
+
+class Gan(nn.Module):
+    """Generator and discriminator, trained in turn."""
+
+    def __init__(self):
+        super().__init__()
+        self.generator, self.discriminator = tower(64, 4, 64), tower(64, 4, 1)
+
+    def forward(self, z, real=None):
+        fake = self.generator(z)
+        if real is None:
+            return F.softplus(-self.discriminator(fake)).mean()
+        return F.softplus(self.discriminator(fake.detach())).mean() + F.softplus(-self.discriminator(real)).mean()
+
+
+def zero(module):
+    for p in module.parameters():
+        p.grad = None
+
+
+def steps_of(module, xs):
+    """For each x what comes before its step, and the step of what is called in the module's place."""
+    return [(lambda: zero(module), lambda step, x=x: step(x).backward()) for x in xs]
+
+
+def branch_steps(module, x, signs):
+    def before(sign):
+        zero(module)
+        x[0, 0] = sign
+
+    return [(lambda sign=sign: before(sign), lambda step: step(x).backward()) for sign in signs]
+
+
+def gan_steps(module, z, real, turns):
+    return [(lambda: zero(module.discriminator), lambda step: step(z, real).backward()),
+            (lambda: zero(module.generator), lambda step: step(z).backward())] * turns
+
+
+def peaks_of(module, steps, step, held):
+    """The measured peak of each step, and the gradients after it."""
+    peaks, seen = [], []
+    for before, run in steps:
+        before()
+        peaks.append(bytes_held(module, held) + peak_rise(run, step))
+        seen += [p.grad.clone() for p in module.parameters() if p.grad is not None]
+    return peaks, seen
+
+
+def scenarios():
+    x = torch.randn(512, 64)
+    z, real = torch.randn(512, 64), torch.randn(512, 64)
+    return {
+        "break": (Broken, lambda m: steps_of(m, [x] * 4), (x,), 1),
+        "branch": (Branch, lambda m: branch_steps(m, x, [-1, -1, 1, -1, 1, -1]), (x,), (0, 2)),
+        "gan": (Gan, lambda m: gan_steps(m, z, real, 3), (z, real), 2),
+    }
+
+
+@pytest.mark.parametrize("name", ["break", "branch", "gan"])
+@pytest.mark.parametrize("share", [0.75, 0.5])
+def test_the_budget_holds_once_all_regions_were_seen(name, share):
+    torch.manual_seed(0)
+    build, steps, held, first = scenarios()[name]
+    module = build()
+    plain, mine = twin(module), twin(module)
+    expected_peaks, expected = peaks_of(plain, steps(plain), plain, held)
+    base = bytes_held(twin(module), held)
+    budget = base + int(share * (max(expected_peaks) - base))
+    step = torch.compile(mine, backend="lowtide", options={"budget": budget, **OPTIONS})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        peaks, got = peaks_of(mine, steps(mine), step, held)
+    assert equal(got, expected)
+    late = range(first, len(peaks)) if isinstance(first, int) else [i for i in range(len(peaks)) if i not in first]
+    assert all(peaks[i] <= budget for i in late)
+    early = [i for i in range(len(peaks)) if i not in late and peaks[i] > budget]
+    assert not early or any(w.category is lowtide.torch.OverBudgetWarning for w in said)
