@@ -128,6 +128,19 @@ std::vector<Case> small_cases() {
                              .once()
                              .keep({3})
                              .graph());
+  // `auto` gave up, since its first epoch was in the given order alone.
+  add("a budget that the given order cannot keep", Sketch({8, 7, 0, 5, 3, 1, 1, 3, 0, 3})
+                                                       .resident(7)
+                                                       .op({0, 1}, {2}, 5)
+                                                       .op({1}, {3}, 1)
+                                                       .op({}, {4, 5}, 2)
+                                                       .op({4, 5}, {6}, 9)
+                                                       .once()
+                                                       .op({1, 4}, {7, 8}, 9)
+                                                       .op({0}, {9}, 9)
+                                                       .workspace(2)
+                                                       .keep({2, 6})
+                                                       .graph());
   return cases;
 }
 

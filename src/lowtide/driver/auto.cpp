@@ -37,6 +37,8 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/solve/follows_order.h"
+
 namespace lowtide {
 
 namespace {
@@ -64,9 +66,9 @@ struct Task {
   const Solver* part;
   std::int64_t work;
   std::uint64_t seed;
-  bool endless = false;         // is not asked whether it finished
-  bool in_given_order = false;  // of a problem whose order is free
-  bool from_before = false;     // begins from before_
+  bool endless = false;      // is not asked whether it finished
+  bool from_before = false;  // begins from before_
+  bool from_given = false;   // begins from given_best_
   double share = 1;             // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
@@ -76,16 +78,10 @@ struct Task {
   std::exception_ptr failure = nullptr;
 };
 
-Problem in_given_order(Problem problem) {
-  problem.order = Order::given;
-  return problem;
-}
-
 class Portfolio {
  public:
   Portfolio(const Problem& problem, Context& context)
       : problem_(problem),
-        given_(in_given_order(problem)),
         context_(context),
         starts_(context.starts().begin(), context.starts().end()),
         clocked_(context.limits().settings().seconds.has_value()),
@@ -140,21 +136,23 @@ class Portfolio {
       if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
       if (number > 0)
         for (const Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
-      const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
+      const int count = lane_count();
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
+      // Nobody has anything left to do.
       if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
       if (clocked_ && threads_ > 1) {
         std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
         lanes.clear();
       }
-      const bool waits = others.empty() && lanes.empty();
       const std::int64_t before = context_.limits().work();
       epoch(others, threads_);
       if (stop()) return;
       // What a proof keeps is a start for the search, if it is not a plan already.
-      epoch(lanes, threads_);
-      // Nobody has anything left to do.
-      if (!waits && context_.limits().work() == before) return;
+      run_lanes(std::move(lanes));
+      if (stop()) return;
+      // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
+      // vain.
+      if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
     }
   }
 
@@ -169,19 +167,44 @@ class Portfolio {
         .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
   }
 
-  // Lanes and epochs differ in their random numbers and in how hot they begin.
+  // With one thread and a free order there are two to an epoch all the same: one for what it keeps
+  // the order, one for what it does not.
+  int lane_count() const {
+    if (search_ == nullptr) return 0;
+    if (!clocked_) return kLanes;
+    return problem_.order == Order::free ? std::max(2, threads_) : threads_;
+  }
+
+  // Lanes and epochs differ in their random numbers and in how hot they begin. Where the order is
+  // free, half of the lanes keep the one that they find: they are the whole search of the given
+  // order, and whatever the others find is annealed by them as well.
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
-    const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
-    const std::uint64_t turn = number + static_cast<std::uint64_t>(lane);
+    const auto place = static_cast<std::uint64_t>(lane);
+    const std::uint64_t index = number * 1024 + place, turn = number + place;
     const bool brief = slice < kBriefWork * static_cast<std::int64_t>(problem_.graph.op_count());
-    return {.part = search_,
-            .work = slice,
-            .seed = mix(index),
-            .endless = true,
-            // A plan in the given order is a plan in any, and sooner found.
-            .in_given_order = problem_.order == Order::free && (number == 0 || turn % 4 == 2),
-            .from_before = before_ && turn % 2 == 0,
-            .options = search_options(turn, brief)};
+    Task task{.part = search_,
+              .work = slice,
+              .seed = mix(index),
+              .endless = true,
+              .from_before = before_ && turn % 2 == 0,
+              .options = search_options(turn, brief)};
+    if (problem_.order == Order::given) return task;
+    const bool keeps = lane % 2 == 0, reorders = !keeps && (number + place / 2) % 2 == 1;
+    task.options.emplace_back("orders", keeps ? "off" : "on");
+    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
+    task.from_given = keeps && given_best_ && (number + place / 2) % 2 == 0;
+    return task;
+  }
+
+  // On one thread each begins from what those before have found, and leaves them their part of the
+  // time.
+  void run_lanes(std::vector<Task> lanes) {
+    if (!clocked_) return epoch(lanes, threads_);
+    for (std::size_t i = 0; i < lanes.size() && !stop(); ++i) {
+      std::vector<Task> one{std::move(lanes[i])};
+      one.front().share = 1 / static_cast<double>(lanes.size() - i);
+      epoch(one, 1);
+    }
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -247,6 +270,16 @@ class Portfolio {
     }
   }
 
+  // A plan in the given order is a plan in any; but from the best of those in another order no lane
+  // comes back to it.
+  void merge_given(const Outcome& outcome) {
+    if (problem_.order == Order::given) return;
+    if (given_best_ && outcome.cost.duration >= given_duration_) return;
+    if (!follows_order(problem_.graph, sequence_of(*outcome.plan))) return;
+    given_best_ = outcome.plan;
+    given_duration_ = outcome.cost.duration;
+  }
+
   void alone(const Solver* part, std::int64_t work) {
     std::vector<Task> tasks;
     tasks.push_back(part_task(part, work));
@@ -268,8 +301,9 @@ class Portfolio {
     }
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-    std::vector<Plan> starts = starts_, starts_before = starts_;
+    std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
     if (before_) starts_before.front() = *before_;
+    if (given_best_) starts_given.front() = *given_best_;
     // Half a search goes to the graph's own order where no start keeps the budget.
     if (leads_ && before_) starts_before.push_back(*before_);
     if (leads_ && context_.lead()) starts.push_back(*context_.lead());
@@ -277,7 +311,11 @@ class Portfolio {
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-          run_task(tasks[i], limits, known, tasks[i].from_before ? starts_before : starts);
+          const Task& task = tasks[i];
+          run_task(tasks[i], limits, known,
+                   task.from_before ? starts_before
+                   : task.from_given ? starts_given
+                                    : starts);
         } catch (...) {  // must not leave the thread
           tasks[i].failure = std::current_exception();
           next = tasks.size();
@@ -320,11 +358,10 @@ class Portfolio {
         const std::scoped_lock lock(mutex_);
         if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
           context_.offer(*progress.plan, task.part->name());
-        if (!task.in_given_order) raise(*task.part, progress.bound.duration);
+        raise(*task.part, progress.bound.duration);
       };
-    const Problem& problem = task.in_given_order ? given_ : problem_;
-    Context inner(problem, task.part->name(), std::move(settings));
-    task.outcome = task.part->solve(problem, inner);
+    Context inner(problem_, task.part->name(), std::move(settings));
+    task.outcome = task.part->solve(problem_, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
     if (!task.endless) task.lead = inner.lead();
@@ -334,10 +371,8 @@ class Portfolio {
     context_.limits().spend(task.work_done);
     if (!task.outcome) return;
     const Outcome& outcome = *task.outcome;
-    if (!task.in_given_order) {
-      raise(*task.part, outcome.bound.duration);
-      context_.raise_floor(outcome.bound.peak);
-    }
+    raise(*task.part, outcome.bound.duration);
+    context_.raise_floor(outcome.bound.peak);
     if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
       context_.offer(*outcome.plan, task.part->name());
     if (task.smallest &&
@@ -346,7 +381,8 @@ class Portfolio {
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
     if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.from_before && task.smallest) merge_before(task);
-    if (task.endless || outcome.stopped_by != StopReason::finished) return;
+    if (outcome.plan) merge_given(outcome);
+    if (task.endless || !by_itself(outcome.stopped_by)) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
   }
@@ -369,11 +405,12 @@ class Portfolio {
   }
 
   const Problem& problem_;
-  const Problem given_;  // the same in the given order
   Context& context_;
   std::vector<Plan> starts_;    // the best plan so far, then the caller's
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
   Cost before_cost_;
+  std::optional<Plan> given_best_;  // where the order is free: the best in the graph's own
+  Ticks given_duration_;
   bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
