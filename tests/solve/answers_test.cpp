@@ -1,6 +1,6 @@
 // `auto` has a plan wherever there is one: small graphs of every kind at the smallest budgets at
 // which brute force finds a schedule, in both orders, under a clock and under a limit of work.
-// LOWTIDE_TEST_SCALE=100 makes it a hundred thousand graphs.
+// LOWTIDE_TEST_SCALE=200 makes it a hundred thousand graphs.
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
@@ -50,12 +50,13 @@ Outcome first_answer(const SolverTable& table, const Problem& problem, Request r
   return solve(table, problem, request).outcome;
 }
 
-void check_found(const SolverTable& table, const Problem& problem, std::uint64_t seed) {
+void check_found(const SolverTable& table, const Problem& problem, std::uint64_t seed, bool clock) {
   Request request{.seed = seed};
-  request.limits.work = kWork;
-  CHECK(first_answer(table, problem, request).plan.has_value());
-  request.limits = {.seconds = kSeconds};
-  request.threads = 1 + static_cast<int>(seed % 2);
+  if (clock)
+    request.limits.seconds = kSeconds;
+  else
+    request.limits.work = kWork;
+  request.threads = 1 + static_cast<int>(seed / 2 % 2);
   CHECK(first_answer(table, problem, request).plan.has_value());
 }
 
@@ -63,14 +64,15 @@ void check_graph(const SolverTable& table, const Graph& graph, Order order, std:
   CAPTURE(to_string(order));
   Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
   const Bytes leanest = oracle::smallest_peak(graph, order);
-  for (const Bytes budget : {leanest, leanest + Bytes(1)}) {
-    CAPTURE(budget.count());
-    problem.budget = budget;
-    check_found(table, problem, seed);
+  for (const bool clock : {false, true}) {
+    problem.budget = leanest + Bytes((seed % 2 == 0) == clock ? 0 : 1);
+    CAPTURE(problem.budget.count());
+    CAPTURE(clock);
+    check_found(table, problem, seed, clock);
   }
   // Below it, to have ended by itself must be a proof.
   problem.budget = leanest - Bytes(1);
-  if (problem.budget < peak_floor(problem) || seed % 8 != 0) return;
+  if (problem.budget < peak_floor(problem) || seed % 64 != 0) return;
   Request request{.seed = seed};
   request.limits.work = kWork;
   const Outcome outcome = solve(table, problem, request).outcome;
@@ -81,7 +83,7 @@ void check_graph(const SolverTable& table, const Graph& graph, Order order, std:
 
 TEST_CASE("auto: finds a plan for the smallest budget of small graphs") {
   const SolverTable table = all_solvers();
-  for (int i = 0; i < samples(1000); ++i) {
+  for (int i = 0; i < samples(500); ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 3'000'000;
     CAPTURE(seed);
     Random random(seed);
@@ -94,7 +96,7 @@ TEST_CASE("auto: finds a plan for the smallest budget of the fixed cases") {
   const SolverTable table = all_solvers();
   for (const Case& given : small_cases())
     for (const Order order : {Order::free, Order::given})
-      for (const std::uint64_t seed : {0, 1, 8}) {
+      for (const std::uint64_t seed : {0, 1}) {
         CAPTURE(given.name);
         check_graph(table, given.graph, order, seed);
       }

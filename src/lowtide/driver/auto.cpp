@@ -57,6 +57,9 @@ constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an ep
 constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
 constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kMostEngineOps = 200;
+// Of a lane while there is no plan, in mean op times.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
+    {{"hot", "10"}, {"cold", "0.1"}}};
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
 constexpr double kLookShare = 0.2;    // of the time left, to find it
@@ -69,6 +72,8 @@ struct Task {
   bool endless = false;      // is not asked whether it finished
   bool from_before = false;  // begins from before_
   bool from_given = false;   // begins from given_best_
+  // Of a problem whose order is free: what it proves is of no account.
+  bool in_given_order = false;
   double share = 1;             // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
@@ -78,10 +83,16 @@ struct Task {
   std::exception_ptr failure = nullptr;
 };
 
+Problem in_given_order(Problem problem) {
+  problem.order = Order::given;
+  return problem;
+}
+
 class Portfolio {
  public:
   Portfolio(const Problem& problem, Context& context)
       : problem_(problem),
+        given_(in_given_order(problem)),
         context_(context),
         starts_(context.starts().begin(), context.starts().end()),
         clocked_(context.limits().settings().seconds.has_value()),
@@ -107,6 +118,7 @@ class Portfolio {
         if (stop()) return;
         if (pass > 0 && context_.limits().used() > kPassesShare) break;
         alone(part, slice);
+        if (pass == 0 && !stop()) in_given_order_too(part, slice);
       }
     if (!context_.has_plan() && !stop()) go_deep(kDeepWork * (1000 + ops));
     // Small graphs are often settled by this alone.
@@ -148,8 +160,7 @@ class Portfolio {
       epoch(others, threads_);
       if (stop()) return;
       // What a proof keeps is a start for the search, if it is not a plan already.
-      run_lanes(std::move(lanes));
-      if (stop()) return;
+      epoch(lanes, threads_);
       // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
       // vain.
       if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
@@ -167,17 +178,13 @@ class Portfolio {
         .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
   }
 
-  // With one thread and a free order there are two to an epoch all the same: one for what it keeps
-  // the order, one for what it does not.
   int lane_count() const {
     if (search_ == nullptr) return 0;
-    if (!clocked_) return kLanes;
-    return problem_.order == Order::free ? std::max(2, threads_) : threads_;
+    return clocked_ ? threads_ : kLanes;
   }
 
-  // Lanes and epochs differ in their random numbers and in how hot they begin. Where the order is
-  // free, half of the lanes keep the one that they find: they are the whole search of the given
-  // order, and whatever the others find is annealed by them as well.
+  // Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
+  // free, in what they make of it.
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
     const auto place = static_cast<std::uint64_t>(lane);
     const std::uint64_t index = number * 1024 + place, turn = number + place;
@@ -188,23 +195,25 @@ class Portfolio {
               .endless = true,
               .from_before = before_ && turn % 2 == 0,
               .options = search_options(turn, brief)};
-    if (problem_.order == Order::given) return task;
-    const bool keeps = lane % 2 == 0, reorders = !keeps && (number + place / 2) % 2 == 1;
-    task.options.emplace_back("orders", keeps ? "off" : "on");
-    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
-    task.from_given = keeps && given_best_ && (number + place / 2) % 2 == 0;
+    if (problem_.order == Order::free) choose_orders(task, number, place);
+    // Where several changes help together and none of them alone, cold lanes stay where they are.
+    if (!context_.has_plan() && number > 0 && turn % 4 == 1)
+      for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
     return task;
   }
 
-  // On one thread each begins from what those before have found, and leaves them their part of the
-  // time.
-  void run_lanes(std::vector<Task> lanes) {
-    if (!clocked_) return epoch(lanes, threads_);
-    for (std::size_t i = 0; i < lanes.size() && !stop(); ++i) {
-      std::vector<Task> one{std::move(lanes[i])};
-      one.front().share = 1 / static_cast<double>(lanes.size() - i);
-      epoch(one, 1);
-    }
+  // A plan in the given order is a plan in any, and sooner found; and lanes that keep the order
+  // that they find are all that the search of the given order is. Every other lane is one, and
+  // three of four as long as no other order has come to be better.
+  void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
+    const bool ahead = context_.has_plan() &&
+                       (!given_best_ || context_.best_cost().duration < given_duration_);
+    const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
+    const bool keeps = number == 0 || turn % every != 1;
+    const bool reorders = !keeps && (number / every + place / 2) % 2 == 0;
+    task.from_given = keeps && given_best_ && turn % 4 == 0 && context_.limits().used() < 0.5;
+    task.options.emplace_back("orders", keeps ? "off" : "on");
+    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -286,6 +295,17 @@ class Portfolio {
     epoch(tasks, 1);
   }
 
+  // The constructive ones build on the best order so far; but what they make of the given one may
+  // be the better start.
+  void in_given_order_too(const Solver* part, std::int64_t work) {
+    if (problem_.order == Order::given || !part->supports(given_).yes) return;
+    if (context_.limits().used() > kPassesShare) return;
+    std::vector<Task> tasks;
+    tasks.push_back(part_task(part, work));
+    tasks.back().endless = tasks.back().in_given_order = true;
+    epoch(tasks, 1);
+  }
+
   void epoch(std::vector<Task>& tasks, int threads) {
     LimitSettings limits = context_.limits().remaining();
     if (limits.work) {
@@ -358,10 +378,11 @@ class Portfolio {
         const std::scoped_lock lock(mutex_);
         if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
           context_.offer(*progress.plan, task.part->name());
-        raise(*task.part, progress.bound.duration);
+        if (!task.in_given_order) raise(*task.part, progress.bound.duration);
       };
-    Context inner(problem_, task.part->name(), std::move(settings));
-    task.outcome = task.part->solve(problem_, inner);
+    const Problem& problem = task.in_given_order ? given_ : problem_;
+    Context inner(problem, task.part->name(), std::move(settings));
+    task.outcome = task.part->solve(problem, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
     if (!task.endless) task.lead = inner.lead();
@@ -371,8 +392,10 @@ class Portfolio {
     context_.limits().spend(task.work_done);
     if (!task.outcome) return;
     const Outcome& outcome = *task.outcome;
-    raise(*task.part, outcome.bound.duration);
-    context_.raise_floor(outcome.bound.peak);
+    if (!task.in_given_order) {
+      raise(*task.part, outcome.bound.duration);
+      context_.raise_floor(outcome.bound.peak);
+    }
     if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
       context_.offer(*outcome.plan, task.part->name());
     if (task.smallest &&
@@ -405,6 +428,7 @@ class Portfolio {
   }
 
   const Problem& problem_;
+  const Problem given_;  // the same in the given order
   Context& context_;
   std::vector<Plan> starts_;    // the best plan so far, then the caller's
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
