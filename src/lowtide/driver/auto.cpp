@@ -8,6 +8,11 @@
 // the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
+// Where the order is free, the search of the given one is a part of it: lanes that keep the order
+// that they find, from a start in the given order too. While there is no plan, some lanes are hot.
+// It never ends for want of ideas: as long as there is time or work left and neither a proof nor the
+// best plan, the next epoch is longer.
+//
 // Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
 // seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
 // each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
