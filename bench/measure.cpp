@@ -86,7 +86,7 @@ Measurement measure(const SolverTable& solvers, const Problem& problem, Request 
     result.seconds = elapsed();
     result.status = answer.support.yes ? to_string(outcome.status) : "unsupported";
     result.found_by = outcome.found_by;
-    result.finished = outcome.stopped_by == StopReason::finished;
+    result.finished = by_itself(outcome.stopped_by);
     if (outcome.plan) {
       result.gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
       result.peak = outcome.cost.peak;

@@ -10,15 +10,18 @@
 #include <cstdlib>
 
 #include "lowtide/base/error.h"
+#include "lowtide/solve/forwarding.h"
 
 namespace lowtide::bench {
 
 namespace {
 
-class Preset final : public Solver {
+class Preset final : public Forwarding {
  public:
   explicit Preset(const Solver& solver)
-      : solver_(solver), specs_(solver.options().begin(), solver.options().end()) {}
+      : Forwarding(solver),
+        solver_(solver),
+        specs_(solver.options().begin(), solver.options().end()) {}
 
   void set(const std::string& option, const std::string& value) {
     Options(solver_.options()).set(option, value);  // throws if there is no such thing
@@ -31,16 +34,7 @@ class Preset final : public Solver {
     }
   }
 
-  std::string_view name() const override { return solver_.name(); }
-  std::string_view summary() const override { return solver_.summary(); }
   std::span<const OptionSpec> options() const override { return specs_; }
-  std::string missing(const std::function<bool()>& stop) const override {
-    return solver_.missing(stop);
-  }
-  Support supports(const Problem& problem) const override { return solver_.supports(problem); }
-  Outcome solve(const Problem& problem, Context& context) const override {
-    return solver_.solve(problem, context);
-  }
 
  private:
   const Solver& solver_;

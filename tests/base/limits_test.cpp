@@ -109,6 +109,7 @@ TEST_CASE("limits: a share of what is left, for a part of the work") {
 
 TEST_CASE("limits: reasons have words") {
   CHECK(to_string(StopReason::finished) == "finished");
+  CHECK(to_string(StopReason::gave_up) == "gave up");
   CHECK(to_string(StopReason::deadline) == "deadline");
   CHECK(to_string(StopReason::work_limit) == "work limit");
   CHECK(to_string(StopReason::cancelled) == "cancelled");

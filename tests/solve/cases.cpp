@@ -128,6 +128,44 @@ std::vector<Case> small_cases() {
                              .once()
                              .keep({3})
                              .graph());
+  // Only two more computations together help, and either alone costs time: no plan was found as
+  // long as every lane of the search was cold.
+  add("two tensors that must go at once", Sketch({4, 4, 5, 10, 9, 0, 0})
+                                              .resident(3)
+                                              .op({6}, {0}, 4)
+                                              .op({}, {3, 6, 4}, 9)
+                                              .op({3, 0}, {2, 1, 5}, 3)
+                                              .op({6}, {}, 4)
+                                              .once()
+                                              .keep({0, 1, 2, 4, 5, 6})
+                                              .order({1, 3, 0, 2})
+                                              .graph());
+  add("an order that no single shift comes to", Sketch({4, 1, 10, 10, 6, 9})
+                                                    .op({}, {0}, 5)
+                                                    .op({0}, {1}, 4)
+                                                    .once()
+                                                    .op({0}, {2}, 2)
+                                                    .op({0}, {3}, 6)
+                                                    .once()
+                                                    .op({2}, {4}, 4)
+                                                    .once()
+                                                    .op({4}, {5}, 2)
+                                                    .once()
+                                                    .keep({1, 5})
+                                                    .graph());
+  // `auto` gave up, since its first epoch was in the given order alone.
+  add("a budget that the given order cannot keep", Sketch({8, 7, 0, 5, 3, 1, 1, 3, 0, 3})
+                                                       .resident(7)
+                                                       .op({0, 1}, {2}, 5)
+                                                       .op({1}, {3}, 1)
+                                                       .op({}, {4, 5}, 2)
+                                                       .op({4, 5}, {6}, 9)
+                                                       .once()
+                                                       .op({1, 4}, {7, 8}, 9)
+                                                       .op({0}, {9}, 9)
+                                                       .workspace(2)
+                                                       .keep({2, 6})
+                                                       .graph());
   return cases;
 }
 

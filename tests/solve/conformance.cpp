@@ -110,6 +110,9 @@ void check_answer(const Problem& problem, const SolverTable& table, const Answer
   CHECK(outcome.bound.peak >= peak_floor(problem));
   if (outcome.status == Status::optimal || outcome.status == Status::infeasible)
     CHECK(outcome.stopped_by == StopReason::finished);
+  // To have nothing more to try is no answer.
+  if (outcome.status == Status::unknown) CHECK(outcome.stopped_by != StopReason::finished);
+  if (outcome.plan) CHECK(outcome.stopped_by != StopReason::gave_up);
   check_history(problem, answered);
 }
 
@@ -183,7 +186,7 @@ void examine(const SolverTable& table, const Problem& base, std::uint64_t seed,
       const Answered answered = ask(table, *solver, problem, settings);
       check_answer(problem, table, answered);
       check_truth(problem, answered.outcome, curve);
-      if (!settings.limits.work) CHECK(answered.outcome.stopped_by == StopReason::finished);
+      if (!settings.limits.work) CHECK(by_itself(answered.outcome.stopped_by));
       const bool easy = budget >= own && problem.objective == Objective::least_time;
       if (easy && !settings.limits.work) CHECK(answered.outcome.plan);
       if (random.chance(0.25)) {
@@ -205,7 +208,7 @@ void check_work_limits(const SolverTable& table, const Solver& solver, const Pro
     check_answer(problem, table, answered);
     CHECK(answered.work <= work + slack(problem.graph));
     const StopReason reason = answered.outcome.stopped_by;
-    CHECK((reason == StopReason::finished || reason == StopReason::work_limit));
+    CHECK((by_itself(reason) || reason == StopReason::work_limit));
     if (reason == StopReason::work_limit) CHECK(answered.work >= work);
     settings.threads = 3;
     check_same(answered, ask(table, solver, problem, settings));

@@ -27,6 +27,7 @@ enum class Lie {
   no_polls,        // counts once, at the end
   refuses_mutely,  // without a reason
   unfinished,      // says that a limit stopped it where there is none
+  finished,        // says that all is done where it has neither a plan nor a proof
 };
 
 class Liar final : public Solver {
@@ -64,6 +65,7 @@ class Liar final : public Solver {
     if (lie_ == Lie::history && outcome.plan) outcome.history.push_back(outcome.history.back());
     if (lie_ == Lie::unfinished && outcome.status == Status::unknown)
       outcome.stopped_by = StopReason::deadline;
+    if (lie_ == Lie::finished) outcome.stopped_by = StopReason::finished;
     return outcome;
   }
 
@@ -125,6 +127,7 @@ LIAR_IS_CAUGHT(luck, examine_liar(Lie::luck))
 LIAR_IS_CAUGHT(no_plan, examine_liar(Lie::no_plan))
 LIAR_IS_CAUGHT(refuses_mutely, examine_liar(Lie::refuses_mutely))
 LIAR_IS_CAUGHT(unfinished, examine_liar(Lie::unfinished))
+LIAR_IS_CAUGHT(finished, examine_liar(Lie::finished))
 LIAR_IS_CAUGHT(overwork, limit_liar(Lie::overwork))
 LIAR_IS_CAUGHT(no_polls, limit_liar(Lie::no_polls))
 LIAR_IS_CAUGHT(no_count, limit_liar(Lie::no_count))

@@ -8,6 +8,7 @@ namespace lowtide {
 std::string_view to_string(StopReason reason) {
   switch (reason) {
     case StopReason::finished: return "finished";
+    case StopReason::gave_up: return "gave up";
     case StopReason::deadline: return "deadline";
     case StopReason::work_limit: return "work limit";
     case StopReason::cancelled: return "cancelled";

@@ -8,6 +8,11 @@
 // the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
+// Where the order is free, the search of the given one is a part of it: lanes that keep the order
+// that they find, from a start in the given order too. While there is no plan, some lanes are hot.
+// It never ends for want of ideas: as long as there is time or work left and neither a proof nor the
+// best plan, the next epoch is longer.
+//
 // Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
 // seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
 // each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
@@ -37,6 +42,8 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/solve/follows_order.h"
+
 namespace lowtide {
 
 namespace {
@@ -55,6 +62,9 @@ constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an ep
 constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
 constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kMostEngineOps = 200;
+// Of a lane while there is no plan, in mean op times.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
+    {{"hot", "10"}, {"cold", "0.1"}}};
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
 constexpr double kLookShare = 0.2;    // of the time left, to find it
@@ -64,9 +74,11 @@ struct Task {
   const Solver* part;
   std::int64_t work;
   std::uint64_t seed;
-  bool endless = false;         // is not asked whether it finished
-  bool in_given_order = false;  // of a problem whose order is free
-  bool from_before = false;     // begins from before_
+  bool endless = false;      // is not asked whether it finished
+  bool from_before = false;  // begins from before_
+  bool from_given = false;   // begins from given_best_
+  // Of a problem whose order is free: what it proves is of no account.
+  bool in_given_order = false;
   double share = 1;             // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
@@ -111,6 +123,7 @@ class Portfolio {
         if (stop()) return;
         if (pass > 0 && context_.limits().used() > kPassesShare) break;
         alone(part, slice);
+        if (pass == 0 && !stop()) in_given_order_too(part, slice);
       }
     if (!context_.has_plan() && !stop()) go_deep(kDeepWork * (1000 + ops));
     // Small graphs are often settled by this alone.
@@ -140,21 +153,22 @@ class Portfolio {
       if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
       if (number > 0)
         for (const Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
-      const int count = search_ == nullptr ? 0 : clocked_ ? threads_ : kLanes;
+      const int count = lane_count();
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
+      // Nobody has anything left to do.
       if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
       if (clocked_ && threads_ > 1) {
         std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
         lanes.clear();
       }
-      const bool waits = others.empty() && lanes.empty();
       const std::int64_t before = context_.limits().work();
       epoch(others, threads_);
       if (stop()) return;
       // What a proof keeps is a start for the search, if it is not a plan already.
       epoch(lanes, threads_);
-      // Nobody has anything left to do.
-      if (!waits && context_.limits().work() == before) return;
+      // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
+      // vain.
+      if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
     }
   }
 
@@ -169,19 +183,42 @@ class Portfolio {
         .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
   }
 
-  // Lanes and epochs differ in their random numbers and in how hot they begin.
+  int lane_count() const {
+    if (search_ == nullptr) return 0;
+    return clocked_ ? threads_ : kLanes;
+  }
+
+  // Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
+  // free, in what they make of it.
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
-    const std::uint64_t index = number * 1024 + static_cast<std::uint64_t>(lane);
-    const std::uint64_t turn = number + static_cast<std::uint64_t>(lane);
+    const auto place = static_cast<std::uint64_t>(lane);
+    const std::uint64_t index = number * 1024 + place, turn = number + place;
     const bool brief = slice < kBriefWork * static_cast<std::int64_t>(problem_.graph.op_count());
-    return {.part = search_,
-            .work = slice,
-            .seed = mix(index),
-            .endless = true,
-            // A plan in the given order is a plan in any, and sooner found.
-            .in_given_order = problem_.order == Order::free && (number == 0 || turn % 4 == 2),
-            .from_before = before_ && turn % 2 == 0,
-            .options = search_options(turn, brief)};
+    Task task{.part = search_,
+              .work = slice,
+              .seed = mix(index),
+              .endless = true,
+              .from_before = before_ && turn % 2 == 0,
+              .options = search_options(turn, brief)};
+    if (problem_.order == Order::free) choose_orders(task, number, place);
+    // Where several changes help together and none of them alone, cold lanes stay where they are.
+    if (!context_.has_plan() && number > 0 && turn % 4 == 1)
+      for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
+    return task;
+  }
+
+  // A plan in the given order is a plan in any, and sooner found; and lanes that keep the order
+  // that they find are all that the search of the given order is. Every other lane is one, and
+  // three of four as long as no other order has come to be better.
+  void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
+    const bool ahead = context_.has_plan() &&
+                       (!given_best_ || context_.best_cost().duration < given_duration_);
+    const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
+    const bool keeps = number == 0 || turn % every != 1;
+    const bool reorders = !keeps && (number / every + place / 2) % 2 == 0;
+    task.from_given = keeps && given_best_ && turn % 4 == 0 && context_.limits().used() < 0.5;
+    task.options.emplace_back("orders", keeps ? "off" : "on");
+    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -247,9 +284,30 @@ class Portfolio {
     }
   }
 
+  // A plan in the given order is a plan in any; but from the best of those in another order no lane
+  // comes back to it.
+  void merge_given(const Outcome& outcome) {
+    if (problem_.order == Order::given) return;
+    if (given_best_ && outcome.cost.duration >= given_duration_) return;
+    if (!follows_order(problem_.graph, sequence_of(*outcome.plan))) return;
+    given_best_ = outcome.plan;
+    given_duration_ = outcome.cost.duration;
+  }
+
   void alone(const Solver* part, std::int64_t work) {
     std::vector<Task> tasks;
     tasks.push_back(part_task(part, work));
+    epoch(tasks, 1);
+  }
+
+  // The constructive ones build on the best order so far; but what they make of the given one may
+  // be the better start.
+  void in_given_order_too(const Solver* part, std::int64_t work) {
+    if (problem_.order == Order::given || !part->supports(given_).yes) return;
+    if (context_.limits().used() > kPassesShare) return;
+    std::vector<Task> tasks;
+    tasks.push_back(part_task(part, work));
+    tasks.back().endless = tasks.back().in_given_order = true;
     epoch(tasks, 1);
   }
 
@@ -268,8 +326,9 @@ class Portfolio {
     }
     if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-    std::vector<Plan> starts = starts_, starts_before = starts_;
+    std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
     if (before_) starts_before.front() = *before_;
+    if (given_best_) starts_given.front() = *given_best_;
     // Half a search goes to the graph's own order where no start keeps the budget.
     if (leads_ && before_) starts_before.push_back(*before_);
     if (leads_ && context_.lead()) starts.push_back(*context_.lead());
@@ -277,7 +336,11 @@ class Portfolio {
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-          run_task(tasks[i], limits, known, tasks[i].from_before ? starts_before : starts);
+          const Task& task = tasks[i];
+          run_task(tasks[i], limits, known,
+                   task.from_before ? starts_before
+                   : task.from_given ? starts_given
+                                    : starts);
         } catch (...) {  // must not leave the thread
           tasks[i].failure = std::current_exception();
           next = tasks.size();
@@ -346,7 +409,8 @@ class Portfolio {
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
     if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.from_before && task.smallest) merge_before(task);
-    if (task.endless || outcome.stopped_by != StopReason::finished) return;
+    if (outcome.plan) merge_given(outcome);
+    if (task.endless || !by_itself(outcome.stopped_by)) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
   }
@@ -374,6 +438,8 @@ class Portfolio {
   std::vector<Plan> starts_;    // the best plan so far, then the caller's
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
   Cost before_cost_;
+  std::optional<Plan> given_best_;  // where the order is free: the best in the graph's own
+  Ticks given_duration_;
   bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;

@@ -53,6 +53,8 @@ class FitRun {
     fit.floor = floor();
     fit.stopped_by = sweep_.stopped_by();
     if (const Frontier::Entry* found = leanest()) fit.point = sweep_.point(found->cost.peak);
+    if (fit.stopped_by == StopReason::finished && !fit.proven())
+      fit.stopped_by = StopReason::gave_up;
     return fit;
   }
   void report() const {

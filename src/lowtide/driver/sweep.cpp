@@ -253,7 +253,7 @@ void Sweep::take(Job& job) {
   const Outcome& outcome = job.answer.outcome;
   for (Frontier::Entry& entry : job.found) known_.add(std::move(entry));
   tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
-  tried.to_the_end = outcome.stopped_by == StopReason::finished;
+  tried.to_the_end = by_itself(outcome.stopped_by);
   // One that was cancelled alone had found enough.
   if (!tried.to_the_end && outcome.stopped_by != StopReason::cancelled)
     cut_short_ = outcome.stopped_by;
@@ -298,7 +298,9 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   } else {
     outcome.status = budget < known_.floor() ? Status::infeasible : Status::unknown;
   }
-  outcome.stopped_by = known_.settled(budget) ? StopReason::finished : reason();
+  outcome.stopped_by = known_.settled(budget) ? StopReason::finished : stopped_by();
+  if (outcome.status == Status::unknown && outcome.stopped_by == StopReason::finished)
+    outcome.stopped_by = StopReason::gave_up;
   if (const auto tried = tried_.find({budget, settings_.solver});
       tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;

@@ -98,9 +98,7 @@ std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
   if (fit.point) json.update(point_json(graph, fit.own_peak, *fit.point));
   json["floor"] = fit.floor.count();
   json["smallest_proven"] = fit.proven();
-  json["stopped_by"] = fit.stopped_by == StopReason::finished && !fit.proven()
-                           ? "gave up"
-                           : to_string(fit.stopped_by);
+  json["stopped_by"] = to_string(fit.stopped_by);
   json["time_s"] = facts.seconds;
   json["plan_file"] = text_if_any(plan_file);
   return line(json);

@@ -32,7 +32,8 @@ std::string_view ending_of(const Fit& fit) {
     case StopReason::deadline: return "not proven the smallest; stopped by the time limit";
     case StopReason::work_limit: return "not proven the smallest; stopped by the work limit";
     case StopReason::cancelled: return "not proven the smallest; interrupted";
-    case StopReason::finished: break;
+    case StopReason::finished:
+    case StopReason::gave_up: break;
   }
   return "not proven the smallest; gave up before the limit";
 }

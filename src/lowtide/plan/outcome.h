@@ -46,7 +46,7 @@ struct ModelClaim {
 
 struct Outcome {
   Status status = Status::unknown;
-  StopReason stopped_by = StopReason::finished;
+  StopReason stopped_by = StopReason::finished;  // without a plan only if infeasible
   std::optional<Plan> plan;  // there if status is optimal or feasible
   Cost cost;                 // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not

@@ -38,8 +38,7 @@ struct Fit {
   // Proven: within fewer bytes no plan is within the time limit. If `point` needs just these, no
   // smaller budget will do.
   Bytes floor = {};
-  // `finished`: it is proven, or given up before the limit.
-  StopReason stopped_by = StopReason::finished;
+  StopReason stopped_by = StopReason::finished;  // only if it is proven
 
   bool proven() const { return point && point->budget == floor; }
 };

@@ -126,6 +126,9 @@ Outcome Context::finish() {
   else
     outcome_.status = proven_infeasible() ? Status::infeasible : Status::unknown;
   if (proven_optimal() || proven_infeasible()) outcome_.stopped_by = StopReason::finished;
+  // To have no more ideas is no proof that there is no plan.
+  if (outcome_.status == Status::unknown && outcome_.stopped_by == StopReason::finished)
+    outcome_.stopped_by = StopReason::gave_up;
   return std::move(outcome_);
 }
 

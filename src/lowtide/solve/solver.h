@@ -29,6 +29,7 @@ inline Support least_time_only(const Problem& problem) {
   return Support::no("it fits a plan into a budget and cannot minimise memory");
 }
 
+// Who stands in for another solver derives from Forwarding, in forwarding.h.
 class Solver {
  public:
   virtual ~Solver() = default;

@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 
+#include "lowtide/solve/follows_order.h"
 #include "lowtide/solve/search/anneal.h"
 #include "lowtide/solve/sequence.h"
 
@@ -29,8 +30,8 @@ namespace {
 using search::Anneal;
 using search::Network;
 
-const std::array<OptionSpec, 10>& specs() {
-  static const std::array<OptionSpec, 10> table = {{
+const std::array<OptionSpec, 11>& specs() {
+  static const std::array<OptionSpec, 11> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -52,6 +53,7 @@ const std::array<OptionSpec, 10>& specs() {
        .default_number = 0.2,
        .low = 0,
        .high = 1},
+      switch_option("orders", "with a free order: searches that too; off: keeps those of its starts"),
       switch_option("remove", "the move that deletes a repeated computation"),
       switch_option("exchange", "the move that deletes one and drops a gap at once"),
       switch_option("shift", "the move that shifts a computation"),
@@ -84,7 +86,7 @@ class Search final : public Solver {
     // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     if (context.done()) return context.finish();
-    Anneal anneal(network, context, problem.order == Order::free);
+    Anneal anneal(network, context, shifts_first(context));
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     run(context, anneal, starts);
     anneal.offer_best();
@@ -99,11 +101,15 @@ class Search final : public Solver {
  private:
   static constexpr double kGrowth = 1.7, kStarts = 0.4;
 
+  static bool shifts_first(const Context& context) {
+    return context.problem().order == Order::free && context.options().on("orders");
+  }
+
   // Every start is annealed for a while; then come rounds from the best.
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double reorder = context.options().number("reorder");
-    if (context.problem().order == Order::free && reorder > 0) {
+    if (shifts_first(context) && reorder > 0) {
       // An order of its own, annealed for most of the time: from the best plan it would not come to
       // be, since half-way there it costs more than that.
       anneal.load(starts.front(), true);
@@ -160,15 +166,6 @@ class Search final : public Solver {
     context.offer_sequence(starts.back());
     context.limits().spend(static_cast<std::int64_t>(order.size() / 8));
     return starts;
-  }
-
-  static bool follows_order(const Graph& graph, std::span<const OpId> sequence) {
-    std::size_t next = 0;
-    for (OpId op : sequence) {
-      if (graph.position(op) > next) return false;
-      if (graph.position(op) == next) ++next;
-    }
-    return true;
   }
 };
 

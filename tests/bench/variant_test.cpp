@@ -1,0 +1,88 @@
+// A table whose options are set otherwise is in all else the table that it was.
+#include "bench/variant.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/auto.h"
+#include "lowtide/driver/driver.h"
+
+#include "support/sketch.h"
+
+namespace lowtide::bench {
+namespace {
+
+TEST_CASE("variant: solvers stay what they are, but for the options that are set") {
+  const SolverTable all = all_solvers();
+  const SolverTable varied = vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
+  CHECK(varied.find("greedy") == nullptr);
+  CHECK(varied.all().size() + 1 == all.all().size());
+  for (const auto& solver : varied.all()) {
+    const Solver& original = *all.find(solver->name());
+    CAPTURE(solver->name());
+    CHECK(solver->summary() == original.summary());
+    CHECK(solver->external() == original.external());
+    CHECK(solver->missing() == original.missing());
+    REQUIRE(solver->options().size() == original.options().size());
+    for (std::size_t i = 0; i < original.options().size(); ++i) {
+      const OptionSpec &now = solver->options()[i], &before = original.options()[i];
+      CHECK(now.name == before.name);
+      if (solver->name() == "search" && now.name == "push")
+        CHECK(now.default_choice == "off");
+      else
+        CHECK(now.default_choice == before.default_choice);
+    }
+  }
+  CHECK(varied.find("checkmate")->external());
+  CHECK_FALSE(varied.find("search")->external());
+}
+
+// One sequence, and a claim that is not true.
+class Boasting final : public Solver {
+ public:
+  std::string_view name() const override { return "bounds"; }
+  std::string_view summary() const override { return "claims too much"; }
+  bool external() const override { return true; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, Context& context) const override {
+    context.limits().spend();
+    context.raise_engine_bound(Ticks(100));
+    return context.finish();
+  }
+};
+
+// Computes op 0 twice.
+class Twice final : public Solver {
+ public:
+  std::string_view name() const override { return "greedy"; }
+  std::string_view summary() const override { return "a plan"; }
+  Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, Context& context) const override {
+    context.offer_sequence(std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)});
+    return context.finish();
+  }
+};
+
+TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a plan") {
+  SolverTable table;
+  table.add(std::make_unique<Boasting>());
+  table.add(std::make_unique<Twice>());
+  table.add(make_auto());
+  const SolverTable varied = vary(table, {});
+  const Graph graph = Sketch({10, 10, 10, 1})
+                          .op({}, {0})
+                          .op({}, {1})
+                          .op({1}, {2})
+                          .op({0, 2}, {3})
+                          .keep({3})
+                          .graph();
+  Request request;
+  request.limits.work = 100'000;
+  const Answer answer = solve(varied, {.graph = graph, .budget = Bytes(30)}, request);
+  REQUIRE(answer.outcome.plan.has_value());
+  CHECK(answer.outcome.cost.duration == Ticks(5));
+  CHECK(answer.outcome.bound.duration == Ticks(4));
+  CHECK(answer.outcome.note.find("engine") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace lowtide::bench
