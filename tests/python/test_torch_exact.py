@@ -1,20 +1,30 @@
-"""Networks of every kind train under a plan as without one, and within their budgets."""
+"""Networks of every kind train under a plan as without one, in every number type, and within their budgets."""
+
+import os
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
-from torch_run import equal, fresh, train, twin
+from torch_run import NUMBERS, cast, equal, fresh, train, twin
 from torch_zoo import ZOO
 
-# autocast keeps its casts of weights in eager execution, and makes them again when traced
-TRACED_DIFFERENTLY = {"autocast"}
+SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
+# each network in f32 within its hardest budget and in another number type within all three; in long runs in all types
+OTHERS = list(NUMBERS)[1:]
+IN_TURN = [(name, numbers) for i, name in enumerate(ZOO)
+           for numbers in (NUMBERS if SCALE >= 10 else ("f32", OTHERS[i % len(OTHERS)]))]
+BUDGETS = ("act:100%", "act:80%", "act:65%")  # from the peak without a plan down to what is hard
+# complex weights have no half precision; autocast in the network itself asks for f32 parameters
+ONLY_AUTOCAST = {"spectral", "autocast", "half"}
+# in f32: autocast keeps its casts of weights in eager execution, and makes them again when traced; dropout by .15 is
+# a quotient in eager execution, and a product when traced
+TRACED_DIFFERENTLY = {"autocast", "norms"}
 # the scratch of these kernels moves by a cache line or two with where their operands lie
 SCRATCH_MOVES = {"autocast", "half", "cnn", "unet", "frozen_norm", "norm_twice", "group_norm", "spectral", "encoder",
-                 "attention_dropout"}
+                 "attention_dropout", "norms"}
 
 
 @pytest.fixture(autouse=True)
@@ -23,39 +33,46 @@ def alone(monkeypatch):
     torch._dynamo.reset()
 
 
-def budgets(module, inputs):
-    """Budgets from the peak without a plan down to what is hard."""
-    lowtide.torch.optimize(twin(module), inputs, budget="1TiB", costs="cpu")
-    report = lowtide.torch.reports()[-1]
-    return [report.inputs + int((report.own_peak - report.inputs) * share) for share in (1.0, 0.8, 0.65)]
-
-
-def reference(name, module, inputs):
-    """The same steps without a plan: eager, or what tracing makes of it where tracing itself changes bits."""
+def trained_as_traced(module, inputs):
+    """The same steps without a plan where tracing itself changes bits."""
+    torch._dynamo.reset()
     plain = twin(module)
-    step = torch.compile(plain, backend="aot_eager") if name in TRACED_DIFFERENTLY else plain
-    return train(plain, inputs, step)
+    return train(plain, inputs, torch.compile(plain, backend="aot_eager"))
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_a_plan_changes_no_bit(name):
-    module, inputs = fresh(ZOO[name])
-    expected = reference(name, module, inputs)
-    planned = 0
-    for budget in budgets(module, inputs):
+def planned(module, inputs, budget):
+    """A twin of `module` under a plan within the budget, or within the smallest that was met; its step, its report."""
+    for _ in range(2):
         torch._dynamo.reset()
         mine = twin(module)
         try:
-            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=300_000, time=None)
+            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=100_000, time=None,
+                                          fallback="error")
+            break
         except lowtide.torch.BudgetError as error:
-            assert error.floor > budget or error.smallest is None or error.smallest > budget
-            continue
-        planned += 1
-        assert equal(train(mine, inputs, step), expected), f"{name} within {budget}"
-        report = lowtide.torch.reports()[-1]
+            assert error.smallest
+            budget = error.smallest
+    return mine, step, lowtide.torch.reports()[-1]
+
+
+@pytest.mark.parametrize(("name", "numbers"), IN_TURN)
+def test_a_plan_changes_no_bit(name, numbers):
+    if name in ONLY_AUTOCAST and numbers in ("bf16", "f16"):
+        numbers = f"autocast {numbers}"
+    module, inputs = cast(*fresh(ZOO[name]), numbers)
+    plain = twin(module)
+    expected, traced = train(plain, inputs, plain), None
+    for budget in BUDGETS[-1:] if numbers == "f32" and SCALE < 10 else BUDGETS:
+        mine, step, report = planned(module, inputs, budget)
+        words = f"{name} in {numbers} within {report.budget}"
+        got = train(mine, inputs, step)
+        if not equal(got, expected):
+            assert numbers != "f32" or name in TRACED_DIFFERENTLY, words
+            traced = traced or trained_as_traced(module, inputs)
+            assert equal(got, traced), words
         assert report.peak <= report.budget
         mine.zero_grad()
         rise = peak_rise(lambda: step(*inputs).backward())
         predicted = report.peak - report.inputs - report.resident
-        assert abs(rise - predicted) <= 64 + (predicted // 100 if name in SCRATCH_MOVES else 0), f"{name} within {budget}: {rise} measured, {predicted} predicted"
-    assert planned
+        assert abs(rise - predicted) <= 64 + (predicted // 100 if name in SCRATCH_MOVES or numbers != "f32" else 0), \
+            f"{words}: {rise} measured, {predicted} predicted"

@@ -10,7 +10,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide.torch
 from lowtide.torch.dropout import apply as dropout_apply
 from lowtide.torch.random_state import read_state, replay
 
@@ -80,3 +79,100 @@ def test_dropout_of_other_ranks(size, device):
         x = numbers(size, dtype, device).t() if len(size) == 2 else numbers(size, dtype, device)
         made, mask = aten.native_dropout(x, p, True)
         assert alike(dropout_apply(x, mask, p), made), f"{size} {dtype} p={p}"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("dtype", "weights", "statistics"), [
+    *((dtype, weights, dtype) for dtype in REAL for weights in (dtype, None)),
+    *((dtype, weights, torch.float32) for dtype in (torch.bfloat16, torch.float16) for weights in (torch.float32, None)),
+])
+def test_batch_norm_without_moving_its_statistics(dtype, weights, statistics, device):
+    """As emit.py has it: the kernel without statistics, or with others where they say in which type it computes."""
+    torch.manual_seed(0)
+    for size, layout in itertools.product(SIZES[:2], LAYOUTS):
+        x = LAYOUTS[layout]((3 * torch.randn(size)).to(dtype).to(device))
+        vectors = [torch.rand(size[1]).to(device) for _ in range(4)]
+        pair = [v.to(weights) for v in vectors[:2]] if weights else [None, None]
+        running = [v.to(statistics) for v in vectors[2:]]
+        made = aten._native_batch_norm_legit_functional(x, *pair, *running, True, 0.1, 1e-5)
+        if weights is None and statistics != dtype:
+            others = [torch.full_like(t, 7) for t in running]
+            again = aten._native_batch_norm_legit_functional(x, *pair, *others, True, 0.1, 1e-5)
+        else:
+            again = aten._native_batch_norm_legit.no_stats(x, *pair, True, 0.1, 1e-5)
+        assert all(map(alike, made[:3], again[:3])), f"{layout} {size}"
+        gradients = [aten.native_batch_norm_backward(torch.ones_like(x), x, pair[0], *given, *made[1:3], True, 1e-5,
+                                                     [True, bool(weights), bool(weights)])
+                     for given in (running, (None, None))]
+        assert all(map(alike, *([t for t in made if t is not None] for made in gradients))), f"{layout} {size}"
+
+
+def _draws(x):
+    """Every kind of draw, from or like x."""
+    chance = x.abs().clamp(0.05, 0.95)
+    draws = {
+        "dropout": lambda: aten.native_dropout(x, 0.15, True),
+        "bernoulli of a number": lambda: aten.bernoulli.p(x, 0.3),
+        "bernoulli": lambda: aten.bernoulli(chance),
+        "rand": lambda: aten.rand([7, 9], dtype=x.dtype, device=x.device),
+        "rand like": lambda: aten.rand_like(x),
+        "randn like": lambda: aten.randn_like(x),  # an odd number of normals leaves one for the next draw
+        "randint like": lambda: aten.randint_like(x, 9),
+        "normal": lambda: aten.normal_functional(x, 1.0, 2.0),
+        "uniform": lambda: aten.uniform(x, -1.0, 2.0),
+        "exponential": lambda: aten.exponential(x, 2.0),
+        "geometric": lambda: aten.geometric(x, 0.3),
+        "cauchy": lambda: aten.cauchy(x),
+        "log normal": lambda: aten.log_normal(x),
+        "rrelu": lambda: aten.rrelu_with_noise_functional(x, torch.zeros_like(x), 0.1, 0.3, True),
+        "poisson": lambda: aten.poisson(chance * 9),
+        "gamma": lambda: aten._standard_gamma(chance.float() + 1),
+        "dirichlet": lambda: aten._sample_dirichlet(chance.float()),
+        "multinomial": lambda: aten.multinomial(chance.reshape(-1, chance.shape[-1]), 3),
+        "randperm": lambda: aten.randperm(33, device=x.device),
+    }
+    if x.dtype == torch.float16 and x.device.type == "cpu":
+        del draws["rrelu"]  # has no kernel
+    return draws
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", REAL)
+def test_draws_from_the_state_before_them(dtype, device):
+    torch.manual_seed(0)
+    for layout in LAYOUTS:
+        x = LAYOUTS[layout](torch.randn(3, 5, 7, 9).to(dtype).to(device))
+        for name, draw in _draws(x).items():
+            state = read_state(x.device)
+            made = torch.utils._pytree.tree_leaves(draw())
+            after = read_state(x.device)
+            torch.rand(3, device=device)
+            now = read_state(x.device)
+            again = torch.utils._pytree.tree_leaves(replay(state, x.device, draw))
+            assert all(map(alike, made, again)), f"{name} {layout}"
+            assert torch.equal(read_state(x.device), now) and not torch.equal(state, after), name
+
+
+@pytest.mark.parametrize("dtype", REAL + COMPLEX)
+def test_gradients_in_their_parameters_layout(dtype):
+    """What the joint graph hands out is what the engine would have made of it, and the engine leaves it alone."""
+    from lowtide.torch.gradient_layout import _copy, _is_taken, _order
+
+    graph, mode = torch.fx.Graph(), torch._subclasses.FakeTensorMode()
+    for (a, of), (b, like) in itertools.product(LAYOUTS.items(), LAYOUTS.items()):
+        gradient = of(numbers((3, 5, 7, 9), dtype))
+        parameter = like(torch.zeros(3, 5, 7, 9, dtype=dtype)).detach().requires_grad_()
+        node = graph.placeholder("gradient")
+        node.meta["val"] = mode.from_tensor(gradient)
+        held = gradient
+        if not _is_taken(gradient, parameter):
+            made = _copy(graph, node, _order(parameter))
+            order = _order(parameter)
+            back = sorted(range(4), key=order.__getitem__)
+            held = gradient.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
+            assert made.meta["val"].stride() == held.stride()
+        parameter.backward(gradient)
+        sizes = [(n, mine) for n, mine in zip(gradient.shape, zip(held.stride(), parameter.grad.stride(), strict=True),
+                                              strict=True) if n > 1]
+        assert all(mine == theirs for _, (mine, theirs) in sizes), f"{a} {b}"
+        assert alike(held.contiguous(), parameter.grad.contiguous()), f"{a} {b}"

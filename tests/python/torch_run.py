@@ -46,6 +46,30 @@ def twin(module):
     return copy.deepcopy(module)
 
 
+# how a network computes: in which number type it lies, and to which its products are cast
+NUMBERS = {"f32": (torch.float32, None), "bf16": (torch.bfloat16, None), "f16": (torch.float16, None),
+           "autocast bf16": (torch.float32, torch.bfloat16), "autocast f16": (torch.float32, torch.float16)}
+
+
+class _Cast(nn.Module):
+    def __init__(self, body, dtype):
+        super().__init__()
+        self.body, self.dtype = body, dtype
+
+    def forward(self, *inputs):
+        with torch.autocast("cpu", self.dtype):
+            return self.body(*inputs)
+
+
+def cast(module, inputs, numbers):
+    """A module and its inputs, made to compute in one of NUMBERS."""
+    own, products = NUMBERS[numbers]
+    if own is not torch.float32:
+        module = module.to(own)
+        inputs = tuple(t.to(own) if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in inputs)
+    return (_Cast(module, products) if products else module), inputs
+
+
 class _Live(TorchDispatchMode):
     """Counts the bytes of the storages that operators made and that are still there: no workspaces of kernels,
     which a CPU's allocator would show too."""

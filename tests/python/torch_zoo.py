@@ -219,6 +219,24 @@ class NormTwice(nn.Module):
         return self.norm(self.conv(self.norm(self.conv(x)).relu())).square().mean()
 
 
+class Norms(nn.Module):
+    """A convolutional net with a norm and a dropout of every kind: under autocast the norms' statistics are in single
+    precision, and what PyTorch's fake kernels say of them is not."""
+
+    def __init__(self, c=32):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(i, c, 3, padding=1) for i in (3, c, c, c))
+        self.norms = nn.ModuleList([nn.InstanceNorm2d(c, affine=True), nn.BatchNorm2d(c, affine=False),
+                                    nn.GroupNorm(4, c), nn.BatchNorm2d(c)])
+        self.drops = nn.ModuleList([nn.Dropout(0.15), nn.Dropout2d(0.1), nn.FeatureAlphaDropout(0.1), nn.Dropout(0.3)])
+        self.head = nn.Linear(c, 10)
+
+    def forward(self, x, y):
+        for conv, norm, drop in zip(self.convs, self.norms, self.drops, strict=True):
+            x = drop(F.silu(norm(conv(x))))
+        return F.cross_entropy(self.head(x.mean((2, 3))), y)
+
+
 class Transposed(nn.Module):
     """Weights whose gradients come out transposed: the autograd engine would copy each, beside all of them."""
 
@@ -253,6 +271,7 @@ ZOO = {
     "autocast": lambda: (Autocast(), (torch.randn(32, 64),)),
     "frozen_norm": lambda: (FrozenNorm(), (torch.randn(4, 3, 16, 16),)),
     "norm_twice": lambda: (NormTwice(), (torch.randn(4, 8, 16, 16),)),
+    "norms": lambda: (Norms(), (torch.randn(2, 3, 16, 16), torch.randint(10, (2,)))),
     "transposed": lambda: (Transposed(), (torch.randn(256, 4),)),
     "half": lambda: (_Loss(nn.Sequential(nn.Linear(64, 128), nn.SiLU(), nn.Linear(128, 64)).bfloat16()),
                      (torch.randn(32, 64, dtype=torch.bfloat16),)),

@@ -13,7 +13,8 @@ What is not one node, one op:
   makes both at once, so MASK has the output as its workspace.
 * Batch norm in training is STATISTICS (new running statistics; runs once) and NORM (input, weight, bias
   -> output, mean, inverse deviation; may run again, without the statistics).  The two are one kernel the
-  first time: STATISTICS takes no time, and `settle` (steps.py) puts it right before the first NORM.
+  first time: STATISTICS takes no time, and `settle` (steps.py) puts it right before the first NORM; so whoever
+  reads the new statistics comes after that NORM.
 * A random draw whose result is larger than the generator's state gets a STATE op before it: the state is
   a tensor that a plan may keep instead of the result, and draw the same numbers again.
 
@@ -158,6 +159,7 @@ class _Lowering:
         self._home: dict[int, int] = {}  # storage -> tensor
         self._views: set[torch.fx.Node] = set()
         self._halves: list[tuple[Op, Op]] = []  # MASK and APPLY
+        self._norms: dict[int, Op] = {}  # new running statistics -> the NORM with which they are made
         outputs = _extract_fwd_bwd_outputs(joint, num_fwd_outputs=num_forward_outputs)
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
@@ -337,6 +339,7 @@ class _Lowering:
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(node.target.overloadpacket), inputs, outputs, 0,
                   "backward" if node in self._late else "forward", self._origin(node, inputs),
+                  after=[self._norms[t] for t in inputs if t in self._norms],
                   attributes=attributes, kernel=kernel, runs=(kind, node, None))
 
     def _origin(self, node: torch.fx.Node, inputs: list[int]) -> str | None:
@@ -414,6 +417,7 @@ class _Lowering:
         norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))  # stand-ins and their copies
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
+        self._norms |= dict.fromkeys(stats.outputs, norm)
 
 
 def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
