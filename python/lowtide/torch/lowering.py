@@ -45,6 +45,7 @@ from .operators import (
     device_of,
     is_backward,
     is_effect,
+    is_symbol,
     is_tangent,
     leaves,
     operations,
@@ -256,6 +257,9 @@ class _Lowering:
         if node.target is operator.getitem:
             return
         results = leaves(node.meta.get("val"))
+        if is_symbol(node.meta.get("val")) and not any(leaves(values(source)) for source in node.all_input_nodes):
+            self._views.add(node)  # made of numbers where it is read
+            return
         if not results and isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int)):
             raise CaptureError(f"{node.name}: {node.target} computes a size while the step runs; a plan needs fixed "
                                "sizes")
