@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch._functorch._aot_autograd.descriptors import ParamAOTInput
 
 import lowtide
 
+from .arguments import arguments
 from .costs import pricing
 from .fake_step import Built, LossFunction, trace_step
 from .lowering import Program, lower
@@ -19,12 +20,13 @@ from .settings import state_tensors
 
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
-            costs: str = "a100", dtype: str = "f32", optimizer: Any = None, name: str = "") -> lowtide.Graph:
+            kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: str = "f32", optimizer: Any = None,
+            name: str = "") -> lowtide.Graph:
     """The Lowtide graph of one training step: forward, barrier, backward.  Bytes are those that results show:
     no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
 
-    model, inputs, loss: the module, its arguments (a tuple, or one tensor) and a function that is called as
-        loss(module, *inputs) and returns the loss, or a tuple that begins with it; without one the module's
+    model, inputs, loss: the module, its arguments (a tuple, one tensor, or a mapping of keyword arguments; more of
+        those in kwargs) and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a tuple that begins with it; without one the module's
         own result is the loss.  Or, in the place of the model, a function without arguments that returns
         all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
         tensors are replaced by fake ones in a copy; the module stays as it is.
@@ -36,7 +38,8 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
     state_tensors(optimizer)
-    program = capture_program(as_builder(model, inputs, loss), costs=costs, dtype=dtype, name=name or name_of(model))
+    program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
+                              name=name or name_of(model))
     return with_optimizer(program, optimizer)
 
 
@@ -65,13 +68,17 @@ def _trained(program: Program) -> int:
                if isinstance(n.meta["desc"], ParamAOTInput) and n.meta["desc"] in trained)
 
 
-def as_builder(model: torch.nn.Module | Callable[[], Built], inputs: Any,
-               loss: LossFunction | None) -> Callable[[], Built]:
+def as_builder(model: torch.nn.Module | Callable[[], Built], inputs: Any, loss: LossFunction | None,
+               kwargs: Mapping[str, Any] | None = None) -> Callable[[], Built]:
     """What trace_step takes, of a module with its inputs and loss, or of a builder."""
     if not isinstance(model, torch.nn.Module):
         return model
-    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    return lambda: (model, arguments, loss)
+    given, named = arguments(inputs, kwargs)
+    if not named:
+        return lambda: (model, given, loss)
+    # a builder's inputs are a tuple; the last of these are the keyword arguments
+    call = loss or (lambda module, *positional, **keywords: module(*positional, **keywords))
+    return lambda: (model, (*given, named), lambda module, *all_: call(module, *all_[:-1], **all_[-1]))
 
 
 def name_of(model: Any) -> str:

@@ -22,7 +22,7 @@ from torch.fx._lazy_graph_module import _make_graph_module
 
 from .dropout import apply as dropout_apply
 from .lowering import Kind, Program, typed_by_statistics
-from .operators import arguments_of, device_of, is_tangent
+from .operators import arguments_of, device_of, is_symbol, is_tangent
 from .origins import unexpected
 from .random_state import read_state, replay
 from .steps import idle_states
@@ -54,7 +54,7 @@ def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.Grap
         backward.run(computes[cut + 1:])
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
-        saved = backward.saved
+        saved = [*backward.saved, *backward.numbers]
         output = forward.graph.output(tuple([*handed_out, *saved]))
         output.meta["desc"] = program.forward_descriptors + [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
         output = backward.graph.output(tuple(given_back))
@@ -97,17 +97,19 @@ class _Side:
     """The graph of one side under construction; parent: the forward, for the backward.
 
     values: what a node of the joint graph, or one of its results (node, index), is now on this side.
-    saved: the forward's values that the backward takes, in the order of its first placeholders.
+    saved, numbers: the forward's values that the backward takes, in the order of its first placeholders, the numbers
+    before the others there and after them among the forward's results.
     """
 
     def __init__(self, program: Program, parent: _Side | None, idle: set[int], done: set[int]) -> None:
         self.graph = fx.Graph()
         self.saved: list[fx.Node] = []
+        self.numbers: list[fx.Node] = []
         self._program, self._parent, self._idle, self._done = program, parent, idle, done
         self._values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self.at: fx.Node | None = None  # the node of the joint graph that is being put into code
-        self._last_saved = self.graph._root  # saved values come before the tangents
+        self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
     # ---- values
 
@@ -128,11 +130,22 @@ class _Side:
     def _get(self, key: Value, node: fx.Node) -> fx.Node:
         if key not in self._values:
             assert self._parent, f"{node} is read before it is computed"
+            if is_symbol(node.meta["val"]):
+                return self._number(key, node)
             self.saved.append(self._parent._get(key, node))
             with self.graph.inserting_after(self._last_saved):
                 self._last_saved = self._new_placeholder(self.saved[-1].name, self.saved[-1].meta)
             self._values[key] = self._last_saved
         return self._values[key]
+
+    def _number(self, key: Value, node: fx.Node) -> fx.Node:
+        self.numbers.append(self._parent._get(key, node))
+        with self.graph.inserting_after(self._last_number):
+            made = self._new_placeholder(self.numbers[-1].name, self.numbers[-1].meta)
+        if self._last_saved is self._last_number:
+            self._last_saved = made
+        self._last_number = self._values[key] = made
+        return made
 
     def _is_view_item(self, node: fx.Node) -> bool:
         return node.target is operator.getitem and node.args[0] in self._program.views

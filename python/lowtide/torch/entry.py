@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
+from .arguments import arguments, map_tensors, tensors_in
 from .errors import BudgetError, CaptureError
 from .group import Group
 from .meter import bytes_held
@@ -58,37 +59,40 @@ def _compiled_module() -> torch.nn.Module | None:
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
-             **options: Any) -> torch.nn.Module:
+             kwargs: Mapping[str, Any] | None = None, **options: Any) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
-    example_inputs: a tuple of arguments, or one tensor.  With it the step is captured, measured and planned
+    example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
+        `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and planned
         before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
         tracer breaks the model into several regions, they share the budget (sharing.py); that needs
         example_inputs, and the code between regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first call, beside what stands then.
     budget, options: settings.Settings.
 
-    Parameters and buffers are shared with `module`.  Raises TypeError for what is no module, ValueError for wrong options, BudgetError if no
+    Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,
+    ValueError for wrong options, BudgetError if no
     plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
+    planned = example_inputs is not None or kwargs is not None
+    given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
     group = Group()
     group.train(module.parameters())
     stay = [*module.parameters(), *module.buffers()]
     group.calls.know(stay, stay)
     compiled = _Compiled(module, settings, group)
-    if example_inputs is None:
+    if not planned:
         return compiled.module
-    arguments = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
-        group.held = bytes_held(module.state_dict(), arguments)
-    compiled.rehearse(arguments)
+        group.held = bytes_held(module.state_dict(), tensors_in(given, named))
+    compiled.rehearse(given, named)
     if group.found:
         group.settle(settings.budget, settings.order)
         compiled = _Compiled(module, settings, group)
-        compiled.rehearse(arguments)
+        compiled.rehearse(given, named)
     if not compiled.regions:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
@@ -142,7 +146,7 @@ class _Compiled:
 
         return call
 
-    def rehearse(self, arguments: tuple[Any, ...]) -> None:
+    def rehearse(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Compile every region that a call with these arguments reaches."""
         try:
             module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
@@ -152,7 +156,8 @@ class _Compiled:
         self._rehearsing = True
         try:
             with torch.random.fork_rng():
-                (self._compile(module) if module else self.module)(*_copies(arguments))
+                given, named = _copies((given, named))
+                (self._compile(module) if module else self.module)(*given, **named)
         except _Rehearsed:
             pass
         except BackendCompilerFailed as error:
@@ -165,18 +170,18 @@ class _Compiled:
             self._rehearsing = False
 
 
-def _copies(arguments: tuple[Any, ...]) -> Any:
+def _copies(values: Any) -> Any:
     """The same arguments, tensors copied as far as a copy looks the same to the tracer."""
     made: dict[int, torch.Tensor] = {}
 
-    def copied(value: Any) -> Any:
+    def copied(value: torch.Tensor) -> torch.Tensor:
         if type(value) is not torch.Tensor or not torch._prims_common.is_non_overlapping_and_dense_or_false(value):
             return value
         if id(value) not in made:
             made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
         return made[id(value)]
 
-    return pytree.tree_map(copied, arguments)
+    return map_tensors(copied, values)
 
 
 def _graph_breaks() -> int:

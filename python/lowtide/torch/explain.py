@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,12 +88,12 @@ class Explanation:
 
 
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
-            costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
+            kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
             time: float | None = 3.0, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it.
 
-    model, inputs, loss, dtype, optimizer: as of `capture`; nothing runs but, with costs="auto" and a model
+    model, inputs, loss, kwargs, dtype, optimizer: as of `capture`; nothing runs but, with costs="auto" and a model
         on the CPU, the kernels that are timed.
     costs: as of the options of `optimize`; "auto" is measured for a model on the CPU, else estimated for the
         GPU at hand, or an A100.
@@ -106,7 +106,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     state_tensors(optimizer)
     time, points = seconds(time), whole("points", points, 2, 10_000)
     real = isinstance(model, torch.nn.Module) and _is_real(model)
-    program = capture_program(as_builder(model, inputs, loss), costs=_costs(costs, model, real), dtype=dtype,
+    program = capture_program(as_builder(model, inputs, loss, kwargs), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
     if _is_on_gpu(model):
         program = _in_blocks(program)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -32,8 +32,8 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.fx.traceback import annotate, preserve_node_meta
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
+from .arguments import map_tensors, tensors_in
 from .errors import CaptureError
 from .origins import MODULE, at_line, mark_modules
 
@@ -182,13 +182,23 @@ class _Step(nn.Module):
         finally:
             for (table, key, _, _), value in zip(self._ties, own, strict=True):
                 table[key] = value
-        loss, *others = result if isinstance(result, (tuple, list)) else (result,)
+        loss, *others = _results(result)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             got = f"shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise CaptureError(f"the loss must be a tensor with one element (or come first in a tuple); got {got}")
         if not loss.requires_grad:
             raise CaptureError("the loss depends on nothing that requires a gradient: there is no backward to capture")
-        return (loss, *(t.detach() for t in pytree.tree_leaves(others) if isinstance(t, torch.Tensor)))
+        return (loss, *(t.detach() for t in tensors_in(others)))
+
+
+def _results(result: Any) -> list[Any]:
+    """The loss, and what comes with it: of a mapping or an object with a `loss` that one, else the first."""
+    if isinstance(result, Mapping):
+        parts = dict(result)
+        return [parts.pop("loss"), *parts.values()] if "loss" in parts else list(parts.values()) or [None]
+    if isinstance(result, (tuple, list)) and not hasattr(result, "loss"):
+        return list(result) or [None]
+    return [result.loss, result] if isinstance(getattr(result, "loss", None), torch.Tensor) else [result]
 
 
 def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
@@ -214,7 +224,7 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
             raise CaptureError("the builder must return (module, inputs, loss function)")
         model, inputs, loss = built
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-        inputs = pytree.tree_map_only(torch.Tensor, fake, tuple(inputs))
+        inputs = map_tensors(fake, tuple(inputs))
         step = _Step(fake.module(model), loss, dtype == "amp")
         with contextlib.ExitStack() as stack, mode, preserve_node_meta():
             return aot_export_joint_with_descriptors(stack, step, inputs).graph_module

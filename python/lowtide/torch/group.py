@@ -51,6 +51,7 @@ class Group:
     regions: list[Region] = field(default_factory=list)
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     _first: Region | None = None  # of the burst that begins
+    _is_share: bool = False  # the budget, of one region's peak
     _said: bool = False  # that this burst breaks the budget
 
     def train(self, tensors: Iterable[Any]) -> None:
@@ -69,6 +70,7 @@ class Group:
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
               gradients: int, find: bool) -> Found:
         """A region that is compiled now; find: to be planned with all others before anything runs."""
+        self._is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(_tensors(inputs)), settings.state(device, self.trained)
         if find:
             return Found(program, settings.standing(given, device) + state, gradients)
@@ -139,7 +141,7 @@ class Group:
             return
         burst = [*self.calls.burst]
         others = self._others(event, burst, self._staying(), {}) + _saved(event)
-        if self._peak(event, others) > report.budget:
+        if self._peak(event, others) > self._limit(event):
             self._say(event, others)
 
     def _say(self, event: record.Event, others: int) -> None:
@@ -165,7 +167,7 @@ class Group:
             events = [(event, self._others(event, burst, staying, now)) for burst in bursts for event in burst
                       if event.region.found]
             broken = [(event, others + _saved(event)) for event, others in events
-                      if self._peak(event, others + _saved(event)) > event.region.report.budget]
+                      if self._peak(event, others + _saved(event)) > self._limit(event)]
             if not broken:
                 continue
             regions = {event.region for event, _ in events}
@@ -193,6 +195,14 @@ class Group:
             standing, state = settings.standing(bytes_held(present), device), settings.state(device, self.trained)
             covers = standing if settings.reserve is not None and not self.budget else 0
             region.found = Found(found.program, standing + state, found.gradients, covers)
+
+    def _limit(self, event: record.Event) -> int:
+        """Bytes that the step may take at an event.  A share was one of the region's own peak, without parameters
+        that it was not given."""
+        region = event.region
+        unseen = self._is_share and not region.plans
+        more = sum(size for key, size in self.calls.staying(False).items() if key not in region.own) if unseen else 0
+        return region.report.budget + more
 
     def _others(self, event: record.Event, burst: list[record.Event], staying: record.Sizes,
                 now: record.Sizes) -> int:

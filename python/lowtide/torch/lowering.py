@@ -50,6 +50,7 @@ from .operators import (
     device_of,
     is_backward,
     is_effect,
+    is_symbol,
     is_tangent,
     leaves,
     operations,
@@ -282,6 +283,9 @@ class _Lowering:
             return
         value = node.meta.get("val")
         results = leaves(value)
+        if is_symbol(value) and not any(leaves(values(source)) for source in node.all_input_nodes):
+            self._views.add(node)  # made of numbers where it is read
+            return
         if not results and value is not None and not isinstance(value, (list, tuple)):
             raise CaptureError(f"{node.name}: {node.target} computes a size while the step runs; a plan needs fixed "
                                "sizes")

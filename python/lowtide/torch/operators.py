@@ -53,8 +53,17 @@ def leaves(tree: Any) -> list[torch.Tensor]:
 
 
 def values(tree: Any) -> Any:
-    """A tree of FX nodes -> the same tree of their fake tensors."""
-    return pytree.tree_map_only(torch.fx.Node, lambda n: n.meta.get("val"), tree)
+    """A tree of FX nodes -> the same tree of their fake tensors, and of numbers like those that come."""
+    return pytree.tree_map_only(torch.fx.Node, lambda n: _concrete(n.meta.get("val")), tree)
+
+
+def _concrete(value: Any) -> Any:
+    return value.node.hint if is_symbol(value) else value
+
+
+def is_symbol(value: Any) -> bool:
+    """Is it a number that is known when the step runs?"""
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
 def storage(t: torch.Tensor) -> int:

@@ -32,6 +32,7 @@ from .lowering import Program, lower
 from .operators import leaves
 from .planning import Report, plan_program
 from .prices import Remembered
+from .scalars import SizeByNumber, Symbols, floats_of, ints_of, numbers_stay, with_sizes, without_items
 from .settings import Settings
 from .sharing import Found, gradient_bytes, with_gradient
 from .training_step import joint_graph
@@ -57,7 +58,7 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
                               "that a plan counts", settings, gm)
-    if any(_is_symbolic(value) for value in example_inputs):
+    if any(_is_symbolic(value) for value in example_inputs) or settings.inner == "eager" and floats_of(gm):
         return _EachShape(gm, settings, group)
     return _Region(settings, group, number).compile(gm, example_inputs)
 
@@ -78,25 +79,51 @@ def _is_symbolic(value: Any) -> bool:
 
 
 class _EachShape:
-    """A region whose sizes Dynamo left open: a plan of its own for every size that comes."""
+    """A region whose sizes Dynamo left open, or numbers: a plan of its own for every size that comes, and one for
+    all values of a number that is none (scalars.py)."""
 
     def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group) -> None:
-        self._gm, self._settings, self._group = gm, settings, group
-        self._known: dict[Any, Callable[..., Any]] = {}
+        self._settings, self._group = settings, group
+        eager = settings.inner == "eager"
+        self._floats = floats_of(gm) if eager else []
+        self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
+        self._gm = without_items(gm, self._floats) if self._floats else gm
+        self._known: dict[Any, list[_Region]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        key = tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a for a in args)
-        key += (torch.is_grad_enabled(),)
-        if key not in self._known:
-            self._known[key] = _Region(self._settings, self._group).compile(self._gm, list(args))
-        return self._known[key](*args)
+        if self._floats:
+            values = list(args)
+            for i in self._floats:
+                values[i] = values[i].item()
+            args = tuple(values)
+        for region in self._known.get(self._key(args), ()):
+            if region.serves(args):
+                return region(*args)
+        return self._compile(args)(*args)
+
+    def _key(self, args: tuple[Any, ...]) -> Any:
+        return (tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a
+                      for i, a in enumerate(args) if i not in self._numbers), torch.is_grad_enabled())
+
+    def _compile(self, args: tuple[Any, ...]) -> _Region:
+        while True:
+            region = _Region(self._settings, self._group, numbers=sorted(self._numbers))
+            try:
+                region.compile(self._gm, list(args))
+                break
+            except SizeByNumber as error:
+                self._numbers -= error.at
+                self._known.clear()
+        self._known.setdefault(self._key(args), []).append(region)
+        return region
 
 
 class _Region:
     """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
 
-    def __init__(self, settings: Settings, group: Group, find: int | None = None) -> None:
+    def __init__(self, settings: Settings, group: Group, find: int | None = None, numbers: list[int] | None = None) -> None:
         self._settings, self._group, self._find = settings, group, find
+        self._symbols = Symbols(numbers) if numbers else None
         self._number = next(_numbers)
         self._gm: Any = None
         self._inputs: list[Any] = []
@@ -108,12 +135,16 @@ class _Region:
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._gm = gm
-        if self._find is None:
-            self._group.regions.append(self._facts)
         stay = [t for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
         self._compile(example_inputs)
+        if self._find is None:
+            self._group.regions.append(self._facts)
         return self
+
+    def serves(self, args: tuple[Any, ...]) -> bool:
+        """Was it traced for numbers like these?"""
+        return self._symbols is None or self._symbols.hold(args)
 
     def __call__(self, *args: Any) -> Any:
         group, facts = self._group, self._facts
@@ -131,7 +162,13 @@ class _Region:
                 return
             compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
                                     inference_compiler=self._run("inference"), partition_fn=self.partition)
-            self._compiled = compiler(self._gm, example_inputs)
+            if self._symbols is None:
+                self._compiled = compiler(self._gm, example_inputs)
+                return
+            with numbers_stay():
+                gm = with_sizes(self._gm, example_inputs, self._symbols.at)
+                self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
+            self._symbols.seal()
         finally:
             self._inputs = []
 
@@ -202,6 +239,8 @@ class _Region:
     def _plan(self, joint: fx.GraphModule, num_fwd_outputs: int, trains: bool) -> tuple[Program, list[int]] | None:
         """The lowered graph and what it computes, in that order; None for a region that is planned later."""
         facts, group, settings = self._facts, self._group, self._settings
+        if self._symbols:
+            self._symbols.check(joint)
         facts.trains = trains
         tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))

@@ -1,0 +1,166 @@
+"""Numbers among a region's arguments, for which one plan serves all values.
+
+The tracer hands over sizes that it left open, and numbers that change from call to call: an int as it is, a float
+as a tensor of no dimensions whose value the graph takes out.  A number that is a size of something gets a plan for
+each value, as shapes do.  Any other is traced as a symbol of its own, and the code that runs is given its value.
+What tracing had to know of it (`if step > 3`, an operator that takes no symbol) is a guard: a plan is for the
+values that keep the guards of its tracing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+from torch._dynamo.source import ConstantSource
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, free_symbols
+from torch.utils._sympy.printers import PythonPrinter
+
+from .operators import is_symbol, leaves
+
+_TENSORIFY = "TENSORIFY_PYTHON_SCALARS"  # the tracer's own switch
+
+
+class SizeByNumber(BaseException):
+    """A number is a size after all.  at: which arguments."""
+
+    def __init__(self, at: set[int]) -> None:
+        super().__init__()
+        self.at = at
+
+
+def floats_of(gm: fx.GraphModule) -> list[int]:
+    """Which arguments are tensors only because the tracer made one of a float."""
+    found = []
+    for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
+        like = node.meta.get("example_value")
+        if isinstance(like, torch.Tensor) and like.dim() == 0 and like.dtype == torch.float64 and node.users and \
+                all(user.op == "call_method" and user.target == "item" for user in node.users):
+            found.append(i)
+    return found
+
+
+def without_items(gm: fx.GraphModule, floats: list[int]) -> fx.GraphModule:
+    """The same with those arguments as numbers."""
+    copy = _copy(gm)
+    placeholders = copy.graph.find_nodes(op="placeholder")
+    for i in floats:
+        for item in list(placeholders[i].users):
+            item.replace_all_uses_with(placeholders[i])
+            copy.graph.erase_node(item)
+    copy.recompile()
+    return copy
+
+
+def with_sizes(gm: fx.GraphModule, args: list[Any], numbers: list[int]) -> fx.GraphModule:
+    """The same for the values that all ints have but those at `numbers`: AOTAutograd makes symbols of what it is given."""
+    copy = _copy(gm)
+    for i, node in enumerate(copy.graph.find_nodes(op="placeholder")):
+        if i not in numbers and isinstance(args[i], int):
+            for user in list(node.users):
+                _replace(user, node, args[i])
+    copy.recompile()
+    return copy
+
+
+def _copy(gm: fx.GraphModule) -> fx.GraphModule:
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(gm.graph, {}))
+    return fx.GraphModule(gm, graph)
+
+
+def _replace(user: fx.Node, node: fx.Node, value: Any) -> None:
+    user.args, user.kwargs = fx.map_arg((user.args, user.kwargs), lambda n: value if n is node else n)
+
+
+def ints_of(gm: fx.GraphModule) -> list[int]:
+    """Which arguments are ints that no tensor of the graph has as a size."""
+    sizes = {symbol for node in gm.graph.nodes for t in leaves(node.meta.get("example_value"))
+             for symbol in free_symbols([*t.shape, *t.stride(), t.storage_offset()])}
+    return [i for i, node in enumerate(gm.graph.find_nodes(op="placeholder"))
+            if isinstance(node.meta.get("example_value"), torch.SymInt)
+            and not free_symbols(node.meta["example_value"]) & sizes]
+
+
+@contextlib.contextmanager
+def numbers_stay() -> Iterator[None]:
+    """While AOTAutograd traces: it makes no tensors of floats, which are other kernels, in half precision with other
+    results."""
+    before = os.environ.get(_TENSORIFY)
+    os.environ[_TENSORIFY] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_TENSORIFY]
+        else:
+            os.environ[_TENSORIFY] = before
+
+
+class Symbols:
+    """The symbols of one tracing.  at: which arguments they stand for."""
+
+    def __init__(self, at: list[int]) -> None:
+        self.at = at
+        self._env: Any = None
+        self._symbols: list[sympy.Symbol] = []
+        self._guards: list[Callable[[dict[str, Any]], Any]] = []
+
+    def arguments(self, args: list[Any]) -> list[Any]:
+        """What is traced in the place of these arguments: fake tensors, and a symbol for each number."""
+        self._env = env = ShapeEnv()
+        mode = FakeTensorMode(shape_env=env, static_shapes=True)
+        self._symbols, made = [], []
+        for i, value in enumerate(args):
+            if isinstance(value, torch.Tensor):
+                made.append(mode.from_tensor(value))
+            elif i in self.at:
+                source = ConstantSource(f"number{i}")
+                symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+                self._symbols.append(symbol)
+                make = env.create_symfloatnode if isinstance(value, float) else env.create_symintnode
+                made.append(make(symbol, hint=value, source=source))
+            else:
+                made.append(value)
+        return made
+
+    def check(self, joint: fx.GraphModule) -> None:
+        """Raises SizeByNumber if a tensor's size depends on one of them.  Numbers that tracing had to know, and has
+        guarded, become constants."""
+        found = {symbol for node in joint.graph.nodes for t in leaves(node.meta.get("val"))
+                 for symbol in free_symbols([*t.shape, *t.stride(), t.storage_offset()])}
+        if found:
+            raise SizeByNumber({i for i, symbol in zip(self.at, self._symbols, strict=True) if symbol in found}
+                               or set(self.at))
+        for node in joint.graph.nodes:
+            value = node.meta.get("val")
+            if is_symbol(value) and not free_symbols(value):
+                for user in [user for user in node.users if user.op != "output"]:
+                    _replace(user, node, value.node.hint)
+
+    def seal(self) -> None:
+        """The tracing is over: keep what it asked of the symbols, and nothing else."""
+        self._guards = []
+        for guard in self._env.guards:
+            source = PythonPrinter().doprint(guard.expr)
+            self._guards.append(eval(f"lambda v: {_by_name(source, self._symbols)}", {"math": math, "torch": torch}))  # noqa: S307: printed by torch
+        self._names = [symbol.name for symbol in self._symbols]
+        self._env = None
+
+    def hold(self, args: list[Any]) -> bool:
+        """Are these values some that the tracing is right for?"""
+        named = {name: args[i] for name, i in zip(self._names, self.at, strict=True)}
+        return all(guard(named) for guard in self._guards)
+
+
+def _by_name(source: str, symbols: list[sympy.Symbol]) -> str:
+    names = "|".join(re.escape(symbol.name) for symbol in symbols)
+    return re.sub(rf"\b({names})\b", r'v["\1"]', source) if names else source

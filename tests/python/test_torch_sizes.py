@@ -1,0 +1,160 @@
+"""Sizes that change get a plan each; numbers that are no sizes share one."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch.meter import bytes_held, peak_rise
+from torch import nn
+from torch_run import Body, equal, gradients, planned, twin
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+class Sizes(nn.Module):
+    """Sizes in arithmetic, as arguments of operators, and among the results."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.table = nn.Linear(16, 16), nn.Embedding(64, 16)
+
+    def forward(self, x):
+        n = x.shape[0]
+        y = self.layer(x).tanh() * (n * 2) / (n + 1) + self.table(torch.arange(n)) + torch.zeros(n, 16)
+        y = F.dropout(y, 0.2, self.training).view(n // 2, 2, 16).mean(1)
+        return y, n, n // 2, x.new_full((n,), n)
+
+
+class Scaled(nn.Module):
+    """A number in arithmetic of numbers and of tensors, saved for the backward; no size depends on it."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x, step):
+        y = self.a(x).tanh() * (step + 1)
+        y = torch.where(y > step, y, y.square() / (2 * step + 1)) + step
+        return self.b(y) * step, step * 3
+
+
+class Branching(Scaled):
+    def forward(self, x, step):
+        y = self.a(x).tanh() * step
+        return (self.b(y) if step > 5 else y - step), step
+
+
+class Sliced(Scaled):
+    """The number is a size."""
+
+    def forward(self, x, step):
+        return self.b(self.a(x[:step]).tanh()).repeat(step, 1), torch.arange(step).sum()
+
+
+def run(module, call, calls):
+    torch.manual_seed(2)
+    seen = []
+    for arguments in calls:
+        module.zero_grad()
+        results = call(*arguments)
+        results[0].square().mean().backward()
+        seen += [t.detach() if isinstance(t, torch.Tensor) else torch.tensor(t) for t in results] + gradients(module)
+    return [*seen, torch.get_rng_state()]
+
+
+def plans_of(build, calls, dtype=torch.float32, **options):
+    """How many plans these calls took; they gave what they give without a plan."""
+    torch.manual_seed(0)
+    module = build().to(dtype)
+    plain, mine = twin(module), twin(module)
+    settings = {"budget": "100%", "costs": "cpu", "work": 1000, "time": None, "fallback": "error"}
+    before = len(lowtide.torch.reports())
+    step = torch.compile(mine, backend="lowtide", options=settings, **options)
+    assert equal(run(mine, step, calls), run(plain, plain, calls))
+    return len(lowtide.torch.reports()) - before
+
+
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_sizes_in_arithmetic_and_among_results(dynamic):
+    calls = [(torch.randn(n, 16),) for n in (8, 12, 20, 12, 8)]
+    assert plans_of(Sizes, calls, dynamic=dynamic) <= 4
+
+
+def test_a_size_that_is_marked():
+    module, mine = Body(0.1), Body(0.1)
+    mine.load_state_dict(module.state_dict())
+    step = planned(mine)
+    for n in (64, 32, 64):
+        x = torch.randn(n, 64)
+        torch._dynamo.mark_dynamic(x, 0)
+        torch.manual_seed(n)
+        got = step(x)
+        torch.manual_seed(n)
+        assert torch.equal(got, module(x))
+
+
+def test_each_size_keeps_the_budget():
+    class Whole(Body):
+        def forward(self, x):
+            return super().forward(x).square().mean()
+
+    torch.manual_seed(0)
+    module, xs = Whole(), [torch.randn(n, 64) for n in (128, 384, 256, 384)]
+    held = bytes_held(module)
+    rises = [peak_rise(lambda x=x: twin(module)(x).backward()) for x in xs]
+    budget = held + xs[1].nbytes + int(0.8 * rises[1])
+    before = len(lowtide.torch.reports())
+    step = torch.compile(module, backend="lowtide", dynamic=True, options={"budget": budget})
+    for _ in range(2):
+        for x in xs:
+            step(x).backward()
+            module.zero_grad()
+    assert len(lowtide.torch.reports()) - before == 3
+    for x in xs:
+        peak = bytes_held(module, x) + peak_rise(lambda x=x: step(x).backward())
+        assert peak <= budget
+        module.zero_grad()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_number_that_is_no_size_needs_no_plan_of_its_own(kind, dtype):
+    x = torch.randn(8, 16, dtype=dtype)
+    calls = [(x, kind(step) + (0.25 if kind is float else 0)) for step in (0, 1, 2, 3, 7, 1000, 3, 2**40)]
+    assert plans_of(Scaled, calls, dtype, dynamic=True) <= 2
+
+
+def test_a_number_that_changes_from_call_to_call():
+    x = torch.randn(8, 16)
+    assert plans_of(Scaled, [(x, step) for step in range(3, 12)]) <= 2
+
+
+def test_a_number_and_a_size():
+    calls = [(torch.randn(n, 16), step) for step, n in enumerate((8, 12, 8, 12, 12, 8), 2)]
+    assert plans_of(Scaled, calls, dynamic=True) == 2
+
+
+def test_a_branch_on_a_number_makes_two_plans():
+    x = torch.randn(8, 16)
+    assert plans_of(Branching, [(x, step) for step in range(2, 10)], dynamic=True) == 2
+
+
+def test_a_number_that_is_a_size_has_a_plan_for_each():
+    x = torch.randn(8, 16)
+    assert plans_of(Sliced, [(x, step) for step in (2, 3, 4, 3, 2)], dynamic=True) == 3
+
+
+def test_a_number_where_nothing_is_trained():
+    torch.manual_seed(0)
+    module, x = Scaled(), torch.randn(8, 16)
+    step, before = planned(twin(module), "100%"), len(lowtide.torch.reports())
+    with torch.no_grad():
+        for k in (2, 3, 4, 5):
+            assert torch.equal(step(x, k)[0], module(x, k)[0])
+    assert len(lowtide.torch.reports()) - before <= 2
