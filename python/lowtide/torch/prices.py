@@ -11,6 +11,7 @@ class Remembered:
 
     def __init__(self, price: Price) -> None:
         self._price = price
+        self.real = price.real
         self._targets: list[object] = []
         self._told: list[tuple[int, int, list[int]]] = []
         self._next = 0
