@@ -173,3 +173,26 @@ def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch,
     torch._dynamo.reset()
     with pytest.raises(lowtide.torch.CaptureError, match="fault of Lowtide's own"):
         lowtide.torch.optimize(twin(Noisy()), x, budget="act:70%", costs="cpu", fallback="error")
+
+
+def test_what_the_tracer_refuses_runs_without_a_plan():
+    class Replaced(Body):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.zeros(64))
+
+        def forward(self, x):
+            self.scale.data = torch.full((64,), 2.0)
+            return (super().forward(x) + self.scale).square().mean()
+
+    with pytest.warns(lowtide.torch.LowtideWarning, match="tracing failed with AssertionError: .*set_"):
+        got, expected = both(Replaced, lambda module, step: train(module, (torch.ones(96, 64),), step), fallback="warn")
+    assert equal(got, expected)
+
+
+def test_an_exception_of_the_caller_is_the_callers():
+    def heard(event):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="^enough$"):
+        lowtide.torch.optimize(Body(), torch.ones(96, 64), budget="80%", work=100_000, time=None, progress=heard)

@@ -17,6 +17,10 @@ class BudgetError(Exception):
         self.floor, self.smallest, self.budget = floor, smallest, budget
 
 
+class CallerError(Exception):
+    """Carries what a function of the caller's raised while we called it (its cause): no fault of ours."""
+
+
 class LowtideWarning(UserWarning):
     """A region runs without a plan; the text says why."""
 

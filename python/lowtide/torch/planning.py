@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import lowtide
 
 from . import cache
-from .errors import BudgetError, size_text
+from .errors import BudgetError, CallerError, size_text
 from .lowering import Program
 from .settings import Settings
 from .sharing import Beside, input_bytes
@@ -83,7 +84,7 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
     cached = steps is not None
     if not cached:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=settings.progress, start=_start(graph, start))
+                               threads=settings.threads, progress=_told(settings.progress), start=_start(graph, start))
         if outcome.plan is None:
             outcome = _leaner(problem, outcome, own_peak)
         steps = list(outcome.plan.steps)
@@ -108,6 +109,20 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
     return settled, report
+
+
+def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+    """The caller's function, whose exceptions are known as the caller's."""
+    if progress is None:
+        return None
+
+    def tell(event: Any) -> None:
+        try:
+            progress(event)
+        except Exception as error:
+            raise CallerError from error
+
+    return tell
 
 
 def _start(graph: Any, start: Any) -> Any:

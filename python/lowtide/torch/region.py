@@ -24,7 +24,7 @@ import lowtide
 from .calls import Region, storages
 from .costs import pricing
 from .emit import emit, emit_forward
-from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
+from .errors import BudgetError, CallerError, CaptureError, LowtideWarning, OverBudgetWarning
 from .execute import compile_graph
 from .group import Group
 from .inductor import compile_with_inductor
@@ -169,6 +169,14 @@ class _Region:
                 gm = with_sizes(self._gm, example_inputs, self._symbols.at)
                 self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
+        except (BudgetError, CaptureError, SizeByNumber, Warning):
+            raise
+        except CallerError as error:
+            raise error.__cause__ from None
+        except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
+            line = (str(error).strip().splitlines() or ["no message"])[0]
+            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
+            self._facts.found = self._facts.report = None
         finally:
             self._inputs = []
 
