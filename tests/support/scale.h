@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 
 namespace lowtide {
@@ -17,6 +18,12 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+// For what is the same at any size: the limit of work, the number of ops. Sanitizers look for faults of
+// memory and races in the same code; what it answers is proven without them.
+constexpr std::int64_t sanitized(std::int64_t less, std::int64_t usual) {
+  return kSanitized ? less : usual;
+}
 
 // That many times the scale, and a quarter of it where a sanitizer makes everything slow.
 inline int samples(int by_default) {

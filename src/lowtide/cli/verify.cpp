@@ -20,8 +20,9 @@ struct VerifyArguments {
   bool json = false;
 };
 
+using Json = nlohmann::ordered_json;
+
 void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
-  using Json = nlohmann::ordered_json;
   const bool holds = verdict.kind == PlanVerdict::Kind::holds;
   Json json = {{"ok", holds},
                {"plan", has_plan},
