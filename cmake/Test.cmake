@@ -62,9 +62,11 @@ function(lowtide_test_speed target)
   endif()
   target_compile_options(${target} PRIVATE -O0)
   if(NOT TARGET lowtide_test_headers)
-    file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "")
-    add_library(lowtide_test_headers OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
-    target_link_libraries(lowtide_test_headers PRIVATE doctest::doctest)
+    # A program, as tests are: a library is compiled with other options (-fPIC).
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "")
+    add_executable(lowtide_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
+    target_link_libraries(lowtide_test_headers PRIVATE lowtide_test_main)
+    lowtide_compile_options(lowtide_test_headers)
     target_compile_options(lowtide_test_headers PRIVATE -O0)
     target_precompile_headers(lowtide_test_headers PRIVATE <algorithm> <array> <chrono> <cmath> <cstdint>
       <functional> <limits> <memory> <numeric> <optional> <span> <string> <string_view> <tuple>
