@@ -19,7 +19,8 @@ endfunction()
 #              [PRIVATE_LINKS ...])
 #
 # One room: the static library lowtide_<room>, known as lowtide::<room>, or with EXECUTABLE the
-# program of that name. ALONE are sources that are not compiled together with others. LINKS are the rooms to its left, PRIVATE_LINKS what only its .cpp files see.
+# program of that name. ALONE are sources that are not compiled together with others. LINKS are the
+# rooms to its left, PRIVATE_LINKS what only its .cpp files see.
 function(lowtide_room)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;EXECUTABLE"
                         "SOURCES;ALONE;HEADERS;LINKS;PRIVATE_LINKS")

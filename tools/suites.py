@@ -79,7 +79,8 @@ def write_failure(results: Path, name: str, why: str):
 
 def told(results: Path) -> bool:
     try:
-        return any(int(suite.get("failures")) + int(suite.get("errors")) for suite in ElementTree.parse(results).iter("testsuite"))
+        suites = ElementTree.parse(results).iter("testsuite")
+        return any(int(suite.get("failures")) + int(suite.get("errors")) for suite in suites)
     except (OSError, ElementTree.ParseError):
         return False
 

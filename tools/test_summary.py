@@ -7,7 +7,9 @@ def main(paths) -> int:
     cases = []
     for path in paths:
         for case in ElementTree.parse(path).iter("testcase"):
-            name = case.get("name") if case.get("classname") in (None, "", case.get("name")) else f"{case.get('classname')}: {case.get('name')}"
+            group, name = case.get("classname"), case.get("name")
+            if group and group != name:
+                name = f"{group}: {name}"
             # Ctest says what it left out in an attribute, Pytest in an element.
             if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
                 outcome = "failed"

@@ -13,9 +13,6 @@
 namespace lowtide {
 namespace {
 
-// What is counted grows with the graph, and so does what is allowed.
-constexpr std::size_t kOps = sanitized(500, 2000);
-
 Bytes share(Bytes bytes, std::int64_t percent) { return Bytes(bytes.count() / 100 * percent); }
 
 // Each solver on each large case, with a tight and a loose budget; those that start an engine once.
@@ -86,7 +83,7 @@ TEST_CASE("limits: more work never makes the answer worse") {
 
 TEST_CASE("limits: a poll comes for every unit of work between polls, and work stands for time") {
   const SolverTable table = make_solvers();
-  for_each_solve(table, kOps, [&](const Solver& solver, const Problem& problem) {
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
     if (solver.external()) return;  // works in another process
     check_polls(table, solver, problem);
   });
@@ -96,7 +93,7 @@ TEST_CASE("limits: who is cancelled before the start does little more than nothi
   const SolverTable table = all_solvers();
   CancelToken token;
   token.cancel();
-  for_each_solve(table, kOps, [&](const Solver& solver, const Problem& problem) {
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
     ContextSettings settings = settings_for(solver);
     settings.limits.cancel = &token;
     const Answered answered = ask(table, solver, problem, settings);
@@ -109,7 +106,7 @@ TEST_CASE("limits: who is cancelled before the start does little more than nothi
 
 TEST_CASE("limits: a cancel at the first plan is seen within the units between two polls") {
   const SolverTable table = make_solvers();
-  for_each_solve(table, kOps, [&](const Solver& solver, const Problem& problem) {
+  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
     CancelToken token;
     std::int64_t cancelled_at = -1;
     ContextSettings settings = settings_for(solver);

@@ -19,8 +19,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// For what is the same at any size: the limit of work, the number of ops. Sanitizers look for faults of
-// memory and races in the same code; what it answers is proven without them.
+// A limit of work: sanitizers look for faults of memory and races, which come as soon in less of it; what
+// the code answers is proven without them.
 constexpr std::int64_t sanitized(std::int64_t less, std::int64_t usual) {
   return kSanitized ? less : usual;
 }
