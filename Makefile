@@ -35,7 +35,7 @@ wheel: ## The Python package: build/wheels, installed into build/venv
 demo: build ## Plan the training of a ResNet-50 into half its memory, write build/demo.html
 	@tools/demo
 
-test: ## Everything that CI runs, in about half an hour on two cores
+test: ## Everything that CI runs, in about twenty minutes on two cores
 	@tools/deps build wheel test capture engines bench
 	@tools/test
 

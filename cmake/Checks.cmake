@@ -45,7 +45,7 @@ if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
   endif()
 endif()
 
-# Every test_*.py is one suite.
+# Every test_*.py is one suite. `make test` runs them with tools/suites.py, which imports torch once.
 find_program(LOWTIDE_PYTEST pytest PATHS ${PROJECT_SOURCE_DIR}/build/venv/bin NO_DEFAULT_PATH)
 if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
   file(GLOB suites CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */test_*.py)
@@ -60,6 +60,6 @@ if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
     # The dearer, the earlier: a suite that starts last would keep one core waiting. Pytest exits with 5
     # where a suite's own import is skipped (no torch).
     set_tests_properties(${test} PROPERTIES LABELS "${labels}" COST 1000 SKIP_RETURN_CODE 5 ENVIRONMENT
-      "LOWTIDE_BUILD=${LOWTIDE_BUILD_NAME};LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_BENCH=$<TARGET_FILE:lowtide_bench>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;${LOWTIDE_TEST_ENVIRONMENT}")
+      "LOWTIDE_BUILD=${LOWTIDE_BUILD_NAME};LOWTIDE_BIN=$<TARGET_FILE:${command}>;LOWTIDE_BENCH=$<TARGET_FILE:lowtide_bench>;LOWTIDE_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONDONTWRITEBYTECODE=1;OMP_WAIT_POLICY=passive;${LOWTIDE_TEST_ENVIRONMENT}")
   endforeach()
 endif()

@@ -1,5 +1,6 @@
 option(LOWTIDE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOWTIDE_WERROR "Warnings are errors" OFF)
+option(LOWTIDE_UNITY "Compile the files of a folder together: a third of the time from nothing" OFF)
 option(LOWTIDE_DEBUG_CHECKS "Compile the expensive assertions in" OFF)
 option(LOWTIDE_PYTHON "Build the Python package; pyproject.toml asks for it" OFF)
 set(LOWTIDE_PREFIX "" CACHE PATH
@@ -7,7 +8,7 @@ set(LOWTIDE_PREFIX "" CACHE PATH
 option(LOWTIDE_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 option(LOWTIDE_INSTALL "Write the install rules" ${PROJECT_IS_TOP_LEVEL})
 set(LOWTIDE_SANITIZE "" CACHE STRING "Sanitizers for everything, as in address,undefined")
-set(LOWTIDE_QUICK "cpp;python;house" CACHE STRING
+set(LOWTIDE_QUICK "cpp;python;house;headers" CACHE STRING
     "Labels of the tests that `make test` runs from this build folder")
 mark_as_advanced(LOWTIDE_QUICK)
 
@@ -22,6 +23,16 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+option(LOWTIDE_CCACHE "Compile through ccache, where it is installed" ON)
+find_program(LOWTIDE_CCACHE_PROGRAM ccache)
+mark_as_advanced(LOWTIDE_CCACHE_PROGRAM)
+if(LOWTIDE_CCACHE AND LOWTIDE_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Paths are taken from the sources' folder, so that another clone finds the same objects, and a
+  # precompiled header does not keep a file from being cached.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${LOWTIDE_CCACHE_PROGRAM})
 endif()
 
 if(LOWTIDE_SANITIZE)

@@ -1,10 +1,29 @@
-# lowtide_room(NAME room [EXECUTABLE command] SOURCES ... HEADERS ... LINKS ... [PRIVATE_LINKS ...])
+# lowtide_unity(target file...): with LOWTIDE_UNITY these files are compiled together, up to ten of a
+# folder at a time. A file whose own names are also those of a neighbour does not belong among them.
+function(lowtide_unity target)
+  if(NOT LOWTIDE_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
+    UNITY_BUILD_RELOCATABLE ON)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(folder ${file} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "all_${folder}" group)
+    math(EXPR part "0${${group}} / 10")
+    math(EXPR ${group} "0${${group}} + 1")
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${group}_${part})
+  endforeach()
+endfunction()
+
+# lowtide_room(NAME room [EXECUTABLE command] SOURCES ... [ALONE ...] HEADERS ... LINKS ...
+#              [PRIVATE_LINKS ...])
 #
 # One room: the static library lowtide_<room>, known as lowtide::<room>, or with EXECUTABLE the
-# program of that name. LINKS are the rooms to its left, PRIVATE_LINKS what only its .cpp files see.
+# program of that name. ALONE are sources that are not compiled together with others. LINKS are the
+# rooms to its left, PRIVATE_LINKS what only its .cpp files see.
 function(lowtide_room)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;EXECUTABLE"
-                        "SOURCES;HEADERS;LINKS;PRIVATE_LINKS")
+                        "SOURCES;ALONE;HEADERS;LINKS;PRIVATE_LINKS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lowtide_room(${arg_NAME}): what is ${arg_UNPARSED_ARGUMENTS}?")
   endif()
@@ -14,7 +33,8 @@ function(lowtide_room)
     if(NOT arg_SOURCES)
       return()
     endif()
-    add_executable(${target} ${arg_SOURCES} ${arg_HEADERS})
+    add_executable(${target} ${arg_SOURCES} ${arg_ALONE} ${arg_HEADERS})
+    lowtide_unity(${target} ${arg_SOURCES})
     set_target_properties(${target} PROPERTIES
       OUTPUT_NAME ${arg_EXECUTABLE} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
     lowtide_compile_options(${target})
@@ -25,7 +45,8 @@ function(lowtide_room)
 
   set(scope PUBLIC)
   if(arg_SOURCES)
-    add_library(${target} STATIC ${arg_SOURCES})
+    add_library(${target} STATIC ${arg_SOURCES} ${arg_ALONE})
+    lowtide_unity(${target} ${arg_SOURCES})
     lowtide_compile_options(${target})
     foreach(library IN LISTS arg_PRIVATE_LINKS)
       # A header-only library leaves nothing to link, so the installed package must not ask for it.

@@ -128,9 +128,15 @@ def test_live_line_is_no_wider_than_the_terminal(resnet):
 def test_a_long_curve_that_is_interrupted_has_its_points(tmp_path):
     graph = tmp_path / "transformer.graph.json"
     assert lowtide("generate", "transformer", "--ops", 300, "-o", graph).code == 0
-    run = subprocess.Popen([BINARY, "curve", graph, "--from", "50%", "--points", "5", "--time", "2000", "--json"],
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(15)
+    table = tmp_path / "curve.csv"
+    run = subprocess.Popen([BINARY, "curve", graph, "--from", "50%", "--points", "5", "--time", "2000", "--json",
+                            "--csv", table], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(table)
+    end = time.monotonic() + 60
+    # The last row is the smallest budget's, which is no point.
+    while len({row["duration"] for row in list(csv.DictReader(table.open()))[:5]} - {""}) < 5:
+        assert time.monotonic() < end, "no plan of its own for each point"
+        time.sleep(0.1)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 0, err

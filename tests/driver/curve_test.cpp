@@ -22,7 +22,8 @@
 namespace lowtide {
 namespace {
 
-CurveRequest request_for(const Graph& graph, std::int64_t work = 4'000'000, int threads = 2) {
+CurveRequest request_for(const Graph& graph, std::int64_t work = sanitized(400'000, 4'000'000),
+                         int threads = 2) {
   CurveRequest request;
   const Bytes peak = own_peak(graph);
   request.from = Bytes(peak.count() / 5);
@@ -102,10 +103,11 @@ TEST_CASE("curve: small graphs against brute force") {
 
 TEST_CASE("curve: without a clock, threads change nothing") {
   const SolverTable table = all_solvers();
+  const std::int64_t work = sanitized(600'000, 6'000'000);
   for (std::string_view kind : {"transformer", "unet"}) {
     const Graph graph = generate(kind, 120, 1);
-    const Tradeoff alone = curve(table, graph, request_for(graph, 6'000'000, 1));
-    const Tradeoff three = curve(table, graph, request_for(graph, 6'000'000, 3));
+    const Tradeoff alone = curve(table, graph, request_for(graph, work, 1));
+    const Tradeoff three = curve(table, graph, request_for(graph, work, 3));
     check_curve(graph, alone);
     REQUIRE(alone.points.size() == three.points.size());
     for (std::size_t i = 0; i < alone.points.size(); ++i)

@@ -217,7 +217,7 @@ void check_work_limits(const SolverTable& table, const Solver& solver, const Pro
 
 void check_polls(const SolverTable& table, const Solver& solver, const Problem& problem) {
   ContextSettings settings = settings_for(solver);
-  settings.limits.work = 1000000;
+  settings.limits.work = sanitized(100'000, 1'000'000);
   const Answered answered = ask(table, solver, problem, settings);
   CHECK(answered.work <= (answered.polls + 1) * slack(problem.graph));
   // No solver can look at the whole graph for nothing.

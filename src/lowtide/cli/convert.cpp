@@ -15,11 +15,11 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct ConvertArguments {
   std::string from, to = "-", format;
 };
 
-std::string format_of(const Arguments& given) {
+std::string format_of(const ConvertArguments& given) {
   if (!given.format.empty()) return given.format;
   for (const char* dot : {".dot", ".gv", ".dot.gz", ".gv.gz"})
     if (given.to.ends_with(dot)) return "dot";
@@ -35,7 +35,7 @@ std::string format_of(const Arguments& given) {
 
 void add_convert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("convert", "Write a graph in another format");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<ConvertArguments>();
   command->add_option("from", given->from, "Graph file (ours or networkx node-link)")->required();
   command->add_option("to", given->to, "Where to: .json, .json.gz, .dot; - is standard output")
       ->capture_default_str();

@@ -29,7 +29,7 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct CurveArguments {
   std::string graph, from = "20%", to = "100%", csv, html, folder;
   std::int64_t points = 16;
   SearchFlags search;
@@ -44,7 +44,7 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
   }
 }
 
-CurveRequest make_request(const Arguments& given, const Graph& graph, const CancelToken& cancel) {
+CurveRequest make_request(const CurveArguments& given, const Graph& graph, const CancelToken& cancel) {
   CurveRequest request;
   request.order = given.search.problem_order();
   request.from = end_of_range("--from", given.from, graph);
@@ -101,7 +101,7 @@ class CurveKeeper {
   Keeper keeper_;
 };
 
-int run(const Arguments& given) {
+int run(const CurveArguments& given) {
   if (given.json && (given.csv == "-" || given.html == "-"))
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
@@ -146,7 +146,7 @@ int run(const Arguments& given) {
 void add_curve(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("curve", "Plan a whole range of budgets: overhead against memory");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<CurveArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--from", given->from,

@@ -30,7 +30,7 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct FitArguments {
   std::string graph, overhead, output;
   SearchFlags search;
   bool json = false;
@@ -102,7 +102,7 @@ class FitOutput {
   std::optional<Keeper> keeper_;
 };
 
-int run(const Arguments& given) {
+int run(const FitArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
@@ -150,7 +150,7 @@ int run(const Arguments& given) {
 void add_fit(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("fit", "Find the smallest budget that keeps the overhead low");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<FitArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("--overhead", given->overhead, "The most that the plan may take longer (5%)")
       ->required();

@@ -25,7 +25,7 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct PlanArguments {
   std::string graph, budget, solver = "auto", start, output;
   SearchFlags search;
   std::vector<std::string> options;
@@ -44,7 +44,7 @@ Plan load_start(const std::string& path, const Problem& problem) {
   return std::move(file.plan);
 }
 
-Request make_request(const Arguments& given, const Problem& problem, const CancelToken& cancel) {
+Request make_request(const PlanArguments& given, const Problem& problem, const CancelToken& cancel) {
   Request request;
   request.solver = given.solver;
   request.limits = given.search.limits(cancel);
@@ -84,7 +84,7 @@ Outcome outcome_of(const Progress& progress) {
   return outcome;
 }
 
-int run(const Arguments& given) {
+int run(const PlanArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
@@ -134,7 +134,7 @@ int run(const Arguments& given) {
 
 void add_plan(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("plan", "Plan a graph into a memory budget");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<PlanArguments>();
   command
       ->add_option("graph", given->graph,
                    "Graph file (ours or networkx node-link; .gz; - reads standard input)")

@@ -19,11 +19,11 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::string graph, plan, html;
 };
 
-int run(const Arguments& given) {
+int run(const ShowArguments& given) {
   require_writable(given.html);
   const Graph graph = load_named_graph(given.graph);
   std::optional<PlanFile> file;
@@ -55,7 +55,7 @@ int run(const Arguments& given) {
 void add_show(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("show", "Draw memory over steps, and say what it is spent on");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<ShowArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan,
                       "Plan file; without one, the graph's own order is shown");

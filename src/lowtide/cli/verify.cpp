@@ -15,13 +15,14 @@ namespace lowtide::cli {
 
 namespace {
 
-struct Arguments {
+struct VerifyArguments {
   std::string graph, plan;
   bool json = false;
 };
 
+using Json = nlohmann::ordered_json;
+
 void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
-  using Json = nlohmann::ordered_json;
   const bool holds = verdict.kind == PlanVerdict::Kind::holds;
   Json json = {{"ok", holds},
                {"plan", has_plan},
@@ -57,7 +58,7 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     fmt::print("host       {}\n", bytes_text(verdict.cost->host_peak));
 }
 
-int run(const Arguments& given) {
+int run(const VerifyArguments& given) {
   const Graph graph = load_graph(given.graph);
   const PlanFile file = load_plan(given.plan);
   const PlanVerdict verdict = check_plan(graph, file);
@@ -76,7 +77,7 @@ int run(const Arguments& given) {
 void add_verify(CLI::App& app, int& status) {
   CLI::App* command =
       app.add_subcommand("verify", "Check a plan file against its graph: every rule, every claim");
-  const auto given = std::make_shared<Arguments>();
+  const auto given = std::make_shared<VerifyArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file")->required();
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");

@@ -1,0 +1,152 @@
+"""Runs the Python suites of a build folder, each in a process of its own, as many at a time as there are jobs.
+
+    build/venv/bin/python tools/suites.py build/release build/suite [--jobs 2] [--timeout 600] [suite...]
+
+A suite that needs torch is forked from one process that has imported it, which takes longer than most such
+suites. Writes release.test_x.xml into the second folder for each suite; what a suite that fails printed is
+shown at once. Exits with 1 if one failed.
+"""
+import argparse
+import importlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTHING_TO_RUN = 5  # Pytest's word for it: where a suite's own import is skipped, as without torch.
+IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
+
+
+def needs_torch(suite: Path) -> bool:
+    return bool(re.search(r'^torch = pytest\.importorskip\("torch"\)|^import torch$', suite.read_text(), re.MULTILINE))
+
+
+def import_torch():
+    for name in IMPORTED:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            return
+
+
+def arguments(suite: Path, results: Path) -> list[str]:
+    return ["-q", "-p", "no:cacheprovider", f"--junitxml={results}", str(suite)]
+
+
+def fork(suite: Path, results: Path, output) -> int:
+    """Pytest in a copy of this process; returns its id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    code = 3
+    try:
+        os.setsid()
+        os.dup2(output.fileno(), 1)
+        os.dup2(output.fileno(), 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        import pytest
+
+        code = int(pytest.main(arguments(suite, results)))
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def start(suite: Path, results: Path, output) -> int:
+    command = [sys.executable, "-m", "pytest", *arguments(suite, results)]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                            start_new_session=True).pid
+
+
+def write_failure(results: Path, name: str, why: str):
+    """A suite that ended before it wrote its results is one failure."""
+    suite = ElementTree.Element("testsuite", name=name, tests="1", failures="1", errors="0", skipped="0")
+    case = ElementTree.SubElement(suite, "testcase", classname=name, name="the whole suite", time="0")
+    ElementTree.SubElement(case, "failure", message=why)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.ElementTree(root).write(results)
+
+
+def told(results: Path) -> bool:
+    try:
+        suites = ElementTree.parse(results).iter("testsuite")
+        return any(int(suite.get("failures")) + int(suite.get("errors")) for suite in suites)
+    except (OSError, ElementTree.ParseError):
+        return False
+
+
+def dearest_first(suites, times: Path):
+    """By what each took the last time: one that starts last keeps the other jobs waiting."""
+    took = dict(line.rsplit(" ", 1) for line in times.read_text().splitlines()) if times.exists() else {}
+    return sorted(suites, key=lambda suite: -float(took.get(suite.stem, 50 if needs_torch(suite) else 20)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--timeout", type=float, default=600, help="seconds a suite")
+    parser.add_argument("suites", nargs="*", type=Path)
+    given = parser.parse_intermixed_args()
+    build, folder = given.build.resolve(), given.results.resolve()
+    os.chdir(ROOT)
+    os.environ |= {"LOWTIDE_BUILD": build.name, "LOWTIDE_BIN": str(build / "lowtide"), "PYTHONDONTWRITEBYTECODE": "1",
+                   "LOWTIDE_BENCH": str(build / "lowtide_bench"), "LOWTIDE_SOURCE_DIR": str(ROOT)}
+    # Two suites on two cores have four threads, which would otherwise wait for one another by spinning.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    sys.dont_write_bytecode = True
+    folder.mkdir(parents=True, exist_ok=True)
+    times = folder / f"{build.name}.times"
+    waiting = dearest_first(given.suites or ROOT.glob("tests/*/test_*.py"), times)
+    if any(map(needs_torch, waiting)):
+        import_torch()
+
+    running, took, failed, count = {}, {}, 0, len(waiting)
+    while waiting or running:
+        while waiting and len(running) < given.jobs:
+            suite = waiting.pop(0)
+            results = folder / f"{build.name}.{suite.stem}.xml"
+            results.unlink(missing_ok=True)
+            output = tempfile.TemporaryFile("w+", errors="replace")
+            child = (fork if needs_torch(suite) else start)(suite, results, output)
+            running[child] = suite, results, output, time.monotonic()
+        child, status = os.waitpid(-1, os.WNOHANG)
+        if not child:
+            for late, (*_, since) in running.items():
+                if time.monotonic() - since > given.timeout:
+                    os.killpg(late, signal.SIGKILL)
+            time.sleep(0.05)
+            continue
+        if child not in running:
+            continue
+        suite, results, output, since = running.pop(child)
+        took[suite.stem] = time.monotonic() - since
+        code = os.waitstatus_to_exitcode(status)
+        good = code in (0, NOTHING_TO_RUN)
+        print(f"[{count - len(waiting) - len(running)}/{count}] {build.name}.pytest {os.path.relpath(suite, ROOT)}"
+              f" {'passed' if good else f'FAILED ({code})'} {took[suite.stem]:.1f} s", flush=True)
+        if not good:
+            failed += 1
+            output.seek(0)
+            print(output.read(), flush=True)
+            if not told(results):
+                write_failure(results, suite.stem, f"ended with {code}")
+        output.close()
+    if not given.suites:
+        times.write_text("".join(f"{name} {seconds:.1f}\n" for name, seconds in took.items()))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
