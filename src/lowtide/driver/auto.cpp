@@ -214,14 +214,14 @@ class Portfolio {
   // three of four as long as no other order has come to be better.
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
     const bool ahead = context_.has_plan() &&
-                       (!given_best_ || context_.best_cost().duration < given_duration_);
+                       (!given_best_ || context_.best_cost().duration < given_cost_.duration);
     const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
-    const bool keeps = number == 0 || turn % every != 1;
-    const bool reorders = !keeps && (number / every + place / 2) % 2 == 0;
     task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
-    task.from_before &= !task.from_given;
+    task.from_before = before_ && !task.from_given && turn % 4 < 2;
+    const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
+    const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
     task.options.emplace_back("orders", keeps ? "off" : "on");
-    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
+    task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -287,14 +287,19 @@ class Portfolio {
     }
   }
 
-  // A plan in the given order is a plan in any; but from the best of those in another order no lane
-  // comes back to it.
-  void merge_given(const Outcome& outcome) {
+  // What keeps the graph's own order: the best plan, or the leanest of those over the budget. From a
+  // best plan in another order no lane comes back to it.
+  void merge_given(const Task& task) {
     if (problem_.order == Order::given) return;
-    if (given_best_ && outcome.cost.duration >= given_duration_) return;
-    if (!follows_order(problem_.graph, sequence_of(*outcome.plan))) return;
-    given_best_ = outcome.plan;
-    given_duration_ = outcome.cost.duration;
+    const Outcome& outcome = *task.outcome;
+    const std::optional<Plan>& plan = outcome.plan ? outcome.plan : task.smallest;
+    const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
+    if (given_best_ && std::tie(cost.duration, cost.peak) >=
+                           std::tie(given_cost_.duration, given_cost_.peak))
+      return;
+    if (!follows_order(problem_.graph, sequence_of(*plan))) return;
+    given_best_ = plan;
+    given_cost_ = cost;
   }
 
   void alone(const Solver* part, std::int64_t work) {
@@ -415,7 +420,7 @@ class Portfolio {
     if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.from_before && task.smallest) merge_before(task);
     // What deep_ made is no better a start here than elsewhere.
-    if (outcome.plan && (task.from_given || (!before_ && task.part != deep_))) merge_given(outcome);
+    if (task.smallest && (task.from_given || (!before_ && task.part != deep_))) merge_given(task);
     if (task.endless || !by_itself(outcome.stopped_by)) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
@@ -445,7 +450,7 @@ class Portfolio {
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
   Cost before_cost_;
   std::optional<Plan> given_best_;  // where the order is free: the best in the graph's own
-  Ticks given_duration_;
+  Cost given_cost_;
   bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
