@@ -42,6 +42,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/sim/simulate.h"
 #include "lowtide/solve/follows_order.h"
 
 namespace lowtide {
@@ -55,6 +56,7 @@ constexpr double kPassesShare = 0.05;   // of the limits, at most, for all but t
 constexpr std::int64_t kDeepWork = 50;  // for each op
 constexpr double kDeepShare = 0.2;      // of the limits, at most
 constexpr int kLanes = 4;
+constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
 constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
@@ -76,7 +78,7 @@ struct Task {
   std::uint64_t seed;
   bool endless = false;      // is not asked whether it finished
   bool from_before = false;  // begins from before_
-  bool from_given = false;   // begins from given_best_
+  bool from_given = false;   // begins from given_best_ or the graph's own plan
   // Of a problem whose order is free: what it proves is of no account.
   bool in_given_order = false;
   double share = 1;             // of the time left
@@ -212,13 +214,14 @@ class Portfolio {
   // three of four as long as no other order has come to be better.
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
     const bool ahead = context_.has_plan() &&
-                       (!given_best_ || context_.best_cost().duration < given_duration_);
+                       (!given_best_ || context_.best_cost().duration < given_cost_.duration);
     const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
-    const bool keeps = number == 0 || turn % every != 1;
-    const bool reorders = !keeps && (number / every + place / 2) % 2 == 0;
-    task.from_given = keeps && given_best_ && turn % 4 == 0 && context_.limits().used() < 0.5;
+    task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
+    task.from_before = before_ && !task.from_given && turn % 4 < 2;
+    const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
+    const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
     task.options.emplace_back("orders", keeps ? "off" : "on");
-    task.options.emplace_back("reorder", reorders ? "0.3" : "0");
+    task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
   }
 
   std::uint64_t mix(std::uint64_t number) const {
@@ -284,14 +287,19 @@ class Portfolio {
     }
   }
 
-  // A plan in the given order is a plan in any; but from the best of those in another order no lane
-  // comes back to it.
-  void merge_given(const Outcome& outcome) {
+  // What keeps the graph's own order: the best plan, or the leanest of those over the budget. From a
+  // best plan in another order no lane comes back to it.
+  void merge_given(const Task& task) {
     if (problem_.order == Order::given) return;
-    if (given_best_ && outcome.cost.duration >= given_duration_) return;
-    if (!follows_order(problem_.graph, sequence_of(*outcome.plan))) return;
-    given_best_ = outcome.plan;
-    given_duration_ = outcome.cost.duration;
+    const Outcome& outcome = *task.outcome;
+    const std::optional<Plan>& plan = outcome.plan ? outcome.plan : task.smallest;
+    const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
+    if (given_best_ && std::tie(cost.duration, cost.peak) >=
+                           std::tie(given_cost_.duration, given_cost_.peak))
+      return;
+    if (!follows_order(problem_.graph, sequence_of(*plan))) return;
+    given_best_ = plan;
+    given_cost_ = cost;
   }
 
   void alone(const Solver* part, std::int64_t work) {
@@ -328,7 +336,9 @@ class Portfolio {
       starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
     std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
     if (before_) starts_before.front() = *before_;
-    if (given_best_) starts_given.front() = *given_best_;
+    // Its own order over the budget is a better start than a plan that computes far too much.
+    if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
+      starts_given.front() = given_best_ ? *given_best_ : own_plan(problem_.graph);
     // Half a search goes to the graph's own order where no start keeps the budget.
     if (leads_ && before_) starts_before.push_back(*before_);
     if (leads_ && context_.lead()) starts.push_back(*context_.lead());
@@ -338,9 +348,9 @@ class Portfolio {
       for (std::size_t i = next++; i < tasks.size(); i = next++) try {
           const Task& task = tasks[i];
           run_task(tasks[i], limits, known,
-                   task.from_before ? starts_before
-                   : task.from_given ? starts_given
-                                    : starts);
+                   task.from_given    ? starts_given
+                   : task.from_before ? starts_before
+                                      : starts);
         } catch (...) {  // must not leave the thread
           tasks[i].failure = std::current_exception();
           next = tasks.size();
@@ -409,7 +419,8 @@ class Portfolio {
     if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
     if (task.lead) context_.offer(*task.lead, task.part->name());
     if (task.from_before && task.smallest) merge_before(task);
-    if (outcome.plan) merge_given(outcome);
+    // What deep_ made is no better a start here than elsewhere.
+    if (task.smallest && (task.from_given || (!before_ && task.part != deep_))) merge_given(task);
     if (task.endless || !by_itself(outcome.stopped_by)) return;
     std::erase(unfinished_, task.part);
     if (task.part == proving_) proving_ = nullptr;
@@ -439,7 +450,7 @@ class Portfolio {
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
   Cost before_cost_;
   std::optional<Plan> given_best_;  // where the order is free: the best in the graph's own
-  Ticks given_duration_;
+  Cost given_cost_;
   bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;

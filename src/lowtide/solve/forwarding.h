@@ -21,7 +21,7 @@ class Forwarding : public Solver {
   std::string_view name() const override { return to_.name(); }
   std::string_view summary() const override { return to_.summary(); }
   std::span<const OptionSpec> options() const override { return to_.options(); }
-  std::string missing(const std::function<bool()>& stop = {}) const override {
+  std::string missing(const std::function<bool()>& stop) const override {
     return to_.missing(stop);
   }
   bool external() const override { return to_.external(); }
