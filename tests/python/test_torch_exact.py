@@ -12,10 +12,11 @@ from torch_run import NUMBERS, cast, equal, fresh, train, twin
 from torch_zoo import ZOO
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
-# each network in f32 within its hardest budget and in another number type within all three; in long runs in all types
-OTHERS = list(NUMBERS)[1:]
+# each network in f32 within its hardest budget and in another number type within the
+# hardest and the easiest; in long runs in all types within all three
+TYPES = [name for name in NUMBERS if name != "f64"]  # which the random modules draw
 IN_TURN = [(name, numbers) for i, name in enumerate(ZOO)
-           for numbers in (NUMBERS if SCALE >= 10 else ("f32", OTHERS[i % len(OTHERS)]))]
+           for numbers in (TYPES if SCALE >= 10 else ("f32", TYPES[1 + i % 4]))]
 BUDGETS = ("act:100%", "act:80%", "act:65%")  # from the peak without a plan down to what is hard
 # complex weights have no half precision; autocast in the network itself asks for f32 parameters
 ONLY_AUTOCAST = {"spectral", "autocast", "half"}
@@ -62,17 +63,17 @@ def test_a_plan_changes_no_bit(name, numbers):
     module, inputs = cast(*fresh(ZOO[name]), numbers)
     plain = twin(module)
     expected, traced = train(plain, inputs, plain), None
-    for budget in BUDGETS[-1:] if numbers == "f32" and SCALE < 10 else BUDGETS:
+    for budget in BUDGETS if SCALE >= 10 else BUDGETS[-1:] if numbers == "f32" else BUDGETS[::2]:
         mine, step, report = planned(module, inputs, budget)
         words = f"{name} in {numbers} within {report.budget}"
         got = train(mine, inputs, step)
-        if not equal(got, expected):
-            assert numbers != "f32" or name in TRACED_DIFFERENTLY, words
-            traced = traced or trained_as_traced(module, inputs)
-            assert equal(got, traced), words
         assert report.peak <= report.budget
         mine.zero_grad()
         rise = peak_rise(lambda: step(*inputs).backward())
         predicted = report.peak - report.inputs - report.resident
         assert abs(rise - predicted) <= 64 + (predicted // 100 if name in SCRATCH_MOVES or numbers != "f32" else 0), \
             f"{words}: {rise} measured, {predicted} predicted"
+        if not equal(got, expected):
+            assert numbers != "f32" or name in TRACED_DIFFERENTLY, words
+            traced = traced or trained_as_traced(module, inputs)
+            assert equal(got, traced), words

@@ -20,8 +20,8 @@ from lowtide.torch.execute import compile_graph
 from lowtide.torch.lowering import lower
 from lowtide.torch.steps import settle
 from torch._dynamo.backends.common import aot_autograd
-from torch_random_module import RECIPES, ROWS, WIDTH, RandomModule
-from torch_run import equal, live_rise, train, twin
+from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
+from torch_run import cast, equal, live_rise, train, twin
 from torch_zoo import ZOO
 
 SCALE = min(20, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
@@ -41,15 +41,15 @@ def alone(monkeypatch):
         yield
 
 
-def made(recipe, several=False):
+def made(recipe, several=False, numbers="f32"):
     torch.manual_seed(0)
-    return RandomModule(recipe, several), (torch.randn(ROWS, WIDTH),)
+    return cast(RandomModule(recipe, several), (torch.randn(ROWS, WIDTH),), numbers)
 
 
-@examples(5)
-@given(RECIPES, st.integers(0, 100))
-def test_random_modules_under_random_budgets(recipe, share):
-    module, inputs = made(recipe)
+@examples(6)
+@given(RECIPES, st.integers(0, 100), NUMBERS)
+def test_random_modules_under_random_budgets(recipe, share, numbers):
+    module, inputs = made(recipe, numbers=numbers)
     plain, mine = twin(module), twin(module)
     expected = train(plain, inputs, plain)
     budget = f"act:{share}%"
@@ -61,10 +61,15 @@ def test_random_modules_under_random_budgets(recipe, share):
             break
         except lowtide.torch.BudgetError as error:
             budget = error.smallest or "act:100%"
-    assert equal(train(mine, inputs, step), expected)
+    got = train(mine, inputs, step)
     report = lowtide.torch.reports()[-1]
     mine.zero_grad()
     assert report.inputs + live_rise(lambda: step(*inputs).backward()) <= report.peak + 64
+    if numbers not in ("f32", "f64") and not equal(got, expected):  # then tracing itself may have changed bits
+        torch._dynamo.reset()
+        plain = twin(module)
+        expected = train(plain, inputs, torch.compile(plain, backend="aot_eager"))
+    assert equal(got, expected)
 
 
 # ---- plans that no planner would make
@@ -221,10 +226,10 @@ def check_random_orders(module, inputs, seeds):
         assert measured <= predicted + 64, f"seed {seed}: {measured} measured, {predicted} predicted"
 
 
-@examples(3)
-@given(RECIPES, st.booleans(), st.integers(0, 1000))
-def test_random_plans_of_random_modules(recipe, several, seed):
-    check_random_orders(*made(recipe, several), range(seed, seed + 4))
+@examples(4)
+@given(RECIPES, st.booleans(), st.integers(0, 1000), NUMBERS)
+def test_random_plans_of_random_modules(recipe, several, seed, numbers):
+    check_random_orders(*made(recipe, several, numbers), range(seed, seed + 4))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -10,8 +10,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import lowtide.torch
+import numpy
+import torch.nn.functional as F
 from lowtide.torch.dropout import apply as dropout_apply
+from lowtide.torch.meter import measure_peak
 from lowtide.torch.random_state import read_state, replay
+from torch import nn
+from torch_run import equal, train, twin
 
 aten = torch.ops.aten
 REAL = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -32,6 +38,12 @@ LAYOUTS = {
     "channels last, expanded": lambda x: x[..., :1].to(memory_format=torch.channels_last).expand_as(x),
 }
 SIZES = [(3, 5, 7, 9), (2, 8, 4, 4), (1, 1, 3, 1), (2, 0, 3, 3)]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
 
 
 def alike(a, b):
@@ -176,3 +188,104 @@ def test_gradients_in_their_parameters_layout(dtype):
                                               strict=True) if n > 1]
         assert all(mine == theirs for _, (mine, theirs) in sizes), f"{a} {b}"
         assert alike(held.contiguous(), parameter.grad.contiguous()), f"{a} {b}"
+
+
+# ---- whole steps
+
+
+def planned(module, inputs, budget):
+    """A twin of `module` within the budget, or within the smallest there is; its step and its report."""
+    for _ in range(2):
+        torch._dynamo.reset()
+        mine = twin(module)
+        try:
+            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=60_000, time=None,
+                                          fallback="error")
+            break
+        except lowtide.torch.BudgetError as error:
+            budget = error.smallest
+    return mine, step, lowtide.torch.reports()[-1]
+
+
+class OneNormTwoInputs(nn.Module):
+    """A batch norm that runs twice, and whose first run nothing but its statistics ties to the second."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x, y):
+        second = self.norm(y.exp()).tanh()
+        return (self.norm(x.cos()).sigmoid() * second).mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("budget", ["100%", "act:1%"])
+def test_statistics_that_move_twice_move_in_order(dtype, budget):
+    torch.manual_seed(0)
+    module = OneNormTwoInputs().to(dtype)
+    inputs = tuple(torch.randn(256, 16).to(dtype).requires_grad_() for _ in range(2))
+    plain = twin(module)
+    expected = train(plain, inputs, plain)
+    mine, step, _ = planned(module, inputs, budget)
+    assert equal(train(mine, inputs, step), expected)
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 8, 3, padding=1)])
+        self.norm = nn.InstanceNorm2d(32, affine=True)
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            x = F.leaky_relu(self.norm(self.convs[0](x)))
+            return self.convs[1](F.max_pool2d(x, 2)).float().square().mean()
+
+
+def test_kernels_are_priced_on_what_their_predecessors_make():
+    """Under autocast the fake batch norm says other number types than the real one, on which its backward needs
+    scratch as large as its result."""
+    torch.manual_seed(0)
+    module, inputs = Normed(), (torch.randn(2, 3, 24, 24),)
+    mine, step, report = planned(module, inputs, "act:1%")
+    step(*inputs).backward()
+    mine.zero_grad()
+    assert measure_peak(lambda: step(*inputs).backward(), held=(mine, inputs)) <= report.peak + 64
+
+
+dice = numpy.random.default_rng(0)
+
+
+@torch.library.custom_op("lowtide_test::noise", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+def noise(x: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(dice.random(x.shape)).to(x.dtype)
+
+
+noise.register_fake(torch.empty_like)
+noise.register_autograd(lambda ctx, gradient: torch.zeros_like(gradient))
+
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            x = x * noise(x)
+        return x.square().mean()
+
+
+def test_what_draws_from_elsewhere_runs_once():
+    """No generator of PyTorch's tells where its numbers come from, so none can bring them back."""
+    global dice
+    torch.manual_seed(0)
+    module, inputs = Noisy(), (torch.randn(512, 64),)
+    plain = twin(module)
+    dice = numpy.random.default_rng(1)
+    expected = train(plain, inputs, plain)
+    mine, step, _ = planned(module, inputs, "act:1%")
+    dice = numpy.random.default_rng(1)
+    assert equal(train(mine, inputs, step), expected)

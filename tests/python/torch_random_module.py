@@ -114,12 +114,12 @@ def _sorted(x, y):
 
 
 def _complex(x, y):
-    z = torch.view_as_complex(x.reshape(ROWS, -1, 2)) * torch.polar(torch.ones(32), torch.arange(32.0))
-    return torch.view_as_real(z).flatten(1)
+    z = torch.view_as_complex(x.float().reshape(ROWS, -1, 2)) * torch.polar(torch.ones(32), torch.arange(32.0))
+    return torch.view_as_real(z).flatten(1).to(x.dtype)
 
 
 def _spectrum(x, y):
-    return torch.fft.irfft(torch.fft.rfft(x) * 0.5, n=WIDTH)
+    return torch.fft.irfft(torch.fft.rfft(x.float()) * 0.5, n=WIDTH).to(x.dtype)
 
 
 def _checkpointed(x, y):
@@ -152,7 +152,8 @@ FUNCTIONS = {
     "checkpoint": _checkpointed,
     "put": _put,
     "detached": lambda x, y: x + y.detach().sin(),
-    "bfloat16": lambda x, y: (x.bfloat16() * y.to(torch.bfloat16)).float(),
+    "bfloat16": lambda x, y: (x.bfloat16() * y.to(torch.bfloat16)).to(x.dtype),
+    "float": lambda x, y: x.float() + y.float().sin(),
     "where": lambda x, y: torch.where(x > y, x, 0.5 * y).masked_fill(x < -2, 0.1),
     "rolled": lambda x, y: x.roll(3, 0) + y.flip(1),
     "broadcast": lambda x, y: x - y.mean(1, keepdim=True).expand_as(x) + y.std(0),
@@ -165,6 +166,8 @@ MODULES = {
     "moving": Moving, "table": Table, "unused": Unused, "tied": None,
 }  # fmt: skip
 
+# of torch_run.NUMBERS
+NUMBERS = st.sampled_from(["f32", "f32", "f64", "bf16", "f16", "autocast bf16", "autocast f16"])
 RECIPES = st.lists(st.tuples(st.sampled_from([*MODULES, "linear", *FUNCTIONS]), st.integers(0, 5)),
                    min_size=3, max_size=10)
 
@@ -185,7 +188,8 @@ class RandomModule(nn.Module):
         values = [self.first(x, x)]
         for i, (name, which) in enumerate(self.recipe):
             run = self.parts[str(i)] if name in MODULES else FUNCTIONS[name]
-            values.append(run(values[-1], values[max(0, len(values) - 1 - which)]))
+            x, y = values[-1], values[max(0, len(values) - 1 - which)]
+            values.append(run(x, y.to(x.dtype)).to(x.dtype if name in MODULES else self.first.layer.weight.dtype))
         loss = values[-1].square().mean()
         if not self.several:
             return loss

@@ -47,8 +47,9 @@ def twin(module):
 
 
 # how a network computes: in which number type it lies, and to which its products are cast
-NUMBERS = {"f32": (torch.float32, None), "bf16": (torch.bfloat16, None), "f16": (torch.float16, None),
-           "autocast bf16": (torch.float32, torch.bfloat16), "autocast f16": (torch.float32, torch.float16)}
+NUMBERS = {"f32": (torch.float32, None), "f64": (torch.float64, None), "bf16": (torch.bfloat16, None),
+           "f16": (torch.float16, None), "autocast bf16": (torch.float32, torch.bfloat16),
+           "autocast f16": (torch.float32, torch.float16)}
 
 
 class _Cast(nn.Module):
