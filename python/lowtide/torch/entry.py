@@ -13,6 +13,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
+from .distributed import refuse_shared
 from .errors import BudgetError, CaptureError
 from .meter import bytes_held
 from .region import compile_region, fall_back
@@ -55,12 +56,14 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     budget, options: settings.Settings.
 
     Parameters and buffers are shared with `module`.  Raises TypeError for what is no module, ValueError for wrong options, BudgetError if no
-    plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
+    plan keeps the budget, CaptureError for a module that several ranks share (distributed.py) and, with
+    fallback="error", for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
+    refuse_shared(module, "optimize")
     group = Group()
     group.train(module.parameters())
     compiled = _Compiled(module, settings, group)
