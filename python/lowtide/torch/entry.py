@@ -80,7 +80,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     if not compiled.regions:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
-                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings,
+                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them), and one that calls "
+                         "torch.utils.checkpoint on what breaks the graph", settings,
                          compiled.module)
     return compiled.module
 

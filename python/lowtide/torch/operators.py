@@ -122,6 +122,11 @@ def may_recompute(node: torch.fx.Node) -> bool:
     return node.meta.get("recompute") in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
 
 
+def is_marked(node: torch.fx.Node) -> bool:
+    """Was it traced within torch.utils.checkpoint?"""
+    return "ac_graph_id" in node.meta or "recompute" in node.meta
+
+
 def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
     """Must it run exactly once, in order with its like?
 

@@ -19,13 +19,14 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .beside import MARKS, Watch, buckets, gradient_storages
 from .costs import pricing
 from .emit import emit
 from .errors import CaptureError, size_text
 from .execute import compile_graph
 from .inductor import compile_with_inductor
 from .lowering import lower
-from .operators import leaves
+from .operators import is_marked, leaves
 from .planning import Report, plan_program
 from .settings import Settings
 from .sharing import Found, Group, gradient_bytes
@@ -106,6 +107,7 @@ class _Region:
         self._handed_out = 0
         self._report: Report | None = None
         self._before = 0  # bytes of other forwards that the plan counts
+        self._watch: Watch | None = None  # for what else stands beside the plan
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._inputs = list(example_inputs)
@@ -133,6 +135,9 @@ class _Region:
         def watched(args: list[Any]) -> Any:
             nonlocal largest, size
             self._check(saved.bytes())
+            words = self._watch.look(args, saved.bytes()) if self._watch else None
+            if words:
+                _warn_of_excess(words)
             given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)} if largest is None else ()
             results = run(args)
             if largest is None:
@@ -174,6 +179,9 @@ class _Region:
                             trained=trained)
             self._handed_out = num_fwd_outputs
             group = self._group
+            if "marks" not in group.said.causes and any(map(is_marked, joint.graph.nodes)):
+                group.said.causes.add("marks")
+                warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
             group.train(self._inputs)
             resident = self._settings.resident(leaves(self._inputs), device, group.trained)
             gradients = gradient_bytes(program, trained)
@@ -189,6 +197,10 @@ class _Region:
                                 f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
                                 "known. lowtide.torch.optimize with example_inputs plans all regions together")
             self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
+            standing = gradient_storages(self._inputs)
+            seen = device.type != "cpu" and self._settings.reserve is None  # by the allocator, at this moment
+            counted = self._before + (standing + buckets(standing) if seen else 0)
+            self._watch = Watch(group.said, report.peak, report.budget, counted)
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return fall_back(str(error), self._settings, parts)

@@ -27,6 +27,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 import lowtide
 
+from .beside import Said
 from .errors import BudgetError, size_text
 from .lowering import Program
 from .meter import storages_held
@@ -132,6 +133,7 @@ class Group:
     shares: dict[str, Beside] = field(default_factory=dict)
     budget: int | None = None
     saved: Saved = field(default_factory=Saved)
+    said: Said = field(default_factory=Said)
     planned: list[tuple[int, int]] = field(default_factory=list)  # without shares: (peak from the barrier on, budget)
     inputs: dict[int, int] = field(default_factory=dict)  # storages that regions were given, with their bytes
 
