@@ -179,3 +179,117 @@ def test_marks_of_checkpoint_are_leave_and_no_orders(how):
     for name in ("all", "little"):  # the plan of a model without marks
         assert reports[name, True].peak == reports[name, False].peak
         assert reports[name, True].duration == reports[name, False].duration
+
+
+# ---- code outside of all regions
+
+
+class Parted(nn.Module):
+    """Three regions, with code between that the tracer leaves alone; `outside` is that code."""
+
+    def __init__(self, outside, d=128):
+        super().__init__()
+        self.layers, self.between = nn.ModuleList(nn.Linear(d, d) for _ in range(6)), outside
+
+    @torch.compiler.disable
+    def outside(self, x):
+        return self.between(x)
+
+    def two(self, i, x):
+        for layer in self.layers[i:i + 2]:
+            x = torch.tanh(torch.tanh(layer(x)))
+        return x
+
+    def forward(self, x):
+        x = self.outside(self.two(0, x))
+        x = self.outside(self.two(2, x))
+        return self.two(4, x).square().mean()
+
+
+def gate(x):
+    return torch.sigmoid(torch.tanh(x).exp() * x)
+
+
+@pytest.mark.parametrize("outside", [gate, torch.relu, lambda x: 2 * x], ids=["gate", "relu", "twice"])
+def test_code_between_regions_is_said_once_with_the_reserve_that_counts_it(outside):
+    torch.manual_seed(0)
+    module, x = Parted(outside), torch.randn(256, 128)
+
+    def steps(step):
+        with Said() as said:
+            for _ in range(2):
+                step(x).backward()
+                module.zero_grad()
+            peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+            module.zero_grad()
+        return said.words, peak
+
+    words, peak = steps(optimized(module, x, "100%"))
+    budget = lowtide.torch.reports()[-1].budget
+    assert peak > budget  # or there was nothing to say
+    (words,) = words
+    assert "code between the regions" in words
+    reserve = int(words.rsplit("reserve=", 1)[1])
+    torch._dynamo.reset()
+    words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))
+    assert not words and peak <= budget + reserve
+
+
+def test_code_between_regions_that_holds_nothing_is_not_said():
+    module, x = Twice(), torch.randn(256, 128)
+    step = optimized(module, x, "100%")
+    with Said() as said:
+        step(x).backward()
+    assert not said.words
+
+
+class Features(nn.Module):
+    """The loss is computed outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, n) for n in (64, 64, 512))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+@pytest.mark.parametrize("loss", [lambda y: y.square().mean(), lambda y: F.cross_entropy(y, torch.zeros(256).long())],
+                         ids=["squares", "cross entropy"])
+def test_a_loss_outside_is_said_once_with_the_reserve_that_counts_it(loss):
+    torch.manual_seed(0)
+    module, x = Features(), torch.randn(256, 64)
+
+    def steps(step):
+        with Said() as said:
+            for _ in range(2):
+                loss(step(x)).backward()
+                module.zero_grad()
+            peak = lowtide.torch.measure_peak(lambda: loss(step(x)).backward(), held=(module, x))
+            module.zero_grad()
+        return said.words, peak
+
+    words, peak = steps(optimized(module, x, "100%"))
+    budget = lowtide.torch.reports()[-1].budget
+    assert peak > budget
+    (words,) = words
+    assert "behind the last region" in words and "within the module" in words
+    reserve = int(words.rsplit("reserve=", 1)[1])
+    torch._dynamo.reset()
+    words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))
+    assert not words and peak <= budget + reserve
+
+
+def test_a_result_that_nobody_differentiates_is_no_loss_outside():
+    class Both(Features):
+        def forward(self, x):
+            y = super().forward(x)
+            return y.square().mean(), y
+
+    module, x = Both(), torch.randn(256, 64)
+    step = optimized(module, x, "100%")
+    with Said() as said:
+        step(x)[0].backward()
+    assert not said.words

@@ -19,7 +19,8 @@ import torch
 from torch.nn.parallel import DistributedDataParallel
 
 from .distributed import bucket_bytes
-from .errors import size_text
+from .errors import LowtideWarning, OverBudgetWarning, size_text
+from .outside import LOSS, tangent_bytes, upstream
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
@@ -28,11 +29,22 @@ MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute
 
 @dataclass
 class Said:
-    """What was said of one model, each cause once, and the most bytes; and the parameters of all of its regions."""
+    """What was said of one model, each cause once, and the most bytes; and the parameters of all of its regions.
+
+    Of the first forward: held, what code outside has saved or made for the regions so far; saved and piece, the most
+    of it that is beside a region, and that one piece of such code takes; broken: is that too much for a plan?
+    running: whose forward ran last.  trained: has a backward begun?
+    """
 
     causes: set[str] = field(default_factory=set)
     most: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+    saved: int = 0
+    piece: int = 0
+    broken: bool = False
     leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
+    running: Watch | None = None
+    trained: bool = False
 
     def meet(self, leaf: torch.Tensor) -> None:
         """Note a leaf that a region was given."""
@@ -62,31 +74,85 @@ def buckets(gradients: int) -> int:
 
 
 class Watch:
-    """Looks at what stands beside one region, whose plan takes `peak` of `budget` and counts `counted` bytes of such."""
+    """Looks at what stands beside one region, as it runs, and has words for what its plan does not count.
 
-    def __init__(self, said: Said, peak: int, budget: int, counted: int) -> None:
-        self._said, self._room, self._peak, self._budget, self._counted = said, budget - peak, peak, budget, counted
+    peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
+    before: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found beside it.
+    """
+
+    def __init__(self, said: Said, plan: tuple[int, int, int], counted: int, before: int, base: int) -> None:
+        self._said, self._counted, self._before, self._base = said, counted, before, base
+        self._peak, self._between, self._budget = plan
         self._leaves: list[int] | None = None  # their positions among the arguments
+        self._left = 0  # bytes of other forwards when this one began
 
-    def look(self, args: list[Any], left: int) -> str | None:
-        """Words to be said, once, if gradients or buckets break the budget; left: bytes of other forwards."""
+    def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
+        """What is to be said, and as what, when the forward begins; left: bytes of other forwards."""
         if self._leaves is None:
             self._leaves = [i for i, t in enumerate(args)
                             if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad]
+        if not self._said.trained:
+            self._meet_outside(args, left)
         none = True
         for i in self._leaves:
             self._said.meet(args[i])  # a region may run for one block after another
             none = none and args[i].grad is None
         if none and DistributedDataParallel._active_ddp_module is None:
-            return None
+            return []
+        return self._standing(left)
+
+    def backward(self, tangents: list[Any]) -> list[tuple[type[LowtideWarning], str]]:
+        """What is to be said, and as what, when the first backward of all begins: that of the last region, behind
+        which is the loss."""
+        said, left = self._said, self._left
+        if said.trained:
+            return []
+        said.trained = True
+        handed = tangent_bytes(tangents) if said.running is self else 0
+        loss = handed > 0 and self._over(self._between, left + said.saved + LOSS * handed) > 0
+        reserve = self._base + max(left, self._before) + said.saved + max(said.piece, LOSS * handed if loss else 0)
+        words: list[tuple[type[LowtideWarning], str]] = []
+        if said.broken:
+            words.append((OverBudgetWarning, "the budget is not kept: code between the regions that the tracer made of this model runs without a plan, and no plan "
+                         f"counts it: {size_text(said.saved)} ({said.saved} bytes) that it has made or saved stand beside "
+                         f"a region, and one piece takes about {size_text(said.piece)} in its backward. Fewer graph "
+                         f"breaks (TORCH_LOGS=graph_breaks shows them), or reserve={reserve}"))
+        if loss:
+            room = max(0, -self._over(self._between, left + said.saved))
+            words.append((LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
+                          f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
+                          f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
+                          f"budget. Compute the loss within the module, or set reserve={reserve}"))
+        said.held.clear()
+        said.running = None
+        return words
+
+    def _over(self, held: int, beside: int) -> int:
+        """Bytes by which the budget is broken where the plan holds `held`, what it counts of `beside` included."""
+        return held + max(0, beside - self._counted) - self._budget
+
+    def _meet_outside(self, args: list[Any], left: int) -> None:
+        said = self._said
+        saved, piece, made = upstream(args)
+        self._left = left
+        said.held |= saved
+        beside = sum(size for key, size in said.held.items() if key not in made)
+        taken = sum(piece.values())
+        before = said.running
+        said.broken |= self._over(self._peak, left + beside) > 0 and beside > 0
+        said.broken |= before is not None and taken > 0 and before._over(before._between, left + beside + taken) > 0
+        said.saved, said.piece, said.running = max(said.saved, beside), max(said.piece, taken), self
+        said.held |= made
+
+    def _standing(self, left: int) -> list[tuple[type[LowtideWarning], str]]:
         gradients = self._said.standing()
         held = buckets(gradients)
         beside = left + gradients + held
-        if beside - self._counted <= self._room:
-            return None
+        if self._over(self._peak, beside) <= 0:
+            return []
         new = {cause for cause, size in (("gradients", gradients), ("buckets", held)) if size} - self._said.causes
         if not new or beside <= self._said.most:
-            return None
+            return []
         self._said.causes |= new
         self._said.most = beside
         words = []
@@ -95,6 +161,7 @@ class Watch:
                          "region runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
         if "buckets" in new:
             words.append(f"the buckets of DistributedDataParallel take {size_text(held)} ({held} bytes)")
-        peak = self._peak + beside - self._counted
-        return (f"{'; '.join(words)}. The plan counts {size_text(self._counted)} of what stands beside the region, so "
-                f"the step can take {size_text(peak)} of {size_text(self._budget)}; reserve={beside} counts it")
+        peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._before - left)
+        return [(OverBudgetWarning, f"the budget is not kept: {'; '.join(words)}. The plan counts "
+                 f"{size_text(self._counted)} of what stands beside the region, so the step can take {size_text(peak)} of "
+                 f"{size_text(self._budget)}; reserve={reserve} counts it")]

@@ -29,8 +29,8 @@ class Report:
     """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
-    freed after its last use).  late_peak: the part of `peak` from the end of the forward on.  floor: bytes
-    that no plan can go below.  again: module path -> op names that
+    freed after its last use).  late_peak: the part of `peak` from the end of the forward on; between: what is
+    held between forward and backward.  floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.
     """
 
@@ -39,6 +39,7 @@ class Report:
     budget: int
     peak: int
     late_peak: int
+    between: int
     own_peak: int
     floor: int
     resident: int
@@ -92,12 +93,12 @@ def plan_program(program: Program, settings: Settings, beside: Beside,
     held = dataclasses.replace(program, graph=settled.graph)
     final = lowtide.Graph.from_dict(beside.graph(held, None))
     cost = lowtide.verify(final, plan, problem.budget)
-    late_peak = max(lowtide.simulate(final, plan).memory[settled.steps.index(("compute", program.barrier)):])
+    late = lowtide.simulate(final, plan).memory[settled.steps.index(("compute", program.barrier)):]
     if beside.saved is not None:
         lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
-        late_peak=late_peak, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
+        late_peak=max(late), between=late[0], own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
         inputs=input_bytes(program), duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))

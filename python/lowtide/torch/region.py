@@ -22,25 +22,17 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from .beside import MARKS, Watch, buckets, gradient_storages
 from .costs import pricing
 from .emit import emit
-from .errors import CaptureError, size_text
+from .errors import CaptureError, LowtideWarning, OverBudgetWarning, size_text
 from .execute import compile_graph
 from .inductor import compile_with_inductor
 from .lowering import lower
-from .operators import is_marked, leaves
+from .operators import is_marked, is_tangent, leaves
 from .planning import Report, plan_program
 from .settings import Settings
 from .sharing import Found, Group, gradient_bytes
 
 _reports: list[Report] = []
 _numbers = itertools.count()
-
-
-class LowtideWarning(UserWarning):
-    """A region runs without a plan; the text says why."""
-
-
-class OverBudgetWarning(LowtideWarning):
-    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
 def reports() -> list[Report]:
@@ -123,9 +115,21 @@ class _Region:
     def _run(self, side: str) -> Callable[..., Any]:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             run = compile_graph(module, f"region {self._number} {side}")
+            if side == "backward":
+                return self._watched_backward(run, len(list(filter(is_tangent, module.graph.nodes))))
             return self._watched(run) if side == "forward" else run
 
         return compile_side
+
+    def _watched_backward(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
+        """`run`, after a look at what comes back from the code behind the region."""
+        def watched(args: list[Any]) -> Any:
+            for category, words in self._watch.backward(args[len(args) - tangents:]) if self._watch else ():
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
+            return run(args)
+
+        watched._boxed_call = True
+        return watched
 
     def _watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """`run`, after a look at what other forwards have left, and with a note of what it leaves itself."""
@@ -135,9 +139,8 @@ class _Region:
         def watched(args: list[Any]) -> Any:
             nonlocal largest, size
             self._check(saved.bytes())
-            words = self._watch.look(args, saved.bytes()) if self._watch else None
-            if words:
-                _warn_of_excess(words)
+            for category, words in self._watch.forward(args, saved.bytes()) if self._watch else ():
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = {t.untyped_storage()._cdata for t in args if isinstance(t, torch.Tensor)} if largest is None else ()
             results = run(args)
             if largest is None:
@@ -151,6 +154,18 @@ class _Region:
 
         watched._boxed_call = True
         return watched
+
+    def _watch_for(self, report: Report, before: int, device: torch.device) -> Watch:
+        """before: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
+        shared, reserve = bool(self._group.shares), self._settings.reserve
+        counted = before if shared or reserve is None else 0
+        standing = gradient_storages(self._inputs)
+        seen = standing + buckets(standing) if device.type != "cpu" else 0  # by the allocator, at this moment
+        counted += seen if reserve is None else reserve
+        base = self._settings.told(leaves(self._inputs), device) - counted
+        if not shared and reserve is None:
+            base += before
+        return Watch(self._group.said, (report.peak, report.between, report.budget), counted, before, base)
 
     def _check(self, left: int) -> None:
         """Says so, once, if other forwards have left more than the plan has room for."""
@@ -197,10 +212,7 @@ class _Region:
                                 f"{size_text(earlier)} of {size_text(limit)}: it was planned before this one was "
                                 "known. lowtide.torch.optimize with example_inputs plans all regions together")
             self._report, self._before = report, max(beside.before, self._settings.reserve or 0)
-            standing = gradient_storages(self._inputs)
-            seen = device.type != "cpu" and self._settings.reserve is None  # by the allocator, at this moment
-            counted = self._before + (standing + buckets(standing) if seen else 0)
-            self._watch = Watch(group.said, report.peak, report.budget, counted)
+            self._watch = self._watch_for(report, beside.before, device)
         except CaptureError as error:
             parts = default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
             return fall_back(str(error), self._settings, parts)

@@ -94,14 +94,18 @@ class Settings:
         """What of this a plan depends on, beside graph, budget and order."""
         return (self.time, self.work, self.seed)
 
+    def told(self, inputs: list[torch.Tensor], device: torch.device) -> int:
+        """Bytes beside a region with these inputs, by the user's word or else by the GPU's allocator."""
+        if self.reserve is not None:
+            return self.reserve
+        return max(0, torch.cuda.memory_allocated(device) - bytes_held(inputs)) if device.type == "cuda" else 0
+
     def resident(self, inputs: list[torch.Tensor], device: torch.device, trained: dict[int, int]) -> int:
         """Bytes beside a region with these inputs: `reserve` and the state that the optimizer will hold.
 
         trained: storages of the model, with their bytes, that the optimizer keeps a state for.
         """
-        beside = self.reserve
-        if beside is None:
-            beside = max(0, torch.cuda.memory_allocated(device) - bytes_held(inputs)) if device.type == "cuda" else 0
+        beside = self.told(inputs, device)
         rule = state_tensors(self.optimizer)
         if not rule:
             return beside
