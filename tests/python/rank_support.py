@@ -63,6 +63,6 @@ def ranks(size=2):
                 with contextlib.suppress(OSError):
                     pipe.send(None)
             for process in processes:
-                process.join(10)
+                process.join(2)  # the last to leave may wait for whoever left before
                 if process.is_alive():
                     process.kill()

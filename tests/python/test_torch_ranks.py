@@ -221,8 +221,9 @@ def test_torch_compile_of_what_ranks_share_is_exact(both, kind):
         assert exact
         if kind == "tensor parallel":
             assert planned == 0 and any("DTensor" in words for words in said)
-        else:
-            assert planned > 0
+            continue
+        assert planned > 0
+        assert sum("parameters that FSDP has gathered" in words for words in said) == ("FSDP" in kind)
 
 
 def _around(rank):
@@ -236,6 +237,121 @@ def _around(rank):
 
 def test_ddp_around_an_optimized_module_is_exact(both):
     assert all(both(_around))
+
+
+# ---- DDP's buckets
+
+
+def _with_buckets(rank, where, view, budget, reserve):
+    """What is said, and the measured peak, of DDP around a planned module or of a planned module within DDP."""
+    os.environ["LOWTIDE_CACHE"] = "off"
+    torch._dynamo.config.optimize_ddp = False  # one region
+    module, _, x = built(Net, rank)
+    options = OPTIONS | {"budget": budget, "reserve": reserve}
+    parallel = torch.nn.parallel.DistributedDataParallel
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        if where == "optimize within":
+            step = parallel(lowtide.torch.optimize(module, (x,), **options), gradient_as_bucket_view=view)
+        else:
+            step = torch.compile(parallel(module, gradient_as_bucket_view=view), backend="lowtide", options=options)
+        for _ in range(3):
+            step(x).backward()
+            module.zero_grad()
+        peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+    buckets = sum(p.numel() * p.element_size() for p in module.parameters())
+    words = [str(w.message) for w in said if issubclass(w.category, lowtide.torch.OverBudgetWarning)]
+    return words, peak + buckets, lowtide.torch.reports()[-1].budget, buckets
+
+
+@pytest.mark.parametrize(("where", "view"), [("optimize within", False), ("compile around", True)])
+def test_buckets_of_ddp_are_said_once_with_the_reserve_that_counts_them(both, where, view):
+    ((words, peak, budget, buckets), _) = both(_with_buckets, where, view, "100%", None)
+    assert peak > budget
+    (words,) = words
+    assert "buckets of DistributedDataParallel" in words and f"reserve={buckets} " in words
+    for words, peak, budget, _ in both(_with_buckets, where, view, budget + buckets, buckets):
+        assert not words and peak <= budget
+
+
+# ---- operators of the user's own
+
+runs = 0
+
+
+@torch.library.custom_op("lowtide_ranks::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    global runs
+    runs += 1
+    return 2 * x
+
+
+twice.register_fake(torch.empty_like)
+twice.register_autograd(lambda context, gradient: 2 * gradient)
+
+
+@torch.library.custom_op("lowtide_ranks::note", mutates_args=())
+def note(x: torch.Tensor, group_name: str) -> torch.Tensor:
+    global runs
+    runs += 1
+    return x.clone()
+
+
+note.register_fake(lambda x, group_name: torch.empty_like(x))
+note.register_autograd(lambda context, gradient: (gradient, None))
+
+
+class Own(nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.layers, self.name = nn.ModuleList(nn.Linear(32, 32) for _ in range(4)), name
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            x = twice(x) if self.name == "twice" else note(x, "group")
+        return x.square().mean()
+
+
+def _own(rank, name):
+    """How often an operator of one's own runs for its price, and in a step."""
+    global runs
+    os.environ["LOWTIDE_CACHE"] = "off"
+    module, plain, x = built(lambda: Own(name), rank)
+    runs = 0
+    step = lowtide.torch.optimize(module, (x,), budget="75%", fallback="error")
+    for_its_price, runs = runs, 0
+    loss = step(x)
+    loss.backward()
+    in_a_step, expected = runs, plain(x)
+    expected.backward()
+    exact = torch.equal(loss, expected) and all(
+        torch.equal(p.grad, q.grad) for p, q in zip(module.parameters(), plain.parameters(), strict=True))
+    return for_its_price, in_a_step, exact
+
+
+@pytest.mark.parametrize("name", ["twice", "note"])
+def test_what_may_talk_to_other_ranks_runs_in_steps_alone(both, name):
+    assert both(_own, name) == [(0, 4, True)] * 2
+    for_its_price, _, exact = _own(0, name)  # this process is alone
+    assert exact and (for_its_price > 0) == (name == "twice")
+
+
+def test_what_returns_nothing_runs_in_steps_alone():
+    """A check of made-up numbers would fail, on a GPU for good."""
+    from lowtide.torch import effects
+
+    assert not effects.may_be_priced(torch.ops.aten._assert_async.msg)
+    assert not effects.may_be_priced(torch.ops._c10d_functional.wait_tensor.default)
+    assert effects.may_be_priced(torch.ops.aten.mm.default)
+
+
+def test_collectives_are_priced_by_the_link():
+    from lowtide.torch.roofline import DEVICES, collective_ns
+
+    slow, fast = DEVICES["rtx4090"], DEVICES["h100"]
+    assert collective_ns(slow, 1 << 30) > collective_ns(fast, 1 << 30) > (1 << 30) / fast.link * 1e9
+    assert collective_ns(fast, 0) > 0
 
 
 def test_data_parallel_is_refused():

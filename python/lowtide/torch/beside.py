@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from .distributed import bucket_bytes
+from .distributed import beside_sharded, bucket_bytes
 from .errors import LowtideWarning, OverBudgetWarning, size_text
 from .outside import LOSS, tangent_bytes, upstream
 
@@ -78,9 +78,12 @@ class Watch:
 
     peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
     before: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found beside it.
+    reserved: has the user said what stands beside it?
     """
 
-    def __init__(self, said: Said, plan: tuple[int, int, int], counted: int, before: int, base: int) -> None:
+    def __init__(self, said: Said, plan: tuple[int, int, int], counted: int, before: int, base: int,
+                 reserved: bool) -> None:
+        self._reserved = reserved
         self._said, self._counted, self._before, self._base = said, counted, before, base
         self._peak, self._between, self._budget = plan
         self._leaves: list[int] | None = None  # their positions among the arguments
@@ -88,7 +91,12 @@ class Watch:
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
         """What is to be said, and as what, when the forward begins; left: bytes of other forwards."""
+        words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
+            sharded = None if self._reserved or "FSDP" in self._said.causes else beside_sharded(args)
+            if sharded:
+                self._said.causes.add("FSDP")
+                words.append((LowtideWarning, f"this region {sharded}"))
             self._leaves = [i for i, t in enumerate(args)
                             if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad]
         if not self._said.trained:
@@ -98,8 +106,8 @@ class Watch:
             self._said.meet(args[i])  # a region may run for one block after another
             none = none and args[i].grad is None
         if none and DistributedDataParallel._active_ddp_module is None:
-            return []
-        return self._standing(left)
+            return words
+        return words + self._standing(left)
 
     def backward(self, tangents: list[Any]) -> list[tuple[type[LowtideWarning], str]]:
         """What is to be said, and as what, when the first backward of all begins: that of the last region, behind

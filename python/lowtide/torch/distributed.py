@@ -42,6 +42,43 @@ def bucket_bytes(ddp: DistributedDataParallel) -> int:
     return _trained_bytes(ddp, set(getattr(ddp, "parameters_to_ignore", ())))
 
 
+def beside_sharded(args: list[Any]) -> str | None:
+    """Words for a region that runs on parameters which FSDP has gathered for it; None for any other.
+
+    What FSDP2 holds beside it, by its design: a shard of each parameter and of its gradient, a group that is gathered
+    ahead with the flat copy that it comes from, and gradients on their way to their shards.
+    """
+    if "torch.distributed.fsdp" not in sys.modules:
+        return None
+    words = ("runs on parameters that FSDP has gathered. The plan counts these and their gradients, and nothing else that "
+             "FSDP holds: shards of parameters and gradients, what is gathered ahead, what is reduced, and what other "
+             "blocks have saved. The budget, a share as well, is one of this region")
+    tensors = [t for t in args if isinstance(t, torch.Tensor)]
+    if any(getattr(t._base, "_fsdp_flattened", False) for t in tensors if t._base is not None):
+        return f"{words}; reserve= counts the rest, in bytes"
+    given = {t.untyped_storage()._cdata for t in tensors}
+    groups = _gathered_groups()
+    if not any(key in given for keys, _, _ in groups for key in keys):
+        return None
+    beside = 2 * sum(shards for _, _, shards in groups) + 3 * max(whole for _, whole, _ in groups)
+    return f"{words}; reserve={beside} counts what FSDP itself holds"
+
+
+def _gathered_groups() -> list[tuple[set[int], int, int]]:
+    """Of each group of parameters under FSDP2: storages when gathered, their bytes, and bytes of the shards."""
+    from torch.distributed._composable_state import _module_state_mapping
+
+    states = {id(state): state for ref in _module_state_mapping.values() if (state := ref()) is not None}
+    groups = []
+    for state in states.values():
+        for group in getattr(state, "_fsdp_param_groups", ()):
+            whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
+            shards = [p.sharded_param.to_local() for p in group.fsdp_params]
+            groups.append(({t.untyped_storage()._cdata for t in whole}, sum(t.numel() * t.element_size() for t in whole),
+                           sum(t.numel() * t.element_size() for t in shards)))
+    return groups
+
+
 def _trained_bytes(module: torch.nn.Module, ignored: Any = ()) -> int:
     return sum(p.numel() * p.element_size() for name, p in module.named_parameters()
                if p.requires_grad and name.removeprefix("module.") not in ignored)

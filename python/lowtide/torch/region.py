@@ -165,7 +165,8 @@ class _Region:
         base = self._settings.told(leaves(self._inputs), device) - counted
         if not shared and reserve is None:
             base += before
-        return Watch(self._group.said, (report.peak, report.between, report.budget), counted, before, base)
+        return Watch(self._group.said, (report.peak, report.between, report.budget), counted, before, base,
+                     reserve is not None)
 
     def _check(self, left: int) -> None:
         """Says so, once, if other forwards have left more than the plan has room for."""
