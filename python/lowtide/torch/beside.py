@@ -78,12 +78,12 @@ class Watch:
 
     peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
     before: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found beside it.
-    reserved: has the user said what stands beside it?
+    reserved: has the user said what stands beside it?  allocator: or has a GPU's, what was there at the time?
     """
 
-    def __init__(self, said: Said, plan: tuple[int, int, int], counted: int, before: int, base: int,
-                 reserved: bool) -> None:
-        self._reserved = reserved
+    def __init__(self, said: Said, plan: tuple[int, int, int], *, counted: int, before: int, base: int, reserved: bool,
+                 allocator: bool) -> None:
+        self._reserved, self._allocator = reserved, allocator
         self._said, self._counted, self._before, self._base = said, counted, before, base
         self._peak, self._between, self._budget = plan
         self._leaves: list[int] | None = None  # their positions among the arguments
@@ -103,8 +103,9 @@ class Watch:
             self._meet_outside(args, left)
         none = True
         for i in self._leaves:
-            self._said.meet(args[i])  # a region may run for one block after another
-            none = none and args[i].grad is None
+            if args[i].is_leaf:
+                self._said.meet(args[i])  # a region may run for one block after another
+                none = none and args[i].grad is None
         if none and DistributedDataParallel._active_ddp_module is None:
             return words
         return words + self._standing(left)
@@ -144,7 +145,7 @@ class Watch:
         saved, piece, made = upstream(args)
         self._left = left
         said.held |= saved
-        beside = sum(size for key, size in said.held.items() if key not in made)
+        beside = 0 if self._allocator else sum(size for key, size in said.held.items() if key not in made)
         taken = sum(piece.values())
         before = said.running
         said.broken |= self._over(self._peak, left + beside) > 0 and beside > 0

@@ -2,9 +2,9 @@
 
 A collective that one rank runs and another does not leaves both waiting for ever.  The ranks price and plan
 each for itself, and what one of them finds in its cache the other would measure: so pricing runs no
-collective, nor what prints, checks or logs, and a plan runs each exactly once, in the model's order.  An operator of the user's own may
-hold a collective within and not say so.  Where there are several ranks, none of these is run for its price,
-and none runs twice without leave (a mark of torch.utils.checkpoint).
+collective, nor what prints, checks or logs, and a plan runs each exactly once, in the model's order.  An
+operator of the user's own may hold a collective within and not say so.  Where there are several ranks, none of
+these is run for its price, and none runs twice without leave (a mark of torch.utils.checkpoint).
 """
 
 from __future__ import annotations

@@ -158,15 +158,15 @@ class _Region:
     def _watch_for(self, report: Report, before: int, device: torch.device) -> Watch:
         """before: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
         shared, reserve = bool(self._group.shares), self._settings.reserve
+        allocator = device.type != "cpu" and reserve is None
         counted = before if shared or reserve is None else 0
         standing = gradient_storages(self._inputs)
-        seen = standing + buckets(standing) if device.type != "cpu" else 0  # by the allocator, at this moment
-        counted += seen if reserve is None else reserve
+        counted += reserve or (standing + buckets(standing) if allocator else 0)
         base = self._settings.told(leaves(self._inputs), device) - counted
-        if not shared and reserve is None:
+        if not shared and not allocator and reserve is None:
             base += before
-        return Watch(self._group.said, (report.peak, report.between, report.budget), counted, before, base,
-                     reserve is not None)
+        return Watch(self._group.said, (report.peak, report.between, report.budget), counted=counted, before=before,
+                     base=base, reserved=reserve is not None, allocator=allocator)
 
     def _check(self, left: int) -> None:
         """Says so, once, if other forwards have left more than the plan has room for."""
