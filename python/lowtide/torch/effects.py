@@ -9,6 +9,8 @@ these is run for its price, and none runs twice without leave (a mark of torch.u
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch._higher_order_ops.effects import _get_effect
 from torch._ops import OpOverload
@@ -18,6 +20,7 @@ _PYTORCHS = ("aten", "prims", "prim", "inductor", "inductor_prims", "mkldnn", "m
              "torchaudio")
 
 
+@functools.cache
 def communicates(op: OpOverload) -> bool:
     """Does `op` say that it talks to other ranks: by its namespace, or by a group that it is given?"""
     if "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor"):
