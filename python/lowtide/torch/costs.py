@@ -7,6 +7,11 @@ it shows: on a CPU the mean of mse_loss is one number in a storage as large as t
 All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
 again at the next start.  The generators of random numbers are left as they were.
 
+Collectives, and what else acts on the world, never run for their price (effects.py): a collective's time is
+estimated from the bytes that go over the link, all of it charged to the collective and none to the wait for it, and
+it is taken to hold what it shows and to need no workspace.  It loses on slow networks, and where communication
+and computation overlap.
+
 A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
 "auto" large ones run once, for time and workspace; when the time for measuring is used up, times are scaled
 estimates, and the large kernels of operators that needed no memory beyond their results so far are taken to need
@@ -29,9 +34,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import cache
+from .effects import communicates, may_be_priced
 from .meter import workspace
 from .operators import DTYPES, Kernel, bytes_of, leaves, storage, touched_bytes
-from .roofline import DEVICES, Device, kernel_ns
+from .roofline import DEVICES, Device, collective_ns, kernel_ns
 
 _FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
@@ -42,7 +48,7 @@ _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what w
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
 # A CPU core or two, for kernels that are not measured there.
-_CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16": 2e10}, 1e10, 0, fixed=3000)
+_CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16": 2e10}, 1e10, 0, 1e9, fixed=3000)
 
 
 def check_costs(costs: str) -> None:
@@ -73,6 +79,8 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
     """ns of a kernel by a device's data sheet (roofline.py)."""
 
     def estimate(kernel: Kernel) -> int:
+        if communicates(kernel.target):
+            return _collective_ns(kernel, device)
         tensors = [*kernel.read, *kernel.written]
         floats = [t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex]
         dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
@@ -82,6 +90,15 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
         return kernel_ns(device, kernel.flops, dtype, moved)
 
     return estimate
+
+
+def _collective_ns(kernel: Kernel, device: Device) -> int:
+    """An all-reduce sends all its bytes twice, the others once; to wait takes what the collective took."""
+    name = kernel.target.overloadpacket.__name__
+    if name == "wait_tensor":
+        return 0
+    passes = 2 if "all_reduce" in name or "allreduce" in name else 1
+    return collective_ns(device, passes * max(touched_bytes(kernel.read), touched_bytes(kernel.written)))
 
 
 class Prices:
@@ -99,6 +116,8 @@ class Prices:
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
+        if communicates(kernel.target):
+            return (self._times or self._estimate)(kernel), 0, []
         key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
         return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])
@@ -107,8 +126,9 @@ class Prices:
         """Measure what is not known of these kernels, and keep it on disk."""
         if not self.real:
             return
-        distinct = {_key(kernel): kernel for kernel in kernels}
-        sizes = {key: kernel for key, kernel in distinct.items() if key not in self._known["workspace"]}
+        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.target)}
+        sizes = {key: kernel for key, kernel in distinct.items()
+                 if key not in self._known["workspace"] and may_be_priced(kernel.target)}
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
@@ -168,7 +188,7 @@ class Prices:
             if key in found:
                 continue
             began = time.perf_counter()
-            run = self._runnable(kernel) if left > 0 else None
+            run = self._runnable(kernel) if left > 0 and may_be_priced(kernel.target) else None
             ns = self._time(run) if run else None
             if ns:
                 ratios.append(ns / self._estimate(kernel))

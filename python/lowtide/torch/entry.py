@@ -15,6 +15,7 @@ from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .arguments import arguments, map_tensors, tensors_in
+from .distributed import refuse_shared
 from .errors import BudgetError, CaptureError
 from .group import Group
 from .meter import bytes_held
@@ -70,13 +71,14 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     budget, options: settings.Settings.
 
     Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,
-    ValueError for wrong options, BudgetError if no
-    plan keeps the budget, CaptureError (with fallback="error") for a step that cannot be planned.
+    ValueError for wrong options, BudgetError if no plan keeps the budget, CaptureError for a module that several ranks
+    share (distributed.py) and, with fallback="error", for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
+    refuse_shared(module, "optimize")
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
     group = Group()

@@ -34,6 +34,7 @@ from torch.fx.traceback import annotate, preserve_node_meta
 from torch.overrides import TorchFunctionMode
 
 from .arguments import map_tensors, tensors_in
+from .distributed import refuse_shared
 from .errors import CaptureError
 from .origins import MODULE, at_line, mark_modules
 
@@ -125,6 +126,7 @@ class _Faker:
 
         Tensors that are plain attributes become buffers: the tracer takes no fake tensor it was not given.
         """
+        refuse_shared(module, "capture")
         memo: dict[int, Any] = {}
         for part in module.modules():
             _refuse(part)

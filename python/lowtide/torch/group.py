@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from . import calls as record
+from .beside import Said
 from .calls import Calls, Region
 from .errors import OverBudgetWarning, size_text
 from .lowering import Program
@@ -49,6 +50,7 @@ class Group:
     budget: int | None = None
     calls: Calls = field(default_factory=Calls)
     regions: list[Region] = field(default_factory=list)
+    said: Said = field(default_factory=Said)
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     _first: Region | None = None  # of the burst that begins
     _is_share: bool = False  # the budget, of one region's peak

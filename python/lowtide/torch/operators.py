@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import CheckpointPolicy
 from torch.utils.flop_counter import flop_registry
 
+from .effects import has_effects, may_communicate
 from .errors import CaptureError
 
 aten = torch.ops.aten
@@ -132,14 +134,26 @@ def operations(node: torch.fx.Node, arguments: dict[str, Any]) -> int:
     return flops // 2 if arguments.get("is_causal") else flops  # the counter ignores the skipped triangle
 
 
+def may_recompute(node: torch.fx.Node) -> bool:
+    """Has the user given leave to compute it twice, by a mark of torch.utils.checkpoint?"""
+    return node.meta.get("recompute") in (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
+
+
+def is_marked(node: torch.fx.Node) -> bool:
+    """Was it traced within torch.utils.checkpoint?"""
+    return "ac_graph_id" in node.meta or "recompute" in node.meta
+
+
 def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
     """Must it run exactly once, in order with its like?
 
-    Collectives and random draws.  Dropout and attention are marked as random even where they draw nothing;
-    the backward of attention repeats its forward's draw from the saved seed.
+    Collectives and the like (effects.py), and random draws.  Dropout and attention are marked as random even
+    where they draw nothing; the backward of attention repeats its forward's draw from the saved seed.
     """
-    if "c10d" in node.target.namespace or node.target is torch.ops.prims.inductor_seeds.default:
+    if has_effects(node.target) or node.target is torch.ops.prims.inductor_seeds.default:
         return True
+    if may_communicate(node.target):
+        return not may_recompute(node)
     if torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
     if node.target is aten.native_dropout.default:

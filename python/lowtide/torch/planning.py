@@ -31,7 +31,7 @@ class Report:
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
-    there on.  saved: bytes that the forward leaves for its backward.  floor: bytes that no plan can go below.  again: module path -> op names that
+    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.  floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.
     """
 
@@ -41,6 +41,7 @@ class Report:
     peak: int
     early_peak: int
     late_peak: int
+    between: int
     saved: int
     own_peak: int
     floor: int
@@ -103,7 +104,7 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
         lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
-        early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]),
+        early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
         saved=memory[cut] - made - inputs - beside.resident - beside.gradients, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],

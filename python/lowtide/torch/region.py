@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import lowtide
 
+from .beside import MARKS, Watch, buckets, gradient_storages
 from .calls import Region, storages
 from .costs import pricing
 from .emit import emit, emit_forward
@@ -29,7 +30,8 @@ from .execute import compile_graph
 from .group import Group
 from .inductor import compile_with_inductor
 from .lowering import Program, lower
-from .operators import leaves
+from .meter import bytes_held
+from .operators import is_marked, is_tangent, leaves
 from .planning import Report, plan_program
 from .prices import Remembered
 from .scalars import SizeByNumber, Symbols, floats_of, ints_of, numbers_stay, with_sizes, without_items
@@ -132,6 +134,7 @@ class _Region:
         self._facts = Region(self._number)
         self._compiled: Any = None
         self._price: Remembered | None = None
+        self._watch: Watch | None = None  # for what else stands beside the plan
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._gm = gm
@@ -185,7 +188,9 @@ class _Region:
             if side == "inference":
                 module = self.forward_alone(module)
             run = compile_graph(module, f"region {self._number} {side}")
-            return {"forward": self._leaving, "backward": self._taking}.get(side, lambda run: run)(run)
+            if side == "backward":
+                return self._taking(run, len(list(filter(is_tangent, module.graph.nodes))))
+            return self._leaving(run) if side == "forward" else run
 
         return compile_side
 
@@ -196,6 +201,8 @@ class _Region:
 
         def leaving(args: list[Any]) -> Any:
             nonlocal kept, alone, size
+            for category, words in self._watch.forward(args, calls.waiting_bytes()) if self._watch else ():
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = storages(args) if kept is None else {}
             results = run(args)
             if kept is None:
@@ -213,11 +220,13 @@ class _Region:
         leaving._boxed_call = True
         return leaving
 
-    def _taking(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """`run`, with a note that it runs."""
+    def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
+        """`run`, after a look at what comes back from the code behind the region, and with a note that it runs."""
         group, facts = self._group, self._facts
 
         def taking(args: list[Any]) -> Any:
+            for category, words in self._watch.backward(args[len(args) - tangents:]) if self._watch else ():
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             group.backward(facts, args)
             return run(args)
 
@@ -258,6 +267,9 @@ class _Region:
                    and t.is_leaf and t.requires_grad}
         program = lower(joint, num_fwd_outputs, self._price, f"region {self._number}",
                         replays=settings.inner == "eager", trained=trained)
+        if "marks" not in group.said.causes and any(map(is_marked, joint.graph.nodes)):
+            group.said.causes.add("marks")
+            warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
         group.train(self._inputs)
         found = group.enter(settings, program, device, self._inputs, gradient_bytes(program, trained),
                             self._find is not None)
@@ -283,12 +295,25 @@ class _Region:
             settled, report = plan_program(program, settings, beside, error.smallest)
             report.budget = error.budget
         facts.report, facts.beside = report, beside
+        self._watch = self._watch_for(report, beside.before, device)
         if self._report is None:
             self._report = len(_reports)
             _reports.append(report)
         _reports[self._report] = report
         return program, settled.computes
 
+    def _watch_for(self, report: Report, before: int, device: torch.device) -> Watch:
+        """before: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
+        shared, reserve = bool(self._group.shares), self._settings.reserve
+        allocator = device.type != "cpu" and reserve is None
+        counted = before if shared or reserve is None else 0
+        standing = gradient_storages(self._inputs)
+        counted += reserve or (standing + buckets(standing) if allocator else 0)
+        base = self._settings.standing(bytes_held(leaves(self._inputs)), device) - counted
+        if not shared and not allocator and reserve is None:
+            base += before
+        return Watch(self._group.said, (report.peak, report.between, report.budget), counted=counted, before=before,
+                     base=base, reserved=reserve is not None, allocator=allocator)
 
     def _share_of_training(self, alone: Program, found: Found, device: torch.device) -> int | None:
         """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""

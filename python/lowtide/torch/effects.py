@@ -1,0 +1,49 @@
+"""Operators that do more than compute their results: what must run once a step, and what is not run for its price.
+
+A collective that one rank runs and another does not leaves both waiting for ever.  The ranks price and plan
+each for itself, and what one of them finds in its cache the other would measure: so pricing runs no
+collective, nor what prints, checks or logs, and a plan runs each exactly once, in the model's order.  An
+operator of the user's own may hold a collective within and not say so.  Where there are several ranks, none of
+these is run for its price, and none runs twice without leave (a mark of torch.utils.checkpoint).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch._higher_order_ops.effects import _get_effect
+from torch._ops import OpOverload
+
+_PYTORCHS = ("aten", "prims", "prim", "inductor", "inductor_prims", "mkldnn", "mkl", "mkldnn_prepacked", "onednn",
+             "quantized", "quantized_decomposed", "sparse", "rngprims", "profiler", "fbgemm", "torchvision",
+             "torchaudio")
+
+
+@functools.cache
+def communicates(op: OpOverload) -> bool:
+    """Does `op` say that it talks to other ranks: by its namespace, or by a group that it is given?"""
+    if "c10d" in op.namespace or op.namespace in ("symm_mem", "_dtensor"):
+        return True
+    return any(a.name in ("group_name", "process_group") or "ProcessGroup" in str(a.type) for a in op._schema.arguments)
+
+
+def has_effects(op: OpOverload) -> bool:
+    """Is `op` called for what it does: a collective, an effect that was registered, an op without a result?"""
+    return communicates(op) or not op._schema.returns or _get_effect(op) is not None
+
+
+def may_communicate(op: OpOverload) -> bool:
+    """May other ranks wait for `op`, for all that is known of it?"""
+    return communicates(op) or (op.namespace not in _PYTORCHS and ranks() > 1)
+
+
+def may_be_priced(op: OpOverload) -> bool:
+    """May `op` be run for its time and memory alone?"""
+    return not has_effects(op) and not may_communicate(op)
+
+
+def ranks() -> int:
+    """How many there are; 1 where torch.distributed has not been initialized."""
+    distributed = torch.distributed
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1

@@ -1,0 +1,68 @@
+"""Ranks for tests: processes in one gloo group that run functions side by side and hand back what these return."""
+
+import contextlib
+import datetime
+import multiprocessing
+import os
+import tempfile
+import traceback
+
+_SECONDS = 60  # until a collective that nobody answers is an error
+_LIMIT = 3 * _SECONDS
+
+
+def _serve(rank, size, store, pipe):
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", store=dist.FileStore(store, size), rank=rank, world_size=size,
+                            timeout=datetime.timedelta(seconds=_SECONDS))
+    while (task := pipe.recv()) is not None:
+        function, args = task
+        try:
+            torch._dynamo.reset()
+            pipe.send((True, function(rank, *args)))
+        except BaseException:  # noqa: BLE001: the test shall see it
+            pipe.send((False, traceback.format_exc()))
+    dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def ranks(size=2):
+    """call(function, *args): [function(rank, *args) for every rank], each in a process of its own.
+
+    `function` is one of a module's own; what it takes and returns can be pickled.
+    """
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        pipes, processes = [], []
+        for rank in range(size):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(rank, size, os.path.join(folder, "store"), there), daemon=True)
+            process.start()
+            there.close()
+            pipes.append(here)
+            processes.append(process)
+
+        def call(function, *args):
+            for pipe in pipes:
+                pipe.send((function, args))
+            answers = []
+            for rank, pipe in enumerate(pipes):
+                assert pipe.poll(_LIMIT), f"rank {rank} hangs"
+                answers.append(pipe.recv())
+            assert all(right for right, _ in answers), "\n".join(text for right, text in answers if not right)
+            return [answer for _, answer in answers]
+
+        try:
+            yield call
+        finally:
+            for pipe in pipes:
+                with contextlib.suppress(OSError):
+                    pipe.send(None)
+            for process in processes:
+                process.join(2)  # the last to leave may wait for whoever left before
+                if process.is_alive():
+                    process.kill()

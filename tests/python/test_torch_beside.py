@@ -1,0 +1,295 @@
+"""What a plan does not count, or does not obey, is said once, with what would count it."""
+
+import functools
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+from torch_run import equal, train, twin
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+
+
+def optimized(module, x, budget, **options):
+    return lowtide.torch.optimize(module, (x,), budget=budget,
+                                  **({"costs": "cpu", "work": 50_000, "time": None, "fallback": "error"} | options))
+
+
+def compiled(module, x, budget, **options):
+    options = {"budget": budget, "costs": "cpu", "work": 50_000, "time": None, "fallback": "error"} | options
+    return torch.compile(module, backend="lowtide", options=options)
+
+
+class Said:
+    """The words of the warnings of a category that `with` saw."""
+
+    def __init__(self, category=lowtide.torch.LowtideWarning):
+        self._category = category
+        self._catch = warnings.catch_warnings(record=True)
+
+    def __enter__(self):
+        self._seen = self._catch.__enter__()
+        warnings.simplefilter("always")
+        return self
+
+    def __exit__(self, *error):
+        self._catch.__exit__(*error)
+        self.words = [str(w.message) for w in self._seen if issubclass(w.category, self._category)]
+
+
+class Layers(nn.Module):
+    def __init__(self, n=6, d=128):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(d, d) for _ in range(n))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x.square().mean()
+
+
+# ---- gradients that stand
+
+
+def accumulate(module, step, x, how):
+    """Three optimizer steps of two micro-batches each, or of one over zeros."""
+    for _ in range(3):
+        step(x).backward()
+        if how == "two batches":
+            step(x).backward()
+        module.zero_grad(set_to_none=how == "two batches")
+    step(x).backward()  # and what is measured finds gradients
+
+
+@pytest.mark.parametrize("how", ["two batches", "zeros"])
+@pytest.mark.parametrize("begin", [optimized, compiled])
+def test_gradients_that_stand_are_said_once_with_the_reserve_that_counts_them(begin, how):
+    torch.manual_seed(0)
+    module, x = Layers(), torch.randn(256, 128)
+    gradients = sum(p.numel() * p.element_size() for p in module.parameters())
+    step = begin(module, x, "90%")
+    with Said(lowtide.torch.OverBudgetWarning) as said:
+        accumulate(module, step, x, how)
+        peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+    report = lowtide.torch.reports()[-1]
+    assert peak > report.budget  # or there was nothing to say
+    (words,) = said.words
+    assert "gradients of" in words and f"reserve={gradients} " in words
+
+    torch._dynamo.reset()
+    module.zero_grad()
+    step = begin(module, x, report.budget + gradients, reserve=gradients)
+    with Said() as said:
+        accumulate(module, step, x, how)
+        peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+    assert not said.words and peak <= lowtide.torch.reports()[-1].budget == report.budget + gradients
+
+
+def test_gradients_that_stand_within_the_budget_are_not_said():
+    module, x = Layers(), torch.randn(256, 128)
+    step = optimized(module, x, 10_000_000)
+    with Said() as said:
+        accumulate(module, step, x, "two batches")
+    assert not said.words
+
+
+class Twice(nn.Module):
+    """Two regions."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = Layers(3), nn.Linear(128, 128)
+
+    def forward(self, x):
+        for layer in self.first.layers:
+            x = torch.tanh(layer(x))
+        torch._dynamo.graph_break()
+        return self.last(x).square().mean()
+
+
+def test_gradients_of_other_regions_count_too():
+    torch.manual_seed(0)
+    module, x = Twice(), torch.randn(256, 128)
+    gradients = sum(p.numel() * p.element_size() for p in module.parameters())
+    step = optimized(module, x, "100%")
+    with Said(lowtide.torch.OverBudgetWarning) as said:
+        accumulate(module, step, x, "two batches")
+    assert any(f"({gradients} bytes), made before, stand" in words for words in said.words), said.words
+
+
+# ---- torch.utils.checkpoint
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, how, n=4, d=64):
+        super().__init__()
+        self.layers, self.how = nn.ModuleList(nn.Linear(d, d) for _ in range(n)), how
+
+    def block(self, layer, x):
+        return F.dropout(torch.tanh(layer(x)), 0.2, self.training)
+
+    def forward(self, x):
+        for layer in self.layers:
+            if self.how is None:
+                x = self.block(layer, x)
+            else:
+                x = checkpoint(self.block, layer, x, **self.how)
+        return x.square().mean()
+
+
+def save_products(context, operator, *args, **kwargs):
+    saved = operator in (torch.ops.aten.addmm.default, torch.ops.aten.mm.default)
+    return CheckpointPolicy.MUST_SAVE if saved else CheckpointPolicy.MUST_RECOMPUTE
+
+
+MARKS = [{"use_reentrant": False}, {"use_reentrant": True},
+         {"use_reentrant": False,
+          "context_fn": functools.partial(create_selective_checkpoint_contexts, save_products)}]
+
+
+@pytest.mark.parametrize("how", MARKS, ids=["plain", "reentrant", "selective"])
+def test_marks_of_checkpoint_are_leave_and_no_orders(how):
+    torch.manual_seed(0)
+    module, x = Checkpointed(how), torch.randn(128, 64, requires_grad=True)
+    plain = twin(module)
+    expected = train(plain, (x,), plain)
+    reports = {}
+    for name, budget in (("all", "100%"), ("little", "act:65%")):
+        for mine in (twin(module), Checkpointed(None)):
+            mine.load_state_dict(module.state_dict())
+            torch._dynamo.reset()
+            with Said() as said:
+                step = compiled(mine, x, budget)
+                assert equal(train(mine, (x,), step), expected)
+            marked = mine.how is not None
+            assert sum("leave to compute again" in words for words in said.words) == marked
+            reports[name, marked] = lowtide.torch.reports()[-1]
+    assert not reports["all", True].again  # an order would be obeyed
+    assert reports["little", True].again
+    for name in ("all", "little"):  # the plan of a model without marks
+        assert reports[name, True].peak == reports[name, False].peak
+        assert reports[name, True].duration == reports[name, False].duration
+
+
+# ---- code outside of all regions
+
+
+class Parted(nn.Module):
+    """Three regions, with code between that the tracer leaves alone; `outside` is that code."""
+
+    def __init__(self, outside, d=128):
+        super().__init__()
+        self.layers, self.between = nn.ModuleList(nn.Linear(d, d) for _ in range(6)), outside
+
+    @torch.compiler.disable
+    def outside(self, x):
+        return self.between(x)
+
+    def two(self, i, x):
+        for layer in self.layers[i:i + 2]:
+            x = torch.tanh(torch.tanh(layer(x)))
+        return x
+
+    def forward(self, x):
+        x = self.outside(self.two(0, x))
+        x = self.outside(self.two(2, x))
+        return self.two(4, x).square().mean()
+
+
+def gate(x):
+    return torch.sigmoid(torch.tanh(x).exp() * x)
+
+
+@pytest.mark.parametrize("outside", [gate, torch.relu, lambda x: 2 * x], ids=["gate", "relu", "twice"])
+def test_code_between_regions_is_said_once_with_the_reserve_that_counts_it(outside):
+    torch.manual_seed(0)
+    module, x = Parted(outside), torch.randn(256, 128)
+
+    def steps(step):
+        with Said() as said:
+            for _ in range(2):
+                step(x).backward()
+                module.zero_grad()
+            peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
+            module.zero_grad()
+        return said.words, peak
+
+    words, peak = steps(optimized(module, x, "100%"))
+    budget = lowtide.torch.reports()[-1].budget
+    assert peak > budget  # or there was nothing to say
+    (words,) = words
+    assert "code between the regions" in words
+    reserve = int(words.rsplit("reserve=", 1)[1])
+    torch._dynamo.reset()
+    words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))
+    assert not words and peak <= budget + reserve
+
+
+def test_code_between_regions_that_holds_nothing_is_not_said():
+    module, x = Twice(), torch.randn(256, 128)
+    step = optimized(module, x, "100%")
+    with Said() as said:
+        step(x).backward()
+    assert not said.words
+
+
+class Features(nn.Module):
+    """The loss is computed outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, n) for n in (64, 64, 512))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+@pytest.mark.parametrize("loss", [lambda y: y.square().mean(), lambda y: F.cross_entropy(y, torch.zeros(256).long())],
+                         ids=["squares", "cross entropy"])
+def test_a_loss_outside_is_said_once_with_the_reserve_that_counts_it(loss):
+    torch.manual_seed(0)
+    module, x = Features(), torch.randn(256, 64)
+
+    def steps(step):
+        with Said() as said:
+            for _ in range(2):
+                loss(step(x)).backward()
+                module.zero_grad()
+            peak = lowtide.torch.measure_peak(lambda: loss(step(x)).backward(), held=(module, x))
+            module.zero_grad()
+        return said.words, peak
+
+    words, peak = steps(optimized(module, x, "100%"))
+    budget = lowtide.torch.reports()[-1].budget
+    assert peak > budget
+    (words,) = words
+    assert "behind the last region" in words and "within the module" in words
+    reserve = int(words.rsplit("reserve=", 1)[1])
+    torch._dynamo.reset()
+    words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))
+    assert not words and peak <= budget + reserve
+
+
+def test_a_result_that_nobody_differentiates_is_no_loss_outside():
+    class Both(Features):
+        def forward(self, x):
+            y = super().forward(x)
+            return y.square().mean(), y
+
+    module, x = Both(), torch.randn(256, 64)
+    step = optimized(module, x, "100%")
+    with Said() as said:
+        step(x)[0].backward()
+    assert not said.words
