@@ -148,6 +148,8 @@ class _Region:
 
     def __call__(self, *args: Any) -> Any:
         group, facts = self._group, self._facts
+        if self._settings.inner != "eager":  # who runs its backward does not say so
+            return self._compiled(*args)
         group.begin(facts, self._settings, args)
         if facts.share:
             self._compile(list(args))
@@ -257,8 +259,11 @@ class _Region:
         if self._find is not None:
             group.found[self._find] = found
             return None
-        agreed, facts.share = facts.share, None
-        if agreed:
+        agreed = facts.share
+        settled = group.shares.get(found.key) if group.shares else None
+        if agreed or settled:
+            facts.found = facts.found or found
+            agreed = agreed or settled
             beside, budget, start = agreed.beside, agreed.budget, agreed.start
         else:
             beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
@@ -268,20 +273,19 @@ class _Region:
             facts.found = found
         facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
         try:
-            settled, report = plan_program(program, settings, beside, budget, start)
+            planned, report = plan_program(program, settings, beside, budget, start)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
-            if agreed or group.shares or not beside.before or not error.smallest:
+            if agreed or not beside.before or not error.smallest:
                 raise
-            settled, report = plan_program(program, settings, beside, error.smallest)
+            planned, report = plan_program(program, settings, beside, error.smallest)
             report.budget = error.budget
-        facts.report, facts.beside = report, beside
+        facts.report, facts.beside, facts.share = report, beside, None
         if self._report is None:
             self._report = len(_reports)
             _reports.append(report)
         _reports[self._report] = report
-        return program, settled.computes
-
+        return program, planned.computes
 
     def _share_of_training(self, alone: Program, found: Found, device: torch.device) -> int | None:
         """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
