@@ -96,6 +96,11 @@ class Group:
             return self.budget
         return max((r.report.budget for r in self.regions if r.report and r.trains), default=None)
 
+    def same(self, region: Region, program: Program, beside: Beside) -> Region | None:
+        """A region of the same code that was planned alone, with the same kernels and sizes and the same beside it."""
+        return next((r for r in self.regions if r is not region and r.report and not r.plans and r.beside == beside
+                     and r.trains == region.trains and _signature(r.found.program) == _signature(program)), None)
+
     # ---- while regions run
 
     def belongs_to(self, module: torch.nn.Module) -> None:
@@ -238,6 +243,13 @@ class Group:
         report = region.report
         own = report.late_peak if event.backward else report.early_peak if region.trains else report.peak
         return own - _counted(event) + region.found.room(others)
+
+
+def _signature(program: Program) -> Any:
+    """What a program's plan has to do with, but for times: two measurements differ."""
+    ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
+            op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
+    return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]
 
 
 def _counted(event: record.Event) -> int:

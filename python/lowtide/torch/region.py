@@ -35,6 +35,7 @@ from .prices import Remembered
 from .scalars import SizeByNumber, Symbols, floats_of, ints_of, numbers_stay, with_sizes, without_items
 from .settings import Settings
 from .sharing import Found, gradient_bytes, with_gradient
+from .steps import settle
 from .training_step import joint_graph
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
@@ -128,7 +129,6 @@ class _Region:
         self._gm: Any = None
         self._inputs: list[Any] = []
         self._handed_out = 0
-        self._report: int | None = None  # its place among all
         self._facts = Region(self._number)
         self._compiled: Any = None
         self._price: Remembered | None = None
@@ -272,6 +272,10 @@ class _Region:
                 budget = self._share_of_training(program, found, device)
             facts.found = found
         facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
+        same = None if agreed else group.same(facts, program, beside)
+        if same:  # but for a number that the tracer took for a constant
+            facts.report, facts.beside, facts.steps, facts.place = same.report, beside, same.steps, same.place
+            return program, settle(program, same.steps).computes
         try:
             planned, report = plan_program(program, settings, beside, budget, start)
         except BudgetError as error:
@@ -280,11 +284,11 @@ class _Region:
                 raise
             planned, report = plan_program(program, settings, beside, error.smallest)
             report.budget = error.budget
-        facts.report, facts.beside, facts.share = report, beside, None
-        if self._report is None:
-            self._report = len(_reports)
+        facts.report, facts.beside, facts.steps, facts.share = report, beside, planned.steps, None
+        if facts.place is None:
+            facts.place = len(_reports)
             _reports.append(report)
-        _reports[self._report] = report
+        _reports[facts.place] = report
         return program, planned.computes
 
     def _share_of_training(self, alone: Program, found: Found, device: torch.device) -> int | None:
