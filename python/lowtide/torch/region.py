@@ -45,7 +45,7 @@ _numbers = itertools.count()
 
 
 def reports() -> list[Report]:
-    """What became of the regions that this process compiled, in their order."""
+    """What became of the regions that this process compiled, in their order; the latest plan of each."""
     return list(_reports)
 
 
