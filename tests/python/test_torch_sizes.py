@@ -127,12 +127,12 @@ def test_each_size_keeps_the_budget():
 def test_a_number_that_is_no_size_needs_no_plan_of_its_own(kind, dtype):
     x = torch.randn(8, 16, dtype=dtype)
     calls = [(x, kind(step) + (0.25 if kind is float else 0)) for step in (0, 1, 2, 3, 7, 1000, 3, 2**40)]
-    assert plans_of(Scaled, calls, dtype, dynamic=True) <= 2
+    assert plans_of(Scaled, calls, dtype, dynamic=True) == 1
 
 
 def test_a_number_that_changes_from_call_to_call():
     x = torch.randn(8, 16)
-    assert plans_of(Scaled, [(x, step) for step in range(3, 12)]) <= 2
+    assert plans_of(Scaled, [(x, step) for step in range(3, 12)]) == 1
 
 
 def test_a_number_and_a_size():
@@ -157,4 +157,4 @@ def test_a_number_where_nothing_is_trained():
     with torch.no_grad():
         for k in (2, 3, 4, 5):
             assert torch.equal(step(x, k)[0], module(x, k)[0])
-    assert len(lowtide.torch.reports()) - before <= 2
+    assert len(lowtide.torch.reports()) - before == 1

@@ -127,3 +127,117 @@ def test_the_budget_holds_once_all_regions_were_seen(name, share):
     assert all(peaks[i] <= budget for i in late)
     early = [i for i in range(len(peaks)) if i not in late and peaks[i] > budget]
     assert not early or any(w.category is lowtide.torch.OverBudgetWarning for w in said)
+
+
+class Whole(nn.Module):
+    """One region, whose loss is computed outside."""
+
+    def __init__(self):
+        super().__init__()
+        self.tower = tower(64, 5, 64)
+
+    def forward(self, x):
+        return self.tower(x)
+
+
+def with_reports(run):
+    before = len(lowtide.torch.reports())
+    run()
+    return lowtide.torch.reports()[before:]
+
+
+def test_forwards_that_wait_for_one_backward_are_planned_together_from_the_second_time_on():
+    torch.manual_seed(0)
+    module, x = Whole(), torch.randn(512, 64)
+    plain, mine = twin(module), twin(module)
+
+    def both_ways(call):
+        (call(x)[0].sum() + call(-x)[0].sum()).backward()
+
+    eager = bytes_held(plain, x) + peak_rise(both_ways, plain)
+    budget = bytes_held(mine, x) + int(0.7 * (eager - bytes_held(mine, x)))
+    step = torch.compile(mine, backend="lowtide", options={"budget": budget, **OPTIONS})
+    for turn in range(3):
+        zero(mine)
+        if turn == 0:
+            with pytest.warns(lowtide.torch.OverBudgetWarning, match="planned together"):
+                both_ways(step)
+        else:
+            both_ways(step)
+        assert equal([p.grad for p in mine.parameters()], [p.grad for p in plain.parameters()])
+    zero(mine)
+    assert bytes_held(mine, x) + peak_rise(both_ways, step) <= budget
+
+
+def test_what_cannot_be_kept_together_is_refused_with_a_budget_that_can():
+    torch.manual_seed(0)
+    module, x = Broken(), torch.randn(512, 64)
+    alone_in = bytes_held(module, x)
+    rise = peak_rise(lambda: twin(module)(x).backward())
+    budget = alone_in + int(0.28 * rise)
+    options = {"budget": budget, **OPTIONS, "costs": "cpu"}
+
+    def train(model, settings):
+        step = torch.compile(model, backend="lowtide", options=settings)
+        for _ in range(3):
+            zero(model)
+            step(x).backward()
+        zero(model)
+        return bytes_held(model, x) + peak_rise(lambda: step(x).backward())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+        with pytest.raises(lowtide.torch.BudgetError, match="smallest budget found") as caught:
+            train(twin(module), options)
+        assert caught.value.floor <= caught.value.smallest and caught.value.smallest > budget
+        torch._dynamo.reset()
+        assert train(twin(module), options | {"budget": caught.value.smallest}) <= caught.value.smallest
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_optimize_plans_what_it_did_not_find_from_the_next_step_on(given):
+    torch.manual_seed(0)
+    module, x = Branch(), torch.randn(512, 64)
+    x[0, 0] = 1
+    held = bytes_held(module, x)
+    budget = held + int(0.6 * peak_rise(lambda: twin(module)(x).backward()))
+    plain = twin(module)
+    plain(x).backward()
+    step = lowtide.torch.optimize(module, x if given else None, budget=budget, **OPTIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+        for _ in range(2):
+            zero(module)
+            step(x).backward()
+    assert equal([p.grad for p in module.parameters() if p.grad is not None],
+                 [p.grad for p in plain.parameters() if p.grad is not None])
+    zero(module)
+    assert bytes_held(module, x) + peak_rise(lambda: step(x).backward()) <= budget
+
+
+def test_steps_that_were_seen_are_planned_once():
+    torch.manual_seed(0)
+    module, x = Broken(), torch.randn(256, 64)
+    budget = bytes_held(module, x) + int(0.6 * peak_rise(lambda: twin(module)(x).backward()))
+    step = torch.compile(module, backend="lowtide", options={"budget": budget, **OPTIONS})
+    seen = []
+    for _ in range(6):
+        zero(module)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+            step(x).backward()
+        seen.append([id(report) for report in lowtide.torch.reports()])
+    assert seen[0] != seen[1] and all(later == seen[1] for later in seen[2:])
+    assert len(seen[1]) == len(seen[0])
+
+
+def test_forwards_without_a_backward_run_beside_each_others_inputs():
+    torch.manual_seed(0)
+    module, x = Broken(), torch.randn(512, 64)
+    with torch.no_grad():
+        expected = module(x)
+        budget = bytes_held(module, x) + peak_rise(module, x)
+        step = torch.compile(module, backend="lowtide", options={"budget": budget, **OPTIONS})
+        for _ in range(2):
+            assert torch.equal(step(x), expected)
+        assert bytes_held(module, x) + peak_rise(step, x) <= budget

@@ -30,7 +30,8 @@ Sizes = dict[int, int]  # storage -> bytes
 class Region:
     """What is known of a compiled region.
 
-    found: what it takes to plan it (sharing.Found), None if no plan can run it.  report, beside: of its plan.
+    found: what it takes to plan it (sharing.Found), None if no plan can run it.  report, beside, steps: of its plan.
+    place: of its report among all.
     share: what it will be planned with at its next call.  plans: how often it was planned with others.
     own: the storages it was given, by the last look.  leaves: gradients that its backward makes, by leaf.
     """
@@ -39,6 +40,8 @@ class Region:
     found: Any = None
     report: Any = None
     beside: Any = None
+    steps: Any = None
+    place: int | None = None
     share: Any = None
     plans: int = 0
     own: Sizes = field(default_factory=dict)

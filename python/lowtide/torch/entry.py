@@ -34,8 +34,9 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 
     Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
     the budget (torch.compile wraps it in its own BackendCompilerFailed).  A model that the tracer breaks
-    into several regions gets them one by one as they are first called: each is planned beside what the
-    earlier ones have saved by then.  `optimize` knows all of them before it plans the first.
+    into several regions gets them one by one as they are first called: each is planned beside what stands by
+    then, and from the next step on all of them are planned together (group.py).  `optimize` knows all of them
+    before it plans the first.
     """
     group = _groups.setdefault(id(options), Group(options=options))
     module = _compiled_module()
@@ -64,10 +65,11 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     """`module`, compiled so that its training step stays within `budget`.
 
     example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
-        `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and planned
-        before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
-        tracer breaks the model into several regions, they share the budget (sharing.py); that needs
-        example_inputs, and the code between regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first call, beside what stands then.
+        `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and
+        planned before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
+        tracer breaks the model into several regions, they share the budget (sharing.py); the code between
+        regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first
+        call, beside what stands then, and from the next step on together with the others.
     budget, options: settings.Settings.
 
     Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,

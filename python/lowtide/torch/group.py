@@ -83,9 +83,6 @@ class Group:
 
     def beside(self, found: Found, inputs: list[Any], with_gradients: bool) -> Beside:
         """What stands beside it."""
-        agreed = self.shares.get(found.key) if self.shares else None
-        if agreed:
-            return agreed.beside
         more = max(self.held - input_bytes(found.program) - self.calls.beside(inputs), 0)
         return Beside(found.room(more + self._seen(inputs, with_gradients)), before=self.calls.waiting_bytes())
 
@@ -100,6 +97,11 @@ class Group:
         if self.budget is not None or trains:
             return self.budget
         return max((r.report.budget for r in self.regions if r.report and r.trains), default=None)
+
+    def same(self, region: Region, program: Program, beside: Beside) -> Region | None:
+        """A region of the same code that was planned alone, with the same kernels and sizes and the same beside it."""
+        return next((r for r in self.regions if r is not region and r.report and not r.plans and r.beside == beside
+                     and r.trains == region.trains and _signature(r.found.program) == _signature(program)), None)
 
     # ---- while regions run
 
@@ -143,7 +145,7 @@ class Group:
             return
         burst = [*self.calls.burst]
         others = self._others(event, burst, self._staying(), {}) + _saved(event)
-        if self._peak(event, others) > self._limit(event):
+        if not self._fits(event, others):
             self._say(event, others)
 
     def _say(self, event: record.Event, others: int) -> None:
@@ -169,7 +171,7 @@ class Group:
             events = [(event, self._others(event, burst, staying, now)) for burst in bursts for event in burst
                       if event.region.found]
             broken = [(event, others + _saved(event)) for event, others in events
-                      if self._peak(event, others + _saved(event)) > self._limit(event)]
+                      if not self._fits(event, others + _saved(event))]
             if not broken:
                 continue
             regions = {event.region for event, _ in events}
@@ -197,6 +199,14 @@ class Group:
             standing, state = settings.standing(bytes_held(present), device), settings.state(device, self.trained)
             covers = standing if settings.reserve is not None and not self.budget else 0
             region.found = Found(found.program, standing + state, found.gradients, covers)
+
+    def _fits(self, event: record.Event, others: int) -> bool:
+        """Is the budget kept at an event with so many bytes of others?"""
+        region = event.region
+        if region.share:  # planned, and not called since
+            beside = region.share.beside
+            return region.found.room(others) <= beside.resident + (beside.gradients if event.backward else 0)
+        return self._peak(event, others) <= self._limit(event)
 
     def _limit(self, event: record.Event) -> int:
         """Bytes that the step may take at an event.  A share was one of the region's own peak, without parameters
@@ -237,6 +247,13 @@ class Group:
         return own - _counted(event) + region.found.room(others)
 
 
+def _signature(program: Program) -> Any:
+    """What a program's plan has to do with, but for times: two measurements differ."""
+    ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
+            op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
+    return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]
+
+
 def _counted(event: record.Event) -> int:
     """Bytes that the plan of an event's region leaves room for."""
     region = event.region
@@ -245,7 +262,8 @@ def _counted(event: record.Event) -> int:
 
 def _saved(event: record.Event) -> int:
     """Bytes that waiting forwards hold by their plans."""
-    return sum(w.report.saved for w in event.waiting if w.report)
+    return sum(w.share.beside.saved if w.share and w.share.beside.saved is not None else w.report.saved
+               for w in event.waiting if w.report)
 
 
 def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:

@@ -37,6 +37,7 @@ from .prices import Remembered
 from .scalars import SizeByNumber, Symbols, floats_of, ints_of, numbers_stay, with_sizes, without_items
 from .settings import Settings
 from .sharing import Found, gradient_bytes, with_gradient
+from .steps import settle
 from .training_step import joint_graph
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
@@ -46,7 +47,7 @@ _numbers = itertools.count()
 
 
 def reports() -> list[Report]:
-    """What became of the regions that this process compiled, in their order."""
+    """What became of the regions that this process compiled, in their order; the latest plan of each."""
     return list(_reports)
 
 
@@ -130,7 +131,6 @@ class _Region:
         self._gm: Any = None
         self._inputs: list[Any] = []
         self._handed_out = 0
-        self._report: int | None = None  # its place among all
         self._facts = Region(self._number)
         self._compiled: Any = None
         self._price: Remembered | None = None
@@ -151,6 +151,8 @@ class _Region:
 
     def __call__(self, *args: Any) -> Any:
         group, facts = self._group, self._facts
+        if self._settings.inner != "eager":  # who runs its backward does not say so
+            return self._compiled(*args)
         group.begin(facts, self._settings, args)
         if facts.share:
             self._compile(list(args))
@@ -276,8 +278,11 @@ class _Region:
         if self._find is not None:
             group.found[self._find] = found
             return None
-        agreed, facts.share = facts.share, None
-        if agreed:
+        agreed = facts.share
+        settled = group.shares.get(found.key) if group.shares else None
+        if agreed or settled:
+            facts.found = facts.found or found
+            agreed = agreed or settled
             beside, budget, start = agreed.beside, agreed.budget, agreed.start
         else:
             beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
@@ -286,21 +291,26 @@ class _Region:
                 budget = self._share_of_training(program, found, device)
             facts.found = found
         facts.leaves = storages(self._inputs[i] for i in with_gradient(program, trained))
+        same = None if agreed else group.same(facts, program, beside)
+        if same:  # but for a number that the tracer took for a constant
+            facts.report, facts.beside, facts.steps, facts.place = same.report, beside, same.steps, same.place
+            self._watch = self._watch_for(same.report, beside.before, device)
+            return program, settle(program, same.steps).computes
         try:
-            settled, report = plan_program(program, settings, beside, budget, start)
+            planned, report = plan_program(program, settings, beside, budget, start)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
-            if agreed or group.shares or not beside.before or not error.smallest:
+            if agreed or not beside.before or not error.smallest:
                 raise
-            settled, report = plan_program(program, settings, beside, error.smallest)
+            planned, report = plan_program(program, settings, beside, error.smallest)
             report.budget = error.budget
-        facts.report, facts.beside = report, beside
+        facts.report, facts.beside, facts.steps, facts.share = report, beside, planned.steps, None
         self._watch = self._watch_for(report, beside.before, device)
-        if self._report is None:
-            self._report = len(_reports)
+        if facts.place is None:
+            facts.place = len(_reports)
             _reports.append(report)
-        _reports[self._report] = report
-        return program, settled.computes
+        _reports[facts.place] = report
+        return program, planned.computes
 
     def _watch_for(self, report: Report, before: int, device: torch.device) -> Watch:
         """before: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""

@@ -148,10 +148,11 @@ class Symbols:
 
     def seal(self) -> None:
         """The tracing is over: keep what it asked of the symbols, and nothing else."""
+        sizes = {symbol: value for symbol, value in self._env.backed_var_to_val.items() if symbol not in self._symbols}
         self._guards = []
         for guard in self._env.guards:
-            source = PythonPrinter().doprint(guard.expr)
-            self._guards.append(eval(f"lambda v: {_by_name(source, self._symbols)}", {"math": math, "torch": torch}))  # noqa: S307: printed by torch
+            source = _by_name(PythonPrinter().doprint(guard.expr.xreplace(sizes)), self._symbols)
+            self._guards.append(eval(f"lambda v: {source}", {"math": math, "torch": torch}))  # noqa: S307: torch's text
         self._names = [symbol.name for symbol in self._symbols]
         self._env = None
 

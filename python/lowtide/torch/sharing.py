@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,37 +136,35 @@ def share(events: list[Event], budget: int | str, order: str, fixed: int) -> dic
                 key=lambda g: g.own_peak)
     limit = _bytes(budget, graph, fixed)
     best: tuple[int, dict[str, Share]] | None = None
-    floor = 0
     for part in _SHARES:
-        found, needed = _try(events, regions, waiting, part, limit, order)
-        floor = max(floor, needed)
+        found = _try(events, regions, waiting, part, limit, order)
         if found and (best is None or found[0] < best[0]):
             best = found
         if not waiting:
             break
     if best is None:
+        leanest = besides(events, {key: regions[key].saves[0] for key in waiting})
+        floor = max(lowtide.plan(lowtide.Graph.from_dict(leanest[key].graph(found.program, None)), 1, work=1).floor or 0
+                    for key, found in regions.items())  # of one byte: refused at once, with the floor
         raise _refusal(events, limit, floor, _smallest(events, regions, waiting, (max(limit, floor), graph.own_peak), order))
     return best[1]
 
 
 def _try(events: list[Event], regions: dict[str, Found], waiting: set[str], part: float, limit: int,
-         order: str) -> tuple[tuple[int, dict[str, Share]] | None, int]:
-    """Plans in which those that wait save so large a part, and their time; or None and a budget that all need."""
+         order: str) -> tuple[int, dict[str, Share]] | None:
+    """The time of plans in which those that wait save so large a part, and the plans; or None."""
     saved = {key: least + int(part * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
     times = Counter(event.region.key for event in events if not event.backward)
     shares: dict[str, Share] = {}
-    total = floor = 0
+    total = 0
     for key, beside in besides(events, saved).items():
         graph = lowtide.Graph.from_dict(beside.graph(regions[key].program, limit))
         outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS)
-        if outcome.plan:
-            shares[key] = Share(beside, limit, outcome.plan)
-            total += outcome.duration * times[key]
-        elif part == 0 or not waiting:
-            floor = max(floor, outcome.floor or 0)
-        else:
-            break
-    return ((total, shares) if len(shares) == len(regions) else None), floor
+        if outcome.plan is None:
+            return None
+        shares[key] = Share(beside, limit, outcome.plan)
+        total += outcome.duration * times[key]
+    return total, shares
 
 
 def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str], ends: tuple[int, int],
@@ -177,7 +175,7 @@ def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str],
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(events, regions, waiting, part, limit, order)[0] for part in (0.0, 0.3)):
+        if any(_try(events, regions, waiting, part, limit, order) for part in (0.0, 0.3)):
             high = limit
         else:
             low = limit
@@ -215,7 +213,7 @@ def _refusal(events: list[Event], limit: int, floor: int, smallest: int) -> Budg
     return BudgetError(
         f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
         f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
-        f"{size_text(smallest)} ({smallest} bytes), and none below {size_text(floor)} is kept; the fewer graph breaks, "
+        f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; the fewer graph breaks, "
         "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
 
 

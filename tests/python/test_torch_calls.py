@@ -1,0 +1,102 @@
+"""The record of a model's calls: what is one burst, what waits, what stands beside whom."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from lowtide.torch import calls as record
+from lowtide.torch.calls import Calls, Region
+
+
+class Model:
+    """Regions without code: forwards leave a tensor, backwards take it."""
+
+    def __init__(self, *trains):
+        self.calls = Calls()
+        self.regions = [Region(i, trains=t) for i, t in enumerate(trains)]
+        self.kept = {}
+
+    def forward(self, i, *args, handed_out=()):
+        region = self.regions[i]
+        begins = self.calls.begins(region)
+        event = self.calls.forward(region, args)
+        if region.trains:
+            self.kept[i] = torch.zeros(10)
+            self.calls.leave(region, self.kept[i], True, 100, handed_out)
+        return begins, event
+
+    def backward(self, i):
+        event = self.calls.backward(self.regions[i], [self.kept[i]])
+        del self.kept[i]
+        return event
+
+    def bursts(self):
+        return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.region.number}" for e in burst)
+                      for burst in self.calls.bursts())
+
+
+def test_a_burst_ends_where_nothing_waits():
+    model = Model(True, True)
+    for _ in range(2):
+        model.calls.news = False
+        assert model.forward(0)[0] and not model.forward(1)[0]
+        model.backward(1)
+        event = model.backward(0)
+        model.forward(1)
+        model.backward(1)
+    assert model.bursts() == ["f0 f1 b1 b0", "f1 b1"] and event is None and not model.calls.news
+
+
+def test_a_forward_that_is_dropped_waits_no_more():
+    model = Model(True, True)
+    model.forward(0)
+    assert model.calls.waiting_bytes() == 100
+    model.kept.clear()
+    assert model.calls.waiting_bytes() == 0 and model.forward(1)[0]
+
+
+def test_a_backward_that_keeps_its_graph_waits_on():
+    model = Model(True)
+    model.forward(0)
+    kept = model.kept[0]
+    model.backward(0)
+    assert model.calls.waiting_bytes() == 100
+    del kept
+    assert model.calls.waiting_bytes() == 0
+
+
+def test_evaluations_are_bursts_from_their_first_region_on():
+    model, x, y = Model(False, False), torch.zeros(5), torch.zeros(6)
+    for _ in range(3):
+        begins = [model.forward(0, x)[0], model.forward(1, y)[0], model.forward(1, y)[0]]
+        assert begins == [True, False, False]
+    assert model.bursts() == ["f0 f1 f1"]
+
+
+def test_what_stands_beside_an_event():
+    weight, other = torch.nn.Parameter(torch.zeros(8)), torch.nn.Parameter(torch.zeros(4))
+    model, x, y, target = Model(True, True), torch.zeros(16), torch.zeros(32), torch.zeros(64)
+    model.regions[0].leaves, model.regions[1].leaves = record.storages([weight]), record.storages([other])
+    weight.grad = torch.zeros(8)
+    _, first = model.forward(0, x, weight, handed_out=[y])
+    _, second = model.forward(1, y, target, other)
+    other.grad = None
+    last = model.backward(1)
+    other.grad = torch.zeros(4)
+    first_backward = model.backward(0)
+    assert [list(e.given.values()) for e in (first, second)] == [[64], [256]]
+    assert second.twice == 128 and [w.number for w in second.waiting] == [0]
+    assert sum(first.old.values()) == 32 and last.new == 0 and first_backward.new == 16
+    assert sum(model.calls.staying(False).values()) == 48
+
+
+def test_the_tree_does_not_grow_without_end(monkeypatch):
+    monkeypatch.setattr(record, "_NODES", 8)
+    model = Model(True)
+    for n in range(6):
+        for _ in range(n):
+            model.forward(0)
+            model.kept[n, _] = model.kept.pop(0)
+        model.kept.clear()
+    assert sum(len(burst) for burst in model.calls.bursts()) <= 8
+    assert model.forward(0)[0]
