@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from .distributed import beside_sharded, bucket_bytes
 from .errors import LowtideWarning, OverBudgetWarning, size_text
+from .operators import bytes_of
 from .outside import LOSS, tangent_bytes, upstream
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
@@ -61,8 +62,8 @@ class Said:
 def gradient_storages(leaves: Iterable[Any]) -> int:
     """Bytes of the storages of the gradients of those that are leaves and have one."""
     gradients = [t.grad for t in leaves if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
-    strided = [g.untyped_storage() for g in gradients if g.layout == torch.strided]
-    return sum({data._cdata: data.nbytes() for data in strided}.values())
+    strided = [g for g in gradients if g.layout == torch.strided]
+    return sum({g.untyped_storage()._cdata: bytes_of(g) for g in strided}.values())
 
 
 def buckets(gradients: int) -> int:

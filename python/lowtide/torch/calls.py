@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from .operators import bytes_of
+
 _NODES = 10_000  # of the tree; what would come after is not looked at
 _LENGTH = 512  # of a burst of forwards that nothing waits for
 _LOOKS = 3  # at what stands, for each node: the first step knows no gradients of the last
@@ -164,7 +166,7 @@ class Calls:
             known = self._storages.get(data._cdata)
             if known is None or known.ref.expired():
                 leaf = weakref.ref(t) if t.is_leaf and t.requires_grad else None
-                self._storages[data._cdata] = _Storage(StorageWeakRef(data), data.nbytes(),
+                self._storages[data._cdata] = _Storage(StorageWeakRef(data), bytes_of(t),
                                                        isinstance(t, torch.nn.Parameter) or id(t) in staying,
                                                        t.grad_fn is not None, leaf)
                 self.news = self.news or self._nodes > 0 and self._storages[data._cdata].stays
@@ -280,7 +282,7 @@ class Calls:
         for key, s in self._storages.items():
             leaf = s.leaf() if s.leaf else None
             if leaf is not None and leaf.grad is not None and _is_plain(leaf.grad):
-                found[key] = leaf.grad.untyped_storage().nbytes()
+                found[key] = bytes_of(leaf.grad)
         return found
 
     def left(self) -> set[int]:
@@ -298,4 +300,4 @@ def _is_plain(t: Any) -> bool:
 
 def storages(tensors: Iterable[Any]) -> Sizes:
     """The storages of the tensors among these."""
-    return {data._cdata: data.nbytes() for t in tensors if _is_plain(t) for data in (t.untyped_storage(),)}
+    return {t.untyped_storage()._cdata: bytes_of(t) for t in tensors if _is_plain(t)}

@@ -29,14 +29,6 @@ class OverBudgetWarning(LowtideWarning):
     """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
-class LowtideWarning(UserWarning):
-    """A region runs without a plan; the text says why."""
-
-
-class OverBudgetWarning(LowtideWarning):
-    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
-
-
 def size_text(n: int) -> str:
     """Bytes for people: three digits that count, binary units."""
     value, unit = float(n), "B"

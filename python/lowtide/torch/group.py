@@ -22,6 +22,7 @@ from .calls import Calls, Region
 from .errors import OverBudgetWarning, size_text
 from .lowering import Program
 from .meter import bytes_held, storages_held
+from .operators import bytes_of
 from .settings import Settings
 from .sharing import Beside, Event, Found, Share, input_bytes, one_after_another, share
 
@@ -273,7 +274,7 @@ def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
 def _gradients(values: Iterable[Any]) -> record.Sizes:
     """Gradients of these leaves, by the leaves' storages."""
     leaves = [t for t in _tensors(values) if t.is_leaf and t.grad is not None and t.grad.layout == torch.strided]
-    return {t.untyped_storage()._cdata: t.grad.untyped_storage().nbytes() for t in leaves}
+    return {t.untyped_storage()._cdata: bytes_of(t.grad) for t in leaves}
 
 
 def _connected(bursts: list[list[record.Event]]) -> Iterator[list[list[record.Event]]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from .operators import leaves
+from .operators import bytes_of, leaves
 
 LOSS = 3  # times what is handed out, that a loss outside may take
 _NODES = 20_000  # at most that one look visits
@@ -25,7 +25,7 @@ _names: dict[type, tuple[str, ...]] = {}  # a node's class -> its attributes tha
 def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Storages, with their bytes, that code outside of all regions holds before a region runs with `args`: what its
     nodes have saved, by and by; what the piece right before saved and made; which of `args` it made."""
-    made = {_key(t): _size(t) for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn)}
+    made = {_key(t): bytes_of(t) for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn)}
     saved: dict[int, int] = {}
     piece = dict(made)
     not_its_own = {_key(t) for t in leaves(args)} - made.keys()  # arguments, and what regions and users made
@@ -40,9 +40,9 @@ def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int,
             not_its_own.add(_key(node.variable))
         elif not _is_region(node):
             for t in _saved_by(node):
-                saved[_key(t)] = _size(t)
+                saved[_key(t)] = bytes_of(t)
                 if right_before:
-                    piece[_key(t)] = _size(t)
+                    piece[_key(t)] = bytes_of(t)
         stack += [(earlier, right_before and not _is_region(node)) for earlier, _ in node.next_functions]
     return tuple({key: size for key, size in found.items() if key not in not_its_own} for found in (saved, piece, made))
 
@@ -59,10 +59,6 @@ def _is_region(node: Any) -> bool:
 
 def _key(t: torch.Tensor) -> int:
     return t.untyped_storage()._cdata
-
-
-def _size(t: torch.Tensor) -> int:
-    return t.untyped_storage().nbytes()
 
 
 def _saved_by(node: Any) -> list[torch.Tensor]:
