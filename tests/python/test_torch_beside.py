@@ -216,23 +216,21 @@ def test_code_between_regions_is_said_once_with_the_reserve_that_counts_it(outsi
     module, x = Parted(outside), torch.randn(256, 128)
 
     def steps(step):
+        peaks = []
         with Said() as said:
-            for _ in range(2):
-                step(x).backward()
+            for _ in range(3):
+                peaks.append(lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x)))
                 module.zero_grad()
-            peak = lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x))
-            module.zero_grad()
-        return said.words, peak
+        return [words for words in said.words if "code between the regions" in words], peaks
 
-    words, peak = steps(optimized(module, x, "100%"))
+    words, peaks = steps(optimized(module, x, "100%"))
     budget = lowtide.torch.reports()[-1].budget
-    assert peak > budget  # or there was nothing to say
+    assert peaks[0] > budget  # or there was nothing to say
     (words,) = words
-    assert "code between the regions" in words
     reserve = int(words.rsplit("reserve=", 1)[1])
     torch._dynamo.reset()
-    words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))
-    assert not words and peak <= budget + reserve
+    words, peaks = steps(optimized(module, x, budget + reserve, reserve=reserve))
+    assert not words and max(peaks) <= budget + reserve
 
 
 def test_code_between_regions_that_holds_nothing_is_not_said():

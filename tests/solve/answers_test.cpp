@@ -51,7 +51,8 @@ Outcome first_answer(const SolverTable& table, const Problem& problem, Request r
 }
 
 void check_found(const SolverTable& table, const Problem& problem, std::uint64_t seed, bool clock) {
-  Request request{.seed = seed};
+  Request request;
+  request.seed = seed;
   if (clock)
     request.limits.seconds = kSeconds;
   else
@@ -73,7 +74,8 @@ void check_graph(const SolverTable& table, const Graph& graph, Order order, std:
   // Below it, to have ended by itself must be a proof.
   problem.budget = leanest - Bytes(1);
   if (problem.budget < peak_floor(problem) || seed % 64 != 0) return;
-  Request request{.seed = seed};
+  Request request;
+  request.seed = seed;
   request.limits.work = kWork;
   const Outcome outcome = solve(table, problem, request).outcome;
   CHECK_FALSE(outcome.plan.has_value());

@@ -227,8 +227,9 @@ class Group:
         made = {key for other in burst if other.backward for key in other.region.leaves}
         made = set() if burst[0].region is self._first else made
         old = {key: size for key, size in now.items() if key not in made} | event.old
-        if self._one_model() and event.region.trains:  # gradients that add up are the user's own, and said elsewhere
-            old = {key: size for key, size in old.items() if key not in event.region.leaves}
+        if event.region.trains:  # gradients that add up are the user's own, and said elsewhere
+            adding = self._one_model()
+            old = {key: size for key, size in old.items() if key not in adding}
         return stands + event.made + sum(old.values()) + event.new + event.unplanned - event.twice
 
     def _staying(self) -> record.Sizes:
@@ -236,9 +237,12 @@ class Group:
         left = self.calls.left()
         return {key: size for key, size in self.calls.staying(not self._one_model()).items() if key not in left}
 
-    def _one_model(self) -> bool:
-        """Have all regions with a backward the same parameters?"""
-        return len({frozenset(region.leaves) for region in self.regions if region.trains}) < 2
+    def _one_model(self) -> frozenset[int]:
+        """The parameters that steps train, if all steps train the same; empty if parts of them are trained in turn."""
+        trained = {frozenset(key for event in burst for key in event.region.leaves)
+                   for burst in self.calls.bursts() if any(event.backward for event in burst)}
+        return frozenset().union(*(region.leaves for region in self.regions if region.trains)) if len(trained) < 2 \
+            else frozenset()
 
     def _peak(self, event: record.Event, others: int) -> int:
         """What the plan of a region takes with so many bytes of others beside it."""

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -174,8 +175,8 @@ class _Region:
                 gm = with_sizes(self._gm, example_inputs, self._symbols.at)
                 self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, SizeByNumber, Warning):
-            raise
+        except (BudgetError, CaptureError, SizeByNumber, Warning, TorchDynamoException):
+            raise  # by the last the tracer tells itself to begin anew
         except CallerError as error:
             raise error.__cause__ from None
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
