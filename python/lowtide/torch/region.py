@@ -18,6 +18,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
+from torch._guards import TracingContext
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import lowtide
@@ -175,11 +176,13 @@ class _Region:
                 gm = with_sizes(self._gm, example_inputs, self._symbols.at)
                 self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, SizeByNumber, Warning, TorchDynamoException):
-            raise  # by the last the tracer tells itself to begin anew
+        except (BudgetError, CaptureError, SizeByNumber, Warning):
+            raise
         except CallerError as error:
             raise error.__cause__ from None
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
+            if isinstance(error, TorchDynamoException) and TracingContext.try_get():
+                raise  # so the tracer tells itself to begin anew
             line = (str(error).strip().splitlines() or ["no message"])[0]
             self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
             self._facts.found = self._facts.report = None

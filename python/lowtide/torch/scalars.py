@@ -11,22 +11,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import sympy
 import torch
 from torch import fx
 from torch._dynamo.source import ConstantSource
+from torch._functorch._aot_autograd import graph_compile
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, free_symbols
 from torch.utils._sympy.printers import PythonPrinter
 
 from .operators import is_symbol, leaves
-
-_TENSORIFY = "TENSORIFY_PYTHON_SCALARS"  # the tracer's own switch
 
 
 class SizeByNumber(BaseException):
@@ -90,19 +89,10 @@ def ints_of(gm: fx.GraphModule) -> list[int]:
             and not free_symbols(node.meta["example_value"]) & sizes]
 
 
-@contextlib.contextmanager
-def numbers_stay() -> Iterator[None]:
+def numbers_stay() -> contextlib.AbstractContextManager[Any]:
     """While AOTAutograd traces: it makes no tensors of floats, which are other kernels, in half precision with other
-    results."""
-    before = os.environ.get(_TENSORIFY)
-    os.environ[_TENSORIFY] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_TENSORIFY]
-        else:
-            os.environ[_TENSORIFY] = before
+    results.  (The tracer's own switch for this is read once in a process, and for all of it.)"""
+    return mock.patch.object(graph_compile, "_apply_tensorify_python_scalars", lambda module: None)
 
 
 class Symbols:
