@@ -237,12 +237,14 @@ class Group:
         left = self.calls.left()
         return {key: size for key, size in self.calls.staying(not self._one_model()).items() if key not in left}
 
-    def _one_model(self) -> frozenset[int]:
-        """The parameters that steps train, if all steps train the same; empty if parts of them are trained in turn."""
+    def _one_model(self) -> set[int]:
+        """What steps train, inputs that get a gradient among it, if all steps train the same parameters; empty if
+        parts of them are trained in turn."""
         trained = {frozenset(key for event in burst for key in event.region.leaves)
                    for burst in self.calls.bursts() if any(event.backward for event in burst)}
-        return frozenset().union(*(region.leaves for region in self.regions if region.trains)) if len(trained) < 2 \
-            else frozenset()
+        if len(trained) > 1:
+            return set()
+        return {key for region in self.regions if region.trains for key in (*region.leaves, *region.own)}
 
     def _peak(self, event: record.Event, others: int) -> int:
         """What the plan of a region takes with so many bytes of others beside it."""
