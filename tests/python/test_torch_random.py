@@ -38,6 +38,7 @@ def alone(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+        warnings.filterwarnings("ignore", "lowtide: the marks of torch.utils.checkpoint")
         yield
 
 

@@ -1,5 +1,7 @@
 """Sizes that change get a plan each; numbers that are no sizes share one."""
 
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -159,3 +161,37 @@ def test_a_number_where_nothing_is_trained():
         for k in (2, 3, 4, 5):
             assert torch.equal(step(x, k)[0], module(x, k)[0])
     assert len(lowtide.torch.reports()) - before == 1
+
+
+@torch.library.custom_op("lowtide_tests::half", mutates_args=())
+def half(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+@half.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def _half_backward(context, gradient):
+    if type(gradient) is not torch.Tensor:
+        raise RuntimeError("this one is for eager execution")
+    return gradient / 2
+
+
+half.register_autograd(_half_backward)
+
+
+def test_a_number_in_a_region_that_falls_back():
+    class Scaled(Body):
+        def forward(self, x, scale):
+            return (half(super().forward(x)) * scale).square().mean()
+
+    module, x = Scaled(), torch.randn(32, 64)
+    step = planned(module, fallback="warn", share="100%")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for scale in (0.1, 0.2, 0.3, 0.4):
+            loss = step(x, scale)
+            loss.backward()
+            assert torch.equal(loss, module(x, scale))

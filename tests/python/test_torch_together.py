@@ -1,5 +1,7 @@
 """Regions that are planned as they come: from the second step on the budget holds for all of them together."""
 
+import sys
+import threading
 import warnings
 
 import pytest
@@ -8,6 +10,8 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch import entry
+from lowtide.torch.group import Group
 from lowtide.torch.meter import bytes_held, peak_rise
 from torch import nn
 from torch_run import equal, twin
@@ -241,3 +245,83 @@ def test_forwards_without_a_backward_run_beside_each_others_inputs():
         for _ in range(2):
             assert torch.equal(step(x), expected)
         assert bytes_held(module, x) + peak_rise(step, x) <= budget
+
+
+def last_group():
+    """What is known of the regions of the model that was compiled last."""
+    return max(entry._groups.values(), key=lambda group: max((r.number for r in group.regions), default=-1))
+
+
+def test_an_output_that_somebody_keeps_ends_no_step():
+    module, x = Broken(), torch.randn(64, 64)
+    step = torch.compile(module, backend="lowtide", options={"budget": "10MB", **OPTIONS})
+
+    def steps(count):
+        for _ in range(count):
+            zero(module)
+            step(x).backward()
+
+    steps(3)
+    kept = step(x)  # its backward never comes
+    steps(30)
+    calls = last_group().calls
+    nodes = calls._nodes
+    steps(30)
+    assert calls._nodes == nodes and len(calls.burst) <= 6
+    assert calls.waiting_bytes() > 0 and kept.requires_grad
+
+
+class Shuffled(nn.Module):
+    """Its layers run in the order that the data say, a region each."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(tower(16, 1, 16) for _ in range(3))
+
+    def forward(self, x, order):
+        for i in order:
+            x = self.layers[i](x)
+            torch._dynamo.graph_break()
+        return x.square().mean()
+
+
+def test_orders_of_calls_that_fit_cost_no_more_than_themselves(monkeypatch):
+    module, x = Shuffled(), torch.randn(8, 16)
+    step = torch.compile(module, backend="lowtide", options={"budget": "10MB", **OPTIONS})
+    asked = []
+    others = Group._others
+    monkeypatch.setattr(Group, "_others", lambda self, *args: asked.append(1) or others(self, *args))
+    counts = []
+    for number in range(40):
+        zero(module)
+        asked.clear()
+        step(x, [int(i) for i in torch.randint(3, (6,), generator=torch.Generator().manual_seed(number))]).backward()
+        counts.append(len(asked))
+    events = 2 * (6 + 1)
+    assert max(counts[10:]) <= 3 * events  # as it runs, and before the next step
+
+
+def test_several_threads_may_train_at_once():
+    module, x = Broken(), torch.randn(64, 64)
+    step = torch.compile(module, backend="lowtide", options={"budget": "10MB", **OPTIONS})
+    step(x).backward()
+    failed = []
+
+    def train():
+        try:
+            for _ in range(30):
+                torch.autograd.grad(step(x), list(module.parameters()))
+        except Exception as error:  # noqa: BLE001: any
+            failed.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=train) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not failed

@@ -27,6 +27,8 @@ MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
          "a step is to take less than the budget only if the budget says less")
 
+_LOOKS = 64  # at what code outside holds, before the first backward
+
 
 @dataclass
 class Said:
@@ -34,7 +36,9 @@ class Said:
 
     Of the first forward: held, what code outside has saved or made for the regions so far; saved and piece, the most
     of it that is beside a region, and that one piece of such code takes; broken: is that too much for a plan?
-    running: whose forward ran last.  trained: has a backward begun?
+    running: whose forward ran last.  trained: has a backward begun?  looks: forwards before that.
+
+    counted: are gradients that stand part of the plans (group.py)?
     """
 
     causes: set[str] = field(default_factory=set)
@@ -46,6 +50,8 @@ class Said:
     leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
     running: Watch | None = None
     trained: bool = False
+    looks: int = 0
+    counted: bool = False
 
     def meet(self, leaf: torch.Tensor) -> None:
         """Note a leaf that a region was given."""
@@ -55,8 +61,10 @@ class Said:
 
     def standing(self) -> int:
         """Bytes of the gradients that all known leaves have now, each storage once."""
-        tensors = [ref() for ref in self.leaves.values()]
-        return gradient_storages(t for t in tensors if t is not None)
+        tensors = {key: ref() for key, ref in self.leaves.items()}
+        for key in [key for key, t in tensors.items() if t is None]:
+            del self.leaves[key]
+        return gradient_storages(t for t in tensors.values() if t is not None)
 
 
 def gradient_storages(leaves: Iterable[Any]) -> int:
@@ -100,7 +108,8 @@ class Watch:
                 words.append((LowtideWarning, f"this region {sharded}"))
             self._leaves = [i for i, t in enumerate(args)
                             if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad]
-        if not self._said.trained:
+        if not self._said.trained and self._said.looks < _LOOKS:
+            self._said.looks += 1
             self._meet_outside(args, left)
         none = True
         for i in self._leaves:
@@ -155,7 +164,7 @@ class Watch:
         said.held |= made
 
     def _standing(self, left: int) -> list[tuple[type[LowtideWarning], str]]:
-        gradients = self._said.standing()
+        gradients = 0 if self._said.counted else self._said.standing()
         held = buckets(gradients)
         beside = left + gradients + held
         if self._over(self._peak, beside) <= 0:

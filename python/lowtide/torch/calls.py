@@ -21,7 +21,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from .operators import bytes_of
 
-_NODES = 10_000  # of the tree; what would come after is not looked at
+_NODES = 2_000  # of the tree; what would come after is not looked at
+_TURNS = 8  # of other forwards and their backwards, after which a forward that waits is one that somebody keeps
 _LENGTH = 512  # of a burst of forwards that nothing waits for
 _LOOKS = 3  # at what stands, for each node: the first step knows no gradients of the last
 
@@ -82,13 +83,15 @@ class _Node:
 @dataclass(eq=False)
 class _Waiting:
     """A forward that has left `size` bytes.  ref: a storage that its backward takes and nobody else has, or of its
-    results if there is none; alone: is it the former?  handed_out: storages of its results."""
+    results if there is none; alone: is it the former?  handed_out: storages of its results.  turns: how often others
+    have begun after a backward since."""
 
     region: Region
     ref: StorageWeakRef
     alone: bool
     size: int
     handed_out: tuple[int, ...]
+    turns: int = 0
 
 
 @dataclass(eq=False)
@@ -101,10 +104,17 @@ class _Storage:
 
 
 class Calls:
-    """The record of one model's calls.  news: has something come that no plan was made for?"""
+    """The record of one model's calls.
+
+    news: has something come that no plan was made for?  fresh: the bursts in which it came; None: it concerns all.
+    trained: the sets of parameters that bursts with a backward have trained.
+    """
 
     def __init__(self) -> None:
         self.news = False
+        self.fresh: list[list[Event]] | None = []
+        self.trained: set[frozenset[int]] = set()
+        self._turned = False  # by a backward, since the last forward
         self._storages: dict[int, _Storage] = {}
         self._waiting: list[_Waiting] = []
         self._root = self._at = _Node(None)
@@ -117,15 +127,34 @@ class Calls:
 
     def begins(self, region: Region) -> bool:
         """Is this forward, which is about to run, the first of a burst?"""
-        if self._is_over() or self._at.event and not self._waiting and region in self._entries:
-            self._at = self._root
+        for waiting in self._waiting if self._turned else ():
+            waiting.turns += 1
+        self._turned = False
+        if self._is_over() or self._at.event and not self._waits() and region in self._entries:
+            self._end()
         return self._at is self._root
 
     def _is_over(self) -> bool:
         """Does nothing wait, and is no evaluation on its way?"""
         self._prune()
         event = self._at.event
-        return bool(event) and not self._waiting and (event.region.trains or self._depth >= _LENGTH)
+        return bool(event) and (self._depth >= _LENGTH or not self._waits() and event.region.trains)
+
+    def _waits(self) -> bool:
+        return any(waiting.turns < _TURNS for waiting in self._waiting)
+
+    def _end(self) -> None:
+        self._at = self._root
+        if not self.news or not self.burst:
+            return
+        if self.fresh is not None:
+            self.fresh.append(self.burst)
+        if any(event.backward for event in self.burst):
+            self.trained.add(frozenset(key for event in self.burst for key in event.region.leaves))
+
+    def planned(self) -> None:
+        """What is new by now has been planned for."""
+        self.news, self.fresh = False, []
 
     def forward(self, region: Region, args: Iterable[Any]) -> Event | None:
         """It runs now.  The event, if it is a new one."""
@@ -138,6 +167,7 @@ class Calls:
     def backward(self, region: Region, args: list[Any]) -> Event | None:
         """A backward of it runs now.  The event, if it is a new one."""
         self._prune()
+        self._turned = True
         mine = [w for w in self._waiting if w.region is region]
         if len(mine) > 1:
             given = set(storages(args))
@@ -169,7 +199,8 @@ class Calls:
                 self._storages[data._cdata] = _Storage(StorageWeakRef(data), bytes_of(t),
                                                        isinstance(t, torch.nn.Parameter) or id(t) in staying,
                                                        t.grad_fn is not None, leaf)
-                self.news = self.news or self._nodes > 0 and self._storages[data._cdata].stays
+                if self._nodes > 0 and self._storages[data._cdata].stays:
+                    self.news, self.fresh = True, None
 
     # ---- what stands
 
@@ -279,7 +310,7 @@ class Calls:
 
     def _gradients(self) -> Sizes:
         found: Sizes = {}
-        for key, s in self._storages.items():
+        for key, s in list(self._storages.items()):
             leaf = s.leaf() if s.leaf else None
             if leaf is not None and leaf.grad is not None and _is_plain(leaf.grad):
                 found[key] = bytes_of(leaf.grad)

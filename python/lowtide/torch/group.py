@@ -8,6 +8,7 @@ share a region with it, are planned together (`_plan_together`): each is compile
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,7 @@ class Group:
     calls: Calls = field(default_factory=Calls)
     regions: list[Region] = field(default_factory=list)
     said: Said = field(default_factory=Said)
+    lock: Any = field(default_factory=threading.RLock)  # never held while kernels run
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     _first: Region | None = None  # of the burst that begins
     _is_share: bool = False  # the budget, of one region's peak
@@ -104,7 +106,7 @@ class Group:
         return next((r for r in self.regions if r is not region and r.report and not r.plans and r.beside == beside
                      and r.trains == region.trains and _signature(r.found.program) == _signature(program)), None)
 
-    # ---- while regions run
+    # ---- while regions run (a model may run in several threads)
 
     def belongs_to(self, module: torch.nn.Module) -> None:
         """The code of the model's regions is that module's; it is looked at when the first step is over."""
@@ -121,23 +123,30 @@ class Group:
 
     def begin(self, region: Region, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its burst can be planned in no way."""
-        if not self.calls.begins(region):
-            return
+        with self.lock:
+            if self.calls.begins(region):
+                self._begin_burst(region, settings, args)
+
+    def _begin_burst(self, region: Region, settings: Settings, args: tuple[Any, ...]) -> None:
         self._first = region
         if self.calls.bursts_begun:
             self._know_modules()
+        self.said.held.clear()
+        self.said.counted = len(self.calls.trained) > 1
         if self.calls.news:
             self._plan_together(settings, args)
-            self.calls.news = False
+            self.calls.planned()
         self._said = False
 
     def forward(self, region: Region, args: Iterable[Any]) -> None:
         """It runs now."""
-        self._look(region, self.calls.forward(region, args))
+        with self.lock:
+            self._look(region, self.calls.forward(region, args))
 
     def backward(self, region: Region, args: list[Any]) -> None:
         """Its backward runs now."""
-        self._look(region, self.calls.backward(region, args))
+        with self.lock:
+            self._look(region, self.calls.backward(region, args))
 
     def _look(self, region: Region, event: record.Event | None) -> None:
         """Say so, once a burst, if a new event breaks the budget."""
@@ -150,6 +159,8 @@ class Group:
             self._say(event, others)
 
     def _say(self, event: record.Event, others: int) -> None:
+        if self._said:
+            return
         report, peak = event.region.report, self._peak(event, others)
         self._said = True
         more = event.region.plans < _PLANS
@@ -167,6 +178,10 @@ class Group:
     def _plan_together(self, settings: Settings, args: tuple[Any, ...]) -> None:
         """Plan the regions of all bursts that break the budget, and of those that share a region with them."""
         staying, now = self._staying(), self.calls.gradients()
+        bursts = list(self.calls.bursts()) if self.calls.fresh is None else self.calls.fresh
+        if not any(not self._fits(event, self._others(event, burst, staying, now) + _saved(event))
+                   for burst in bursts for event in burst if event.region.found and event.region.plans < _PLANS):
+            return  # so that new orders of calls that fit cost no more than themselves
         fixed = bytes_held(_tensors(args)) + sum(staying.values())
         for bursts in _connected(list(self.calls.bursts())):
             events = [(event, self._others(event, burst, staying, now)) for burst in bursts for event in burst
@@ -176,15 +191,16 @@ class Group:
             if not broken:
                 continue
             regions = {event.region for event, _ in events}
-            if not self._said:
-                self._say(*max(broken, key=lambda pair: self._peak(*pair)))
+            most = max(broken, key=lambda pair: self._peak(*pair))
             if max(region.plans for region in regions) >= _PLANS:
+                self._say(*most)
                 continue
             self._refresh(regions, settings, args)
             wanted = settings.budget if self.budget is None else self.budget
             shares = share([Event(event.region.found, event.backward, others,
                                   tuple(w.found for w in event.waiting if w.found)) for event, others in events],
                            wanted, settings.order, fixed)
+            self._say(*most)
             for region in regions:
                 region.plans += 1
                 agreed = shares[region.found.key]
@@ -227,7 +243,7 @@ class Group:
         made = {key for other in burst if other.backward for key in other.region.leaves}
         made = set() if burst[0].region is self._first else made
         old = {key: size for key, size in now.items() if key not in made} | event.old
-        if event.region.trains:  # gradients that add up are the user's own, and said elsewhere
+        if old and event.region.trains:  # gradients that add up are the user's own, and said elsewhere
             adding = self._one_model()
             old = {key: size for key, size in old.items() if key not in adding}
         return stands + event.made + sum(old.values()) + event.new + event.unplanned - event.twice
@@ -240,9 +256,7 @@ class Group:
     def _one_model(self) -> set[int]:
         """What steps train, inputs that get a gradient among it, if all steps train the same parameters; empty if
         parts of them are trained in turn."""
-        trained = {frozenset(key for event in burst for key in event.region.leaves)
-                   for burst in self.calls.bursts() if any(event.backward for event in burst)}
-        if len(trained) > 1:
+        if len(self.calls.trained) > 1:
             return set()
         return {key for region in self.regions if region.trains for key in (*region.leaves, *region.own)}
 

@@ -9,6 +9,7 @@ warning, or fails, as the options say; a budget that cannot be kept fails always
 from __future__ import annotations
 
 import itertools
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,8 @@ from .steps import settle
 from .training_step import joint_graph
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
+
+_SHAPES = 256  # plans that are kept of one region whose sizes or numbers change
 
 _reports: list[Report] = []
 _numbers = itertools.count()
@@ -93,7 +96,7 @@ class _EachShape:
         self._floats = floats_of(gm) if eager else []
         self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
         self._gm = without_items(gm, self._floats) if self._floats else gm
-        self._known: dict[Any, list[_Region]] = {}
+        self._known: dict[Any, list[_Region]] = {}  # the one that was compiled last is the last
 
     def __call__(self, *args: Any) -> Any:
         if self._floats:
@@ -120,6 +123,11 @@ class _EachShape:
                 self._numbers -= error.at
                 self._known.clear()
         self._known.setdefault(self._key(args), []).append(region)
+        if sum(map(len, self._known.values())) > _SHAPES:
+            oldest = next(iter(self._known))
+            self._known[oldest].pop(0).leave()
+            if not self._known[oldest]:
+                del self._known[oldest]
         return region
 
 
@@ -135,6 +143,7 @@ class _Region:
         self._handed_out = 0
         self._facts = Region(self._number)
         self._compiled: Any = None
+        self._lock = threading.Lock()  # held while it is compiled anew
         self._price: Remembered | None = None
         self._watch: Watch | None = None  # for what else stands beside the plan
 
@@ -147,6 +156,11 @@ class _Region:
             self._group.regions.append(self._facts)
         return self
 
+    def leave(self) -> None:
+        """It is not called again."""
+        if self._facts in self._group.regions:
+            self._group.regions.remove(self._facts)
+
     def serves(self, args: tuple[Any, ...]) -> bool:
         """Was it traced for numbers like these?"""
         return self._symbols is None or self._symbols.hold(args)
@@ -156,8 +170,9 @@ class _Region:
         if self._settings.inner != "eager":  # who runs its backward does not say so
             return self._compiled(*args)
         group.begin(facts, self._settings, args)
-        if facts.share:
-            self._compile(list(args))
+        with self._lock:
+            if facts.share:
+                self._compile(list(args))
         group.forward(facts, args)
         return self._compiled(*args)
 
@@ -185,6 +200,7 @@ class _Region:
                 raise  # so the tracer tells itself to begin anew
             line = (str(error).strip().splitlines() or ["no message"])[0]
             self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
+            self._symbols = None  # as it is the graph serves all values
             self._facts.found = self._facts.report = None
         finally:
             self._inputs = []
@@ -202,12 +218,15 @@ class _Region:
 
     def _leaving(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward."""
-        calls, facts, handed_out = self._group.calls, self._facts, self._handed_out
+        group, facts, handed_out = self._group, self._facts, self._handed_out
+        calls = group.calls
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
 
         def leaving(args: list[Any]) -> Any:
             nonlocal kept, alone, size
-            for category, words in self._watch.forward(args, calls.waiting_bytes()) if self._watch else ():
+            with group.lock:
+                said = self._watch.forward(args, calls.waiting_bytes()) if self._watch else ()
+            for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             given = storages(args) if kept is None else {}
             results = run(args)
@@ -220,7 +239,8 @@ class _Region:
                 key = max(private or left, key=left.__getitem__, default=None)
                 kept = next((i for i, t in enumerate(results) if key in storages([t])), -1)
             if kept >= 0:
-                calls.leave(facts, results[kept], alone, size, results[:handed_out])
+                with group.lock:
+                    calls.leave(facts, results[kept], alone, size, results[:handed_out])
             return results
 
         leaving._boxed_call = True
@@ -231,7 +251,9 @@ class _Region:
         group, facts = self._group, self._facts
 
         def taking(args: list[Any]) -> Any:
-            for category, words in self._watch.backward(args[len(args) - tangents:]) if self._watch else ():
+            with group.lock:
+                said = self._watch.backward(args[len(args) - tangents:]) if self._watch else ()
+            for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
             group.backward(facts, args)
             return run(args)
@@ -310,7 +332,7 @@ class _Region:
             report.budget = error.budget
         facts.report, facts.beside, facts.steps, facts.share = report, beside, planned.steps, None
         self._watch = self._watch_for(report, beside.before, device)
-        if facts.place is None:
+        if facts.place is None or any(r is not facts and r.place == facts.place for r in group.regions):
             facts.place = len(_reports)
             _reports.append(report)
         _reports[facts.place] = report

@@ -12,9 +12,9 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import sympy
 import torch
@@ -89,10 +89,28 @@ def ints_of(gm: fx.GraphModule) -> list[int]:
             and not free_symbols(node.meta["example_value"]) & sizes]
 
 
-def numbers_stay() -> contextlib.AbstractContextManager[Any]:
-    """While AOTAutograd traces: it makes no tensors of floats, which are other kernels, in half precision with other
-    results.  (The tracer's own switch for this is read once in a process, and for all of it.)"""
-    return mock.patch.object(graph_compile, "_apply_tensorify_python_scalars", lambda module: None)
+_stay = threading.local()  # .here: is this thread within numbers_stay?
+_tensorify = graph_compile._apply_tensorify_python_scalars
+
+
+def _tensorify_unless_they_stay(module: fx.GraphModule) -> None:
+    if not getattr(_stay, "here", False):
+        _tensorify(module)
+
+
+# The tracer's own switch for this is read once in a process, and for all of it.
+graph_compile._apply_tensorify_python_scalars = _tensorify_unless_they_stay
+
+
+@contextlib.contextmanager
+def numbers_stay() -> Iterator[None]:
+    """While AOTAutograd traces in this thread: it makes no tensors of floats, which are other kernels, in half
+    precision with other results."""
+    before, _stay.here = getattr(_stay, "here", False), True
+    try:
+        yield
+    finally:
+        _stay.here = before
 
 
 class Symbols:
