@@ -5,6 +5,7 @@ get_property(command GLOBAL PROPERTY LOWTIDE_COMMAND)
 
 if("headers" IN_LIST LOWTIDE_QUICK)
   set(units "")
+  set(all "")
   file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/src
        ${PROJECT_SOURCE_DIR}/src/lowtide/*.h)
   foreach(header IN LISTS public_headers ITEMS lowtide/base/version.h)
@@ -12,7 +13,11 @@ if("headers" IN_LIST LOWTIDE_QUICK)
     # Twice, so that a missing #pragma once shows too.
     file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
     list(APPEND units ${unit})
+    string(APPEND all "#include \"${header}\"\n")
   endforeach()
+  # All in one, so that no name stands for two things: the linker would take one for the other.
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/headers/all.cpp CONTENT "${all}")
+  list(APPEND units ${PROJECT_BINARY_DIR}/headers/all.cpp)
   add_library(lowtide_headers OBJECT EXCLUDE_FROM_ALL ${units})
   target_include_directories(lowtide_headers PRIVATE
     ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)

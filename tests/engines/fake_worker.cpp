@@ -15,16 +15,16 @@
 namespace {
 
 using lowtide::EngineStatus;
-using lowtide::Report;
-using lowtide::Request;
+using lowtide::EngineReport;
+using lowtide::EngineRequest;
 
-void say(const Report& report) {
+void say(const EngineReport& report) {
   const std::string bytes = lowtide::frame(report.encode());
   if (send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-Report make(Report::Kind kind, double value = 0) {
-  Report report;
+EngineReport make(EngineReport::Kind kind, double value = 0) {
+  EngineReport report;
   report.kind = kind;
   report.value = value;
   report.has_bound = true;
@@ -38,14 +38,14 @@ double value() {
 
 // Ends with that claim.
 void claim(EngineStatus status, std::optional<double> bound = {}, double effort = 0) {
-  Report last = make(Report::done, bound.value_or(0));
+  EngineReport last = make(EngineReport::done, bound.value_or(0));
   last.has_bound = bound.has_value();
   last.status = status;
   last.effort = effort;
   say(last);
 }
 
-Request listen() {
+EngineRequest listen() {
   std::string buffer, message;
   while (lowtide::take_frame(buffer, message) != lowtide::Framed::whole) {
     char chunk[4096];
@@ -53,12 +53,12 @@ Request listen() {
     if (got <= 0) _exit(3);
     buffer.append(chunk, static_cast<std::size_t>(got));
   }
-  Request request;
-  Request::decode(message, request);
+  EngineRequest request;
+  EngineRequest::decode(message, request);
   return request;
 }
 
-std::size_t variables(const Request& request) {
+std::size_t variables(const EngineRequest& request) {
   if (request.engine == lowtide::EngineKind::highs) {
     lowtide::MipModel model;
     model.decode(request.model);
@@ -70,15 +70,15 @@ std::size_t variables(const Request& request) {
 }
 
 // Numbers that are none, and claims with nothing to show for them.
-void lie(const std::string& how, const Request& request) {
-  Report solution = make(Report::incumbent);
+void lie(const std::string& how, const EngineRequest& request) {
+  EngineReport solution = make(EngineReport::incumbent);
   if (how == "infeasible") claim(EngineStatus::infeasible);
   if (how == "bound") claim(EngineStatus::optimal, value());
   if (how == "effort") claim(EngineStatus::unknown, {}, value());
-  if (how == "bound_first" || how == "bound_hang") say(make(Report::bound, value()));
+  if (how == "bound_first" || how == "bound_hang") say(make(EngineReport::bound, value()));
   if (how == "bound_first") claim(EngineStatus::unknown);
   if (how == "objective") {
-    say(make(Report::objective, value()));
+    say(make(EngineReport::objective, value()));
     claim(EngineStatus::unknown);
   }
   if (how == "value") {  // of every column
@@ -118,7 +118,7 @@ void babble(const std::string& how) {
     send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   if (how == "flood")
-    for (;;) say(make(Report::bound, 0));
+    for (;;) say(make(EngineReport::bound, 0));
   if (how == "endless") {  // one frame, slowly, that never comes to its end
     std::string piece = lowtide::frame_header(lowtide::kMostFrame) + std::string(4096, 'x');
     while (send(0, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) usleep(1000);
@@ -131,12 +131,12 @@ int main() {
   const char* set = std::getenv("LOWTIDE_FAKE");
   const std::string how = set == nullptr ? "" : set;
   if (how == "deaf") sleep(100);
-  const Request request = listen();
-  Report opened = make(Report::opened);
+  const EngineRequest request = listen();
+  EngineReport opened = make(EngineReport::opened);
   opened.text = "0.0 (fake)";
   say(opened);
   if (request.probe) {
-    say(make(Report::done));
+    say(make(EngineReport::done));
     return 0;
   }
   if (how == "crash") raise(SIGABRT);

@@ -71,8 +71,8 @@ TEST_CASE("wire: no bytes crash the readers") {
       in.numbers(numbers);
       in.reals(reals);
     }
-    Report report;
-    Report::decode(noise, report);
+    EngineReport report;
+    EngineReport::decode(noise, report);
     MipModel model;
     model.decode(noise);
     std::string message;
@@ -101,15 +101,15 @@ TEST_CASE("wire: a model is what CP-SAT reads") {
 }
 
 TEST_CASE("wire: requests, reports and programs survive the line") {
-  Request request;
+  EngineRequest request;
   request.engine = EngineKind::highs;
   request.library = "/a/b.so";
   request.model = std::string("\0model", 6);
   request.seconds = 1.5;
   request.seed = 12345678901;
   request.stream = true;
-  Request there;
-  REQUIRE(Request::decode(request.encode(), there));
+  EngineRequest there;
+  REQUIRE(EngineRequest::decode(request.encode(), there));
   CHECK(there.engine == EngineKind::highs);
   CHECK(there.library == request.library);
   CHECK(there.model == request.model);
@@ -117,12 +117,12 @@ TEST_CASE("wire: requests, reports and programs survive the line") {
   CHECK(there.seed == request.seed);
   CHECK(there.stream);
 
-  Report report;
-  report.kind = Report::incumbent;
+  EngineReport report;
+  report.kind = EngineReport::incumbent;
   report.numbers = {1, -2};
-  Report heard;
-  REQUIRE(Report::decode(report.encode(), heard));
-  CHECK(heard.kind == Report::incumbent);
+  EngineReport heard;
+  REQUIRE(EngineReport::decode(report.encode(), heard));
+  CHECK(heard.kind == EngineReport::incumbent);
   CHECK(heard.numbers == report.numbers);
 
   MipModel program;

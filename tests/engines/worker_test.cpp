@@ -149,7 +149,7 @@ TEST_CASE("worker: a flood does not keep from stopping") {
 
 TEST_CASE("worker: a model too large for the line is refused") {
   if (kSanitized) return;  // which would make a gigabyte slow
-  Request request;
+  EngineRequest request;
   request.model.assign(kMostFrame, 'x');
   const EngineEnd end = converse(fake_worker(), request, {}, {});
   CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
@@ -186,7 +186,7 @@ TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
 
 TEST_CASE("worker: unless told, it gets a part of what is free") {
   CHECK(free_memory() > 0);
-  const Request request = request_for(EngineKind::cpsat, fake_worker(), {});
+  const EngineRequest request = request_for(EngineKind::cpsat, fake_worker(), {});
   CHECK(request.memory_bytes > free_memory() / 2);
   CHECK(request.memory_bytes < free_memory());
 }

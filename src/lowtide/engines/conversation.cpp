@@ -20,15 +20,15 @@ constexpr double kGrace = 1.0;  // seconds beyond the clock
 constexpr std::size_t kMostModel = kMostFrame - (std::size_t{1} << 16);
 
 // Numbers that make no sense are not handed on to be computed with.
-bool understood(std::string_view message, Report& report) {
-  return Report::decode(message, report) && is_sane(report.value) && is_sane(report.effort) &&
+bool understood(std::string_view message, EngineReport& report) {
+  return EngineReport::decode(message, report) && is_sane(report.value) && is_sane(report.effort) &&
          report.effort >= 0 && std::ranges::all_of(report.reals, is_sane);
 }
 
 }  // namespace
 
-Request request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits) {
-  Request request;
+EngineRequest request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits) {
+  EngineRequest request;
   request.engine = kind;
   request.library = engine.paths.library;
   // What it found must have arrived before our clock runs out.
@@ -41,8 +41,9 @@ Request request_for(EngineKind kind, const EngineState& engine, const EngineLimi
   return request;
 }
 
-EngineEnd converse(const EngineState& engine, const Request& request, const EngineLimits& limits,
-                   const std::function<std::string(const Report&)>& take) {
+EngineEnd converse(const EngineState& engine, const EngineRequest& request,
+                   const EngineLimits& limits,
+                   const std::function<std::string(const EngineReport&)>& take) {
   EngineEnd end;
   if (!engine.missing.empty()) {
     end.failure = "it needs " + engine.missing;
@@ -67,7 +68,7 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
   }
   auto event = worker.send(request.encode(), stop);
   std::string message;
-  Report report;
+  EngineReport report;
   while (event != WorkerProcess::Event::ended) {
     if (limits.stop && limits.stop()) {
       end.stopped = true;
@@ -84,13 +85,13 @@ EngineEnd converse(const EngineState& engine, const Request& request, const Engi
       return end;
     }
     if (event != WorkerProcess::Event::message) continue;
-    if (report.kind == Report::done) {
+    if (report.kind == EngineReport::done) {
       end.status = report.status;
       if (report.has_bound) end.bound = report.value;
       end.effort = report.effort;
       return end;
     }
-    if (report.kind == Report::failed) {
+    if (report.kind == EngineReport::failed) {
       end.failure = name + ": " + report.text;
       return end;
     }

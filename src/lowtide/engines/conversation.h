@@ -12,11 +12,12 @@ namespace lowtide {
 // Sends the request and hands over every report but the last, whose contents are returned. A report
 // that `take` refuses (returns a sentence instead of "") ends the worker, and so do silence a
 // second after the clock and `limits.stop`.
-EngineEnd converse(const EngineState& engine, const Request& request, const EngineLimits& limits,
-                   const std::function<std::string(const Report&)>& take);
+EngineEnd converse(const EngineState& engine, const EngineRequest& request,
+                   const EngineLimits& limits,
+                   const std::function<std::string(const EngineReport&)>& take);
 
 // The request that these limits make.
-Request request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits);
+EngineRequest request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits);
 
 // What has arrived is counted into the end, however the worker ended: a solution, and the best
 // bound that was reported. A claim of an answer without a solution becomes a failure.

@@ -12,22 +12,22 @@ CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineL
                   const CpWatch& watch) {
   CpAnswer answer;
   std::optional<double> bound;
-  Request request = request_for(EngineKind::cpsat, engine, limits);
+  EngineRequest request = request_for(EngineKind::cpsat, engine, limits);
   request.model = model.encode();
   request.hint = model.encode_hint();
-  answer.end = converse(engine, request, limits, [&](const Report& report) -> std::string {
+  answer.end = converse(engine, request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
-      case Report::incumbent:
+      case EngineReport::incumbent:
         if (report.numbers.size() != model.var_count())
           return "gave a solution of " + std::to_string(report.numbers.size()) + " values for " +
                  std::to_string(model.var_count()) + " variables";
         answer.values = report.numbers;
         if (watch.incumbent) watch.incumbent(answer.values);
         break;
-      case Report::objective:
+      case EngineReport::objective:
         if (watch.objective) watch.objective(report.value);
         break;
-      case Report::bound:
+      case EngineReport::bound:
         bound = std::max(bound.value_or(report.value), report.value);
         if (watch.bound) watch.bound(report.value);
         break;

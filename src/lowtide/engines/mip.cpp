@@ -12,18 +12,18 @@ MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const Engi
                     const MipWatch& watch) {
   MipAnswer answer;
   std::optional<double> bound;
-  Request request = request_for(EngineKind::highs, engine, limits);
+  EngineRequest request = request_for(EngineKind::highs, engine, limits);
   request.model = model.encode();
-  answer.end = converse(engine, request, limits, [&](const Report& report) -> std::string {
+  answer.end = converse(engine, request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
-      case Report::incumbent:
+      case EngineReport::incumbent:
         if (report.reals.size() != model.column_count())
           return "gave a solution of " + std::to_string(report.reals.size()) + " values for " +
                  std::to_string(model.column_count()) + " columns";
         answer.values = report.reals;
         if (watch.incumbent) watch.incumbent(answer.values);
         break;
-      case Report::bound:
+      case EngineReport::bound:
         bound = std::max(bound.value_or(report.value), report.value);
         if (watch.bound) watch.bound(report.value);
         break;

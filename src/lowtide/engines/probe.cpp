@@ -30,13 +30,13 @@ Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool(
   const auto begin = Clock::now();
   WorkerProcess worker(paths.worker);
   if (!worker.started()) return {End::worker, worker.failure()};
-  Request request;
+  EngineRequest request;
   request.probe = true;
   request.engine = kind;
   request.library = paths.library;
   bool ready = false;
   std::string message, version;
-  Report report;
+  EngineReport report;
   // So short a message is taken at once or never.
   Event event = worker.send(request.encode(), stop);
   while (event != Event::ended) {
@@ -45,13 +45,14 @@ Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool(
     if (!ready && passed > kSilence) return {End::worker, "does not answer"};
     if (passed > kOpening) return {End::hung, "cannot be opened within 5 seconds"};
     event = worker.receive(message, kPollMs);
-    if (event == Event::nonsense || (event == Event::message && !Report::decode(message, report)))
+    if (event == Event::nonsense ||
+        (event == Event::message && !EngineReport::decode(message, report)))
       return {End::worker, "talks nonsense"};
     if (event != Event::message) continue;
     ready = true;
-    if (report.kind == Report::opened) version = report.text;
-    if (report.kind == Report::done) return {End::found, version};
-    if (report.kind == Report::failed) return {End::refused, report.text};
+    if (report.kind == EngineReport::opened) version = report.text;
+    if (report.kind == EngineReport::done) return {End::found, version};
+    if (report.kind == EngineReport::failed) return {End::refused, report.text};
   }
   if (!ready) return {End::worker, worker.failure()};
   return {End::refused, "cannot be opened: the worker " + worker.failure()};

@@ -6,14 +6,14 @@
 
 namespace lowtide {
 
-std::string Request::encode() const {
+std::string EngineRequest::encode() const {
   WireWriter out;
   out.number(1, probe).number(2, static_cast<std::int64_t>(engine)).text(3, library);
   out.text(4, model).text(5, hint).real(6, seconds).real(7, effort).number(8, memory_bytes);
   return out.number(9, threads).number(10, seed).number(11, stream).bytes();
 }
 
-bool Request::decode(std::string_view bytes, Request& into) {
+bool EngineRequest::decode(std::string_view bytes, EngineRequest& into) {
   into = {};
   WireReader in(bytes);
   while (in.next()) switch (in.field()) {
@@ -32,7 +32,7 @@ bool Request::decode(std::string_view bytes, Request& into) {
   return in.ok();
 }
 
-std::string Report::encode() const {
+std::string EngineReport::encode() const {
   WireWriter out;
   out.number(1, kind).text(2, text).real(3, value).numbers(4, numbers).reals(5, reals);
   return out.number(6, static_cast<std::int64_t>(status))
@@ -41,7 +41,7 @@ std::string Report::encode() const {
       .bytes();
 }
 
-bool Report::decode(std::string_view bytes, Report& into) {
+bool EngineReport::decode(std::string_view bytes, EngineReport& into) {
   into = {};
   WireReader in(bytes);
   std::int64_t kind = 0, status = 0;

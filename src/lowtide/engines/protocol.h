@@ -1,5 +1,5 @@
 // What is said between us and the worker: frames of a length (32 bits, little-endian) and a message
-// in wire format. We say one Request, it answers with Reports; the last is `done` or `failed`.
+// in wire format. We say one request, it answers with reports; the last is `done` or `failed`.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lowtide {
 
-struct Request {
+struct EngineRequest {
   bool probe = false;  // open the library, say its version, and nothing else
   EngineKind engine = EngineKind::cpsat;
   std::string library;
@@ -24,10 +24,10 @@ struct Request {
   bool stream = false;  // solutions while it runs
 
   std::string encode() const;
-  static bool decode(std::string_view bytes, Request& into);
+  static bool decode(std::string_view bytes, EngineRequest& into);
 };
 
-struct Report {
+struct EngineReport {
   // `ready` comes first, before the library is opened.
   enum Kind { opened = 1, incumbent, objective, bound, done, failed, ready };
   Kind kind = failed;
@@ -40,7 +40,7 @@ struct Report {
   double effort = 0;
 
   std::string encode() const;
-  static bool decode(std::string_view bytes, Report& into);
+  static bool decode(std::string_view bytes, EngineReport& into);
 };
 
 // Whether an objective or a bound can be one of ours: anything beyond the integers is not.

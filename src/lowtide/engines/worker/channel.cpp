@@ -9,7 +9,7 @@
 
 namespace lowtide {
 
-std::optional<Request> Channel::receive() {
+std::optional<EngineRequest> Channel::receive() {
   std::string buffer, message;
   for (;;) {
     if (const Framed framed = take_frame(buffer, message); framed == Framed::whole)
@@ -22,12 +22,12 @@ std::optional<Request> Channel::receive() {
     if (got <= 0) return std::nullopt;
     buffer.append(chunk, static_cast<std::size_t>(got));
   }
-  Request request;
-  if (!Request::decode(message, request)) return std::nullopt;
+  EngineRequest request;
+  if (!EngineRequest::decode(message, request)) return std::nullopt;
   return request;
 }
 
-void Channel::send(const Report& report) {
+void Channel::send(const EngineReport& report) {
   const std::string bytes = frame(report.encode());
   const std::scoped_lock lock(mutex_);
   std::string_view rest = bytes;

@@ -12,9 +12,9 @@ namespace lowtide {
 class Channel {
  public:
   // None if whoever asks is gone or talks nonsense.
-  std::optional<Request> receive();
+  std::optional<EngineRequest> receive();
   // Any thread. Ends the process if nobody listens any more.
-  void send(const Report& report);
+  void send(const EngineReport& report);
   // From now on the process ends as soon as whoever asked is gone.
   void watch();
 

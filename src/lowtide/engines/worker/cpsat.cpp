@@ -80,7 +80,7 @@ struct Response {
 // Reads what the engine prints, and stops a slice when it is over.
 class Watcher {
  public:
-  Watcher(const Api& api, Channel& channel, const Request& request)
+  Watcher(const Api& api, Channel& channel, const EngineRequest& request)
       : api_(api), channel_(channel), request_(request), begin_(Clock::now()) {}
 
   void start() {
@@ -130,7 +130,7 @@ class Watcher {
     const bool told = read.objective && is_sane(*read.objective);
     const bool proven = read.bound && is_sane(*read.bound);
     if (!told && !proven) return;
-    Report report;
+    EngineReport report;
     {
       const std::scoped_lock lock(mutex_);
       if (searching_at_ < 0) searching_at_ = seconds_since(slice_begin_);
@@ -140,12 +140,12 @@ class Watcher {
       }
     }
     if (told) {
-      report.kind = Report::objective;
+      report.kind = EngineReport::objective;
       report.value = *read.objective;
       channel_.send(report);
     }
     if (proven) {
-      report.kind = Report::bound;
+      report.kind = EngineReport::bound;
       report.value = *read.bound;
       channel_.send(report);
     }
@@ -169,7 +169,7 @@ class Watcher {
 
   const Api& api_;
   Channel& channel_;
-  const Request& request_;
+  const EngineRequest& request_;
   const Clock::time_point begin_;
   std::mutex mutex_;
   void* env_ = nullptr;
@@ -178,7 +178,7 @@ class Watcher {
   bool fresh_ = false, cut_ = false;
 };
 
-std::string parameters(const Request& request, double seconds) {
+std::string parameters(const EngineRequest& request, double seconds) {
   WireWriter out;
   out.number(31, request.seed % 1'000'000'007);
   if (seconds > 0) out.real(36, seconds);
@@ -198,27 +198,27 @@ EngineStatus status_of(int status) {
   }
 }
 
-Report failure(std::string why) {
-  Report report;
-  report.kind = Report::failed;
+EngineReport failure(std::string why) {
+  EngineReport report;
+  report.kind = EngineReport::failed;
   report.text = std::move(why);
   return report;
 }
 
 }  // namespace
 
-Report run_cpsat(const Request& request, Channel& channel) {
+EngineReport run_cpsat(const EngineRequest& request, Channel& channel) {
   std::string why;
   void* library = open_library(request.library, why);
   if (library == nullptr) return failure(why);
   Api api;
   if (!api.load(library)) return failure("lacks the functions that are needed");
-  Report report;
-  report.kind = Report::opened;
+  EngineReport report;
+  report.kind = EngineReport::opened;
   report.text = api.version();
   channel.send(report);
   if (request.probe) {
-    report.kind = Report::done;
+    report.kind = EngineReport::done;
     return report;
   }
 
@@ -226,8 +226,8 @@ Report run_cpsat(const Request& request, Channel& channel) {
   auto& watcher = *new Watcher(api, channel, request);
   watcher.start();
   std::string hint = request.hint;
-  Report last;
-  last.kind = Report::done;
+  EngineReport last;
+  last.kind = EngineReport::done;
   last.value = -INFINITY;
   double best = INFINITY;
   for (;;) {
@@ -257,7 +257,7 @@ Report run_cpsat(const Request& request, Channel& channel) {
     if (!response.values.empty() && response.objective < best) {
       best = response.objective;
       report = {};
-      report.kind = Report::incumbent;
+      report.kind = EngineReport::incumbent;
       report.value = response.objective;
       report.numbers = response.values;
       channel.send(report);

@@ -5,8 +5,8 @@
 
 namespace lowtide {
 
-Report run_cpsat(const Request& request, Channel& channel);
-Report run_highs(const Request& request, Channel& channel);
+EngineReport run_cpsat(const EngineRequest& request, Channel& channel);
+EngineReport run_highs(const EngineRequest& request, Channel& channel);
 
 // The library with links resolved, since opened through a link elsewhere it misses its neighbours;
 // null with `why` as what follows its name.

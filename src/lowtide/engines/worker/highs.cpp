@@ -73,8 +73,8 @@ struct Watch {
   void solution(std::span<const double> values, double found) {
     if (!(found < objective)) return;
     objective = found;
-    Report report;
-    report.kind = Report::incumbent;
+    EngineReport report;
+    report.kind = EngineReport::incumbent;
     report.value = found;
     report.reals.assign(values.begin(), values.end());
     channel.send(report);
@@ -82,8 +82,8 @@ struct Watch {
   void raise(double proven) {
     if (!is_sane(proven) || proven <= bound) return;
     bound = proven;
-    Report report;
-    report.kind = Report::bound;
+    EngineReport report;
+    report.kind = EngineReport::bound;
     report.value = proven;
     channel.send(report);
   }
@@ -100,9 +100,9 @@ void on_event(int type, const char*, const void* out, DataIn*, void* user) {
   if (const double* bound = watch.item(out, "mip_dual_bound")) watch.raise(*bound);
 }
 
-Report failure(std::string why) {
-  Report report;
-  report.kind = Report::failed;
+EngineReport failure(std::string why) {
+  EngineReport report;
+  report.kind = EngineReport::failed;
   report.text = std::move(why);
   return report;
 }
@@ -114,7 +114,7 @@ std::vector<Int> narrow(std::span<const std::int64_t> list) {
   return result;
 }
 
-void set_options(const Api& api, void* highs, const Request& request) {
+void set_options(const Api& api, void* highs, const EngineRequest& request) {
   api.set_bool(highs, "output_flag", 0);
   api.set_int(highs, "threads", static_cast<Int>(request.threads));
   api.set_int(highs, "random_seed", static_cast<Int>(request.seed));
@@ -125,7 +125,7 @@ void set_options(const Api& api, void* highs, const Request& request) {
 
 }  // namespace
 
-Report run_highs(const Request& request, Channel& channel) {
+EngineReport run_highs(const EngineRequest& request, Channel& channel) {
   std::string why;
   void* library = open_library(request.library, why);
   if (library == nullptr) return failure(why);
@@ -133,11 +133,11 @@ Report run_highs(const Request& request, Channel& channel) {
   if (!api.load(library)) return failure("lacks the functions that are needed");
   void* highs = api.create();
   if (api.size_of_int(highs) != sizeof(Int)) return failure("counts in integers of 64 bits");
-  Report last;
-  last.kind = Report::opened;
+  EngineReport last;
+  last.kind = EngineReport::opened;
   last.text = api.version();
   channel.send(last);
-  last.kind = Report::done;
+  last.kind = EngineReport::done;
   if (request.probe) return last;
 
   MipModel model;

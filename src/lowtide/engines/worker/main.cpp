@@ -38,8 +38,8 @@ int run() {
     return 2;
   }
   channel.watch();
-  Report ready;
-  ready.kind = Report::ready;
+  EngineReport ready;
+  ready.kind = EngineReport::ready;
   channel.send(ready);
   if (request->memory_bytes > 0) {
     // A sanitizer has reserved its shadow by now, which is beyond any limit.
@@ -48,11 +48,11 @@ int run() {
     setrlimit(RLIMIT_DATA, &limit);
   }
   const auto engine = request->engine == EngineKind::cpsat ? run_cpsat : run_highs;
-  Report last;
+  EngineReport last;
   try {
     last = engine(*request, channel);
   } catch (const std::bad_alloc&) {
-    last.kind = Report::failed;
+    last.kind = EngineReport::failed;
     last.text = "it ran out of memory";
   }
   channel.send(last);

@@ -66,7 +66,7 @@ StageBound::StageBound(const Problem& problem, std::span<const std::size_t> stag
     : problem_(problem),
       model_(problem, stages),
       scale_(problem.graph, 4 * static_cast<std::int64_t>(stages.size())),
-      runs_(model_.decisions(), Run::open),
+      runs_(model_.decisions(), Decision::open),
       heeded_(stages.size(), 0),
       left_(model_.room),
       turns_of_(model_.cells.size()),
@@ -88,7 +88,7 @@ void StageBound::find_places() {
   std::vector<std::int32_t> queue;
   const auto draw = [&](std::int32_t node) {
     if (drawn[index(node)] != 0) return;
-    if (index(node) < runs_.size() && runs_[index(node)] == Run::no) return;
+    if (index(node) < runs_.size() && runs_[index(node)] == Decision::no) return;
     drawn[index(node)] = 1;
     queue.push_back(node);
   };
@@ -98,7 +98,7 @@ void StageBound::find_places() {
   for (const StageModel::Want& want : model_.wants)
     if (heeded(index(want.stage))) draw(want.node);
   for (std::size_t i = 0; i < runs_.size(); ++i)
-    if (runs_[i] == Run::yes) draw(small(i));
+    if (runs_[i] == Decision::yes) draw(small(i));
   for (std::size_t i = 0; i < queue.size(); ++i)
     for (const std::int32_t node : draws[index(queue[i])]) draw(node);
   place_.assign(model_.nodes, -1);
@@ -113,7 +113,7 @@ void StageBound::build() {
   for (std::size_t i = 0; i < runs_.size(); ++i) {
     if (place_[i] < 0) continue;
     present_.push_back(small(i));
-    if (runs_[i] == Run::open) in_question_.push_back(small(i));
+    if (runs_[i] == Decision::open) in_question_.push_back(small(i));
   }
   for (const StageModel::Join& join : model_.joins)
     if (place_[index(join.from)] >= 0)
@@ -137,10 +137,10 @@ std::size_t StageBound::cell_of(std::size_t node) const {
   return node < cells() ? node : index(model_.turns[node - cells()].cell);
 }
 
-void StageBound::set(std::size_t node, Run run) {
+void StageBound::set(std::size_t node, Decision run) {
   runs_[node] = run;
   trail_.push_back(node);
-  if (run == Run::no)
+  if (run == Decision::no)
     for (const std::int32_t want : wants_of_[node])
       left_[index(model_.wants[index(want)].stage)] -= model_.wants[index(want)].bytes;
 }
@@ -148,29 +148,29 @@ void StageBound::set(std::size_t node, Run run) {
 void StageBound::undo(std::size_t mark) {
   for (; trail_.size() > mark; trail_.pop_back()) {
     const std::size_t node = trail_.back();
-    if (runs_[node] == Run::no)
+    if (runs_[node] == Decision::no)
       for (const std::int32_t want : wants_of_[node])
         left_[index(model_.wants[index(want)].stage)] += model_.wants[index(want)].bytes;
-    runs_[node] = Run::open;
+    runs_[node] = Decision::open;
   }
 }
 
-void StageBound::decide(std::size_t node, Run run) {
+void StageBound::decide(std::size_t node, Decision run) {
   set(node, run);
   const std::size_t cell = cell_of(node);
   if (node >= cells()) {
-    if (run == Run::yes && runs_[cell] == Run::open) set(cell, run);
-  } else if (run == Run::no) {
+    if (run == Decision::yes && runs_[cell] == Decision::open) set(cell, run);
+  } else if (run == Decision::no) {
     for (const std::int32_t turn : turns_of_[cell])
-      if (runs_[index(turn)] == Run::open) set(index(turn), run);
+      if (runs_[index(turn)] == Decision::open) set(index(turn), run);
   }
 }
 
 bool StageBound::propagate() {
   for (const StageModel::Want& want : wants_) {
     if (left_[index(want.stage)] < 0) return false;
-    if (runs_[index(want.node)] == Run::open && want.bytes > left_[index(want.stage)])
-      decide(index(want.node), Run::yes);
+    if (runs_[index(want.node)] == Decision::open && want.bytes > left_[index(want.stage)])
+      decide(index(want.node), Decision::yes);
   }
   return std::all_of(left_.begin(), left_.end(), [](std::int64_t left) { return left >= 0; });
 }
@@ -200,9 +200,9 @@ void StageBound::price(std::span<const double> multipliers) {
   for (const std::int32_t node : present_) {
     const std::size_t i = index(node);
     const std::int64_t pays = i < cells() ? scale_.scaled(time(i)) : 0;
-    if (runs_[i] == Run::no)
+    if (runs_[i] == Decision::no)
       flow_.grow_drain(place_[i], scale_.most);
-    else if (runs_[i] == Run::open)
+    else if (runs_[i] == Decision::open)
       flow_.grow_drain(place_[i], pays);
     else if (i < cells())
       constant += pays;
@@ -250,11 +250,11 @@ bool StageBound::evaluate(std::span<const double> multipliers, Limits& limits) {
 bool StageBound::can_fit(Limits& limits) {
   cost_ = Ticks(0);
   for (std::size_t i = 0; i < cells(); ++i)
-    if (runs_[i] == Run::yes) add_cost(i);
+    if (runs_[i] == Decision::yes) add_cost(i);
   if (!countable(wants_, prices_)) return true;
   join();
   for (const std::int32_t node : present_)
-    if (runs_[index(node)] == Run::no)
+    if (runs_[index(node)] == Decision::no)
       flow_.grow_drain(place_[index(node)], MaxFlow::kUnbounded / 2);
   weigh(flow_, wants_, prices_, [&](std::int32_t node) { return place_[index(node)]; });
   if (!flow_.run(limits)) return true;

@@ -16,7 +16,7 @@
 namespace lowtide {
 
 // Of a cell: whether its op runs there. Of a turn: whether it is taken.
-enum class Run : std::uint8_t { open, no, yes };
+enum class Decision : std::uint8_t { open, no, yes };
 
 class StageBound {
  public:
@@ -33,9 +33,9 @@ class StageBound {
   double scaled(Ticks time) const;
 
   // Decisions, by node: cells, then turns.
-  Run decided(std::size_t node) const { return runs_[node]; }
+  Decision decided(std::size_t node) const { return runs_[node]; }
   // With what follows for the cell of a turn and the turns of a cell. The node must be open.
-  void decide(std::size_t node, Run run);
+  void decide(std::size_t node, Decision run);
   // Decides what the room of single stages leaves no choice about. False: no plan obeys.
   bool propagate();
   // How many decisions have been made, and back to as many.
@@ -77,7 +77,7 @@ class StageBound {
     std::int64_t bytes;
   };
 
-  void set(std::size_t node, Run run);
+  void set(std::size_t node, Decision run);
   void find_places();
   void price(std::span<const double> multipliers);
   void join();
@@ -89,7 +89,7 @@ class StageBound {
   const Problem& problem_;
   StageModel model_;
   CutScale scale_;
-  std::vector<Run> runs_;
+  std::vector<Decision> runs_;
   std::vector<std::uint8_t> heeded_;
   std::vector<std::size_t> trail_;
   std::vector<std::int64_t> left_;  // of the room, by stage, after what decisions keep there

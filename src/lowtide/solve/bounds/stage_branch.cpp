@@ -169,8 +169,8 @@ bool StageBranch::fix() {
   for (const std::int32_t node : bound_.in_question()) {
     const std::size_t cell = index(node);
     if (cell >= bound_.cells()) break;
-    if (bound_.decided(cell) != Run::open || bound_.proven_against(cell) < aim_) continue;
-    bound_.decide(cell, bound_.runs(cell) ? Run::yes : Run::no);
+    if (bound_.decided(cell) != Decision::open || bound_.proven_against(cell) < aim_) continue;
+    bound_.decide(cell, bound_.runs(cell) ? Decision::yes : Decision::no);
     fixed = true;
   }
   return fixed;
@@ -208,7 +208,7 @@ std::int32_t StageBranch::choose() const {
   for (const std::int32_t node : bound_.in_question()) {
     const std::size_t cell = index(node);
     if (cell >= bound_.cells()) break;
-    if (bound_.decided(cell) != Run::open) continue;
+    if (bound_.decided(cell) != Decision::open) continue;
     const double score =
         std::min(mean_[cell], 1 - mean_[cell]) * static_cast<double>(bound_.time(cell).count());
     if (score <= most) continue;
@@ -231,17 +231,17 @@ void StageBranch::branch(Limits& limits) {
     return backtrack();
   }
   const bool runs = mean_[index(cell)] > 0.5;
-  path_.push_back({bound_.mark(), cell, runs ? Run::no : Run::yes, multipliers_});
-  bound_.decide(index(cell), runs ? Run::yes : Run::no);
+  path_.push_back({bound_.mark(), cell, runs ? Decision::no : Decision::yes, multipliers_});
+  bound_.decide(index(cell), runs ? Decision::yes : Decision::no);
 }
 
 void StageBranch::backtrack() {
   for (; !path_.empty(); path_.pop_back()) {
     Fork& fork = path_.back();
     bound_.undo(fork.mark);
-    if (fork.next == Run::open) continue;
+    if (fork.next == Decision::open) continue;
     bound_.decide(index(fork.cell), fork.next);
-    fork.next = Run::open;
+    fork.next = Decision::open;
     multipliers_.swap(fork.multipliers);
     return;
   }

@@ -33,7 +33,7 @@ class StageBranch {
   struct Fork {
     std::size_t mark;
     std::int32_t cell;
-    Run next;  // open: both sides have been seen
+    Decision next;  // open: both sides have been seen
     std::vector<double> multipliers;
   };
   // Where the ascent to the best multipliers without decisions stands.
