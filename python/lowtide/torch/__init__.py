@@ -25,5 +25,6 @@ from .meter import measure_peak
 from .planning import Report
 from .region import LowtideWarning, OverBudgetWarning, reports
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend", "capture",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend",
+           "capture",
            "explain", "measure_peak", "optimize", "reports"]

@@ -132,7 +132,8 @@ class Watch:
         reserve = self._base + max(left, self._before) + said.saved + max(said.piece, LOSS * handed if loss else 0)
         words: list[tuple[type[LowtideWarning], str]] = []
         if said.broken:
-            words.append((OverBudgetWarning, "the budget is not kept: code between the regions that the tracer made of this model runs without a plan, and no plan "
+            words.append((OverBudgetWarning, "the budget is not kept: code between the regions that the tracer made of this "
+                         "model runs without a plan, and no plan "
                          f"counts it: {size_text(said.saved)} ({said.saved} bytes) that it has made or saved stand beside "
                          f"a region, and one piece takes about {size_text(said.piece)} in its backward. Fewer graph "
                          f"breaks (TORCH_LOGS=graph_breaks shows them), or reserve={reserve}"))

@@ -2,9 +2,10 @@
 
 A *burst* is what runs from a forward beside which no other waits for its backward to the next such one: a step
 of training, or the forwards of an evaluation.  Bursts are kept as a tree, a node for each run of a forward or a
-backward, so a step that has been seen costs a look-up a run.  A new node notes what stands at that moment, beside
-what the region is given: arguments of other regions, gradients, forwards that wait.  From that follows what the
-burst takes at each place under any plans of its regions (sharing.py).
+backward, so a step that has been seen costs a look-up a run, and a look at the gradients that stand.  A new node
+notes what stands at that moment, beside what the region is given: arguments of other regions, gradients, forwards
+that wait.  From that follows what the burst takes at each place under any plans of its regions (sharing.py).  A
+forward that waits while others come and go is one that somebody keeps; it ends no burst and begins none.
 
 It sees tensors that regions are given, their gradients, and what forwards leave; nothing else.
 """

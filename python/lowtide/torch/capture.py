@@ -26,7 +26,8 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
 
     model, inputs, loss: the module, its arguments (a tuple, one tensor, or a mapping of keyword arguments; more of
-        those in kwargs) and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a tuple that begins with it; without one the module's
+        those in kwargs) and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a
+        tuple that begins with it; without one the module's
         own result is the loss.  Or, in the place of the model, a function without arguments that returns
         all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
         tensors are replaced by fake ones in a copy; the module stays as it is.

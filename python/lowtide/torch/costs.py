@@ -72,7 +72,8 @@ def pricing(costs: str, device: torch.device, real: bool) -> Prices:
         return Prices(device, None, _LIMIT if costs == "auto" else float("inf"), real)
     if costs == "flops":
         return Prices(device, lambda kernel: kernel.flops, _LIMIT, real)
-    return Prices(device, roofline(_CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs]), _LIMIT, real)
+    estimated = _CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs]
+    return Prices(device, roofline(estimated), _LIMIT, real)
 
 
 def roofline(device: Device) -> Callable[[Kernel], int]:
@@ -248,7 +249,8 @@ def _identity(device: torch.device) -> tuple[Any, ...]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.__version__)
-    return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(), torch.__version__)
+    return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
+            torch.__version__)
 
 
 def _processor() -> str:

@@ -22,7 +22,7 @@ class CallerError(Exception):
 
 
 class LowtideWarning(UserWarning):
-    """A region runs without a plan; the text says why."""
+    """A region runs without a plan, or something beside it does; the text says why, and what would count it."""
 
 
 class OverBudgetWarning(LowtideWarning):

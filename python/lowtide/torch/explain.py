@@ -88,7 +88,8 @@ class Explanation:
 
 
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
-            kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32", optimizer: Any = None, order: str = "free", points: int = 12,
+            kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32",
+            optimizer: Any = None, order: str = "free", points: int = 12,
             time: float | None = 3.0, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it.

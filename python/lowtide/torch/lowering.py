@@ -418,7 +418,8 @@ class _Lowering:
         norm = self._op(node, Kind.NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
                         attributes={"eps": arguments["eps"]})
         norm.after = [stats]
-        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))  # stand-ins and their copies
+        # stand-ins for the statistics, and their copies
+        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))
         self._graph.op(norm)
         self._graph.before_barrier.append(norm)
         self._norms |= dict.fromkeys(stats.outputs, norm)

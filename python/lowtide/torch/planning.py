@@ -31,7 +31,8 @@ class Report:
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
-    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.  floor: bytes that no plan can go below.  again: module path -> op names that
+    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
+    floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.
     """
 
@@ -62,7 +63,8 @@ class Report:
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan {size_text(self.own_peak)}), "
+        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
+                f"{size_text(self.own_peak)}), "
                 f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
 
 
@@ -105,7 +107,8 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
         early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
-        saved=memory[cut] - made - inputs - beside.resident - beside.gradients, own_peak=own_peak, floor=facts["floor"], resident=beside.resident,
+        saved=memory[cut] - made - inputs - beside.resident - beside.gradients, own_peak=own_peak,
+        floor=facts["floor"], resident=beside.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))

@@ -134,7 +134,8 @@ class _EachShape:
 class _Region:
     """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
 
-    def __init__(self, settings: Settings, group: Group, find: int | None = None, numbers: list[int] | None = None) -> None:
+    def __init__(self, settings: Settings, group: Group, find: int | None = None,
+                 numbers: list[int] | None = None) -> None:
         self._settings, self._group, self._find = settings, group, find
         self._symbols = Symbols(numbers) if numbers else None
         self._number = next(_numbers)
@@ -357,7 +358,8 @@ class _Region:
         if traced is None:
             return None
         joint, num_fwd_outputs = traced
-        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad}
+        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
+                   and t.is_leaf and t.requires_grad}
         try:
             program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
                             alone.graph["name"], trained=trained)

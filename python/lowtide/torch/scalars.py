@@ -60,7 +60,7 @@ def without_items(gm: fx.GraphModule, floats: list[int]) -> fx.GraphModule:
 
 
 def with_sizes(gm: fx.GraphModule, args: list[Any], numbers: list[int]) -> fx.GraphModule:
-    """The same for the values that all ints have but those at `numbers`: AOTAutograd makes symbols of what it is given."""
+    """The same for the values that all ints have but those at `numbers`: AOTAutograd makes symbols of all it is given."""
     copy = _copy(gm)
     for i, node in enumerate(copy.graph.find_nodes(op="placeholder")):
         if i not in numbers and isinstance(args[i], int):

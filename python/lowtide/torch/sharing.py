@@ -112,7 +112,7 @@ class Share:
 
 
 def one_after_another(calls: list[Found], held: int) -> list[Event]:
-    """The events of these forwards and then, last first, of their backwards.  held: bytes of the model and its inputs."""
+    """The events of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""
     def others(found: Found) -> int:
         return max(0, held - input_bytes(found.program))
 
@@ -146,7 +146,8 @@ def share(events: list[Event], budget: int | str, order: str, fixed: int) -> dic
         leanest = besides(events, {key: regions[key].saves[0] for key in waiting})
         floor = max(lowtide.plan(lowtide.Graph.from_dict(leanest[key].graph(found.program, None)), 1, work=1).floor or 0
                     for key, found in regions.items())  # of one byte: refused at once, with the floor
-        raise _refusal(events, limit, floor, _smallest(events, regions, waiting, (max(limit, floor), graph.own_peak), order))
+        smallest = _smallest(events, regions, waiting, (max(limit, floor), graph.own_peak), order)
+        raise _refusal(events, limit, floor, smallest)
     return best[1]
 
 
