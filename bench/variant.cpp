@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "lowtide/base/error.h"
-#include "lowtide/solve/forwarding.h"
+#include "lowtide/solve/interface/forwarding.h"
 
 namespace lowtide::bench {
 

@@ -28,7 +28,7 @@ int main(int argc, char**) {
 ]])
 list(TRANSFORM fmt_once PREPEND -D OUTPUT_VARIABLE fmt_flags)
 try_compile(LOWTIDE_FMT_ONCE ${PROJECT_BINARY_DIR}/probe/fmt
-  SOURCES ${fmt_probe} ${PROJECT_SOURCE_DIR}/src/lowtide/io/fmt.cpp
+  SOURCES ${fmt_probe} ${PROJECT_SOURCE_DIR}/src/lowtide/base/fmt.cpp
   CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${fmt_folders}" COMPILE_DEFINITIONS ${fmt_flags}
   CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
 if(LOWTIDE_FMT_ONCE)

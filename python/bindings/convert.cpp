@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lowtide/base/error.h"
-#include "lowtide/io/plot_text.h"
+#include "lowtide/report/plot_text.h"
 #include "lowtide/plan/budget.h"
 #include "lowtide/sim/budget.h"
 

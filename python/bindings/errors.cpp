@@ -1,7 +1,7 @@
 #include "errors.h"
 
 #include "lowtide/base/error.h"
-#include "lowtide/io/plot_text.h"
+#include "lowtide/report/plot_text.h"
 
 #include "objects.h"
 

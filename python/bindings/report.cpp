@@ -1,8 +1,8 @@
 // lowtide/io/report.h
-#include "lowtide/io/report.h"
+#include "lowtide/report/report.h"
 
-#include "lowtide/io/report_html.h"
-#include "lowtide/io/report_text.h"
+#include "lowtide/report/report_html.h"
+#include "lowtide/report/report_text.h"
 
 #include "objects.h"
 

@@ -9,10 +9,10 @@
 #include "lowtide/driver/curve.h"
 #include "lowtide/driver/fit.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/io/curve_html.h"
-#include "lowtide/io/curve_text.h"
+#include "lowtide/report/curve_html.h"
+#include "lowtide/report/curve_text.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/units_text.h"
 
 #include "convert.h"
 #include "objects.h"

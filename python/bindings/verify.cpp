@@ -2,7 +2,7 @@
 #include "lowtide/sim/verify.h"
 
 #include "lowtide/graph/hash.h"
-#include "lowtide/io/check_plan.h"
+#include "lowtide/sim/check_plan.h"
 
 #include "convert.h"
 #include "errors.h"

@@ -1,5 +1,5 @@
 // The judgement of a plan file: each thing that can be false in it, alone.
-#include "lowtide/io/check_plan.h"
+#include "lowtide/sim/check_plan.h"
 
 #include <string>
 

@@ -1,12 +1,12 @@
 // Curves and fits by hand: what is drawn, and what is said of it.
-#include "lowtide/io/curve_text.h"
+#include "lowtide/report/curve_text.h"
 
 #include <string>
 #include <string_view>
 
 #include <doctest/doctest.h>
 
-#include "lowtide/io/curve_html.h"
+#include "lowtide/report/curve_html.h"
 
 #include "support/sketch.h"
 

@@ -1,5 +1,5 @@
 // DOT text, whole, for a graph with one of everything.
-#include "lowtide/io/dot.h"
+#include "lowtide/report/dot.h"
 
 #include <string>
 #include <utility>

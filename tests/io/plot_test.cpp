@@ -1,5 +1,5 @@
 // Plots and tables by hand, and what holds of every one of them: no line too wide, no peak lost.
-#include "lowtide/io/plot.h"
+#include "lowtide/report/plot.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/io/plot_text.h"
-#include "lowtide/io/report_table.h"
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/report_table.h"
+#include "lowtide/report/units_text.h"
 
 namespace lowtide {
 namespace {

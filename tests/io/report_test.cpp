@@ -1,5 +1,5 @@
 // Reports of graphs by hand: the figures, the text that fits, and the page that no name can break.
-#include "lowtide/io/report.h"
+#include "lowtide/report/report.h"
 
 #include <algorithm>
 #include <string>
@@ -10,9 +10,9 @@
 
 #include "lowtide/graph/builder.h"
 #include "lowtide/io/json.h"
-#include "lowtide/io/plot_text.h"
-#include "lowtide/io/report_html.h"
-#include "lowtide/io/report_text.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/report_html.h"
+#include "lowtide/report/report_text.h"
 
 #include "support/mutated_plan.h"
 #include "support/random_graph.h"

@@ -1,5 +1,5 @@
 // Rounding, and the places where one unit ends and the next begins.
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/units_text.h"
 
 #include <limits>
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/solve/floor.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 #include "oracles/brute_force.h"
 #include "solve/cases.h"

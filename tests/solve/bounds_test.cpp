@@ -14,8 +14,8 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/io/graph_json.h"
-#include "lowtide/solve/bounds/stage_branch.h"
-#include "lowtide/solve/floor.h"
+#include "lowtide/solve/bounds/stage/stage_branch.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 #include "oracles/brute_force.h"
 #include "solve/run_solver.h"

@@ -1,5 +1,5 @@
 // Checkmate's program against every way to fill its R and S, in its own cost model.
-#include "lowtide/solve/checkmate/checkmate.h"
+#include "lowtide/solve/exact/checkmate/checkmate.h"
 
 #include <map>
 #include <string>

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/floor.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 #include "support/judge.h"
 #include "support/print.h"

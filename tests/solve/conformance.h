@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 #include "oracles/brute_force.h"
 

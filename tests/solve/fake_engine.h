@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/context.h"
+#include "lowtide/solve/interface/context.h"
 
 #include "oracles/brute_force.h"
 #include "support/random_graph.h"

@@ -1,5 +1,5 @@
 // Whoever stands in for a solver answers as that one does, whatever is asked.
-#include "lowtide/solve/forwarding.h"
+#include "lowtide/solve/interface/forwarding.h"
 
 #include <fstream>
 #include <regex>

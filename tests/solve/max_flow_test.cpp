@@ -1,5 +1,5 @@
 // Push-relabel against augmenting paths, on random networks whose capacities grow.
-#include "lowtide/solve/bounds/max_flow.h"
+#include "lowtide/solve/bounds/common/max_flow.h"
 
 #include <algorithm>
 #include <queue>

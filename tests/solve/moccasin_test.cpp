@@ -1,6 +1,6 @@
 // Moccasin's model against brute force over the same model: at most C computations of an op, in the
 // stages of an order or anywhere.
-#include "lowtide/solve/moccasin/moccasin.h"
+#include "lowtide/solve/exact/moccasin/moccasin.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "lowtide/engines/engine.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/moccasin/events.h"
+#include "lowtide/solve/exact/moccasin/events.h"
 
 #include "oracles/brute_force.h"
 #include "solve/fake_engine.h"

@@ -1,5 +1,5 @@
 // What may be set, and what an option says of each op.
-#include "lowtide/solve/options.h"
+#include "lowtide/solve/interface/options.h"
 
 #include <doctest/doctest.h>
 

@@ -5,10 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/op_graph.h"
-#include "lowtide/solve/pwremat/path_schedule.h"
-#include "lowtide/solve/pwremat/pwremat.h"
-#include "lowtide/solve/pwremat/spine.h"
+#include "lowtide/solve/kumar/common/op_graph.h"
+#include "lowtide/solve/kumar/pwremat/path_schedule.h"
+#include "lowtide/solve/kumar/pwremat/pwremat.h"
+#include "lowtide/solve/kumar/pwremat/spine.h"
 
 #include "solve/run_solver.h"
 #include "solve/training_chain.h"

@@ -1,5 +1,5 @@
 // Sums of ranges against a plain list.
-#include "lowtide/solve/range_max.h"
+#include "lowtide/solve/kumar/common/range_max.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/state.h"
+#include "lowtide/solve/search/state/state.h"
 
 namespace lowtide::search {
 

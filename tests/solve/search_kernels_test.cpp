@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/kernels.h"
+#include "lowtide/solve/search/state/kernels.h"
 
 namespace lowtide::search {
 namespace {

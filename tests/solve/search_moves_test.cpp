@@ -2,7 +2,7 @@
 // trace.
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/search/moves.h"
+#include "lowtide/solve/search/moves/moves.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/profile.h"
+#include "lowtide/solve/search/state/profile.h"
 
 #include "support/scale.h"
 

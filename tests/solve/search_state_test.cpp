@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/search/moves.h"
-#include "lowtide/solve/search/state.h"
+#include "lowtide/solve/search/moves/moves.h"
+#include "lowtide/solve/search/state/state.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"

@@ -1,4 +1,4 @@
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,7 @@
 // Work is counted first and seconds second, so that a run with a work limit repeats exactly.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -55,6 +56,11 @@ class Limits {
   bool spend(std::int64_t units = 1) {
     work_ += units;
     if (work_ >= next_poll_) poll();
+    return stopped_;
+  }
+  // The same in parts between polls, however much it is.
+  bool spend_all(std::int64_t units) {
+    for (; units > 0 && !stopped_; units -= kPollWork) spend(std::min(units, kPollWork));
     return stopped_;
   }
   // For whoever has waited for something that keeps the deadline by itself, and ends just before.

@@ -7,7 +7,7 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
-#include "lowtide/io/dot.h"
+#include "lowtide/report/dot.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 

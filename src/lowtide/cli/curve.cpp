@@ -21,8 +21,8 @@
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/io/curve_text.h"
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/curve_text.h"
+#include "lowtide/report/units_text.h"
 #include "lowtide/sim/budget.h"
 
 namespace lowtide::cli {

@@ -8,7 +8,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/io/curve_html.h"
+#include "lowtide/report/curve_html.h"
 #include "lowtide/io/text_file.h"
 
 namespace lowtide::cli {

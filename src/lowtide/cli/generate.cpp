@@ -11,7 +11,7 @@
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/units_text.h"
 
 namespace lowtide::cli {
 

@@ -12,7 +12,7 @@
 #include "lowtide/base/version.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
-#include "lowtide/io/plot_text.h"
+#include "lowtide/report/plot_text.h"
 
 namespace {
 

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lowtide/base/error.h"
-#include "lowtide/io/graph_text.h"
+#include "lowtide/report/graph_text.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/io/units_text.h"
+#include "lowtide/report/units_text.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/io/plot.h"
+#include "lowtide/report/plot.h"
 
 namespace lowtide::cli {
 

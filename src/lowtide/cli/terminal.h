@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "lowtide/io/plot.h"
+#include "lowtide/report/plot.h"
 
 namespace lowtide::cli {
 

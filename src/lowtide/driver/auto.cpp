@@ -43,7 +43,7 @@
 #include <vector>
 
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/follows_order.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide {
 

@@ -11,7 +11,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide {
 

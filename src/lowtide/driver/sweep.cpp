@@ -15,7 +15,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
-#include "lowtide/solve/floor.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 namespace lowtide {
 

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "lowtide/base/version.h"
-#include "lowtide/graph/hash.h"
 #include "lowtide/io/json.h"
 #include "lowtide/io/plan_json.h"
 
@@ -94,35 +92,6 @@ std::string found_by_json(const FoundBy& found) {
 }
 
 }  // namespace
-
-PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
-  PlanFile file;
-  file.graph_hash = graph_hash(problem.graph);
-  file.graph_name = problem.graph.name();
-  file.budget = problem.budget;
-  file.order = problem.order;
-  file.claims.status = outcome.status;
-  if (outcome.plan) {
-    file.plan = *outcome.plan;
-    file.claims.duration = outcome.cost.duration;
-    file.claims.peak = outcome.cost.peak;
-  }
-  if (problem.objective == Objective::least_memory) {
-    if (outcome.status == Status::optimal && outcome.bound.duration != outcome.cost.duration)
-      file.claims.status = Status::feasible;
-    if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
-      file.claims.status = Status::unknown;
-  }
-  if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
-  if (!outcome.found_by.empty()) asked.solver = outcome.found_by;
-  asked.stopped_by = to_string(outcome.stopped_by);
-  asked.version = std::string(kVersion);
-  asked.note = outcome.note;
-  asked.model = outcome.model;
-  asked.history = outcome.history;
-  file.found_by = std::move(asked);
-  return file;
-}
 
 std::string write_plan(const PlanFile& file) {
   Members members(",\n  ");

@@ -7,8 +7,8 @@
 #include <array>
 #include <utility>
 
-#include "lowtide/solve/bounds/cut_plan.h"
-#include "lowtide/solve/bounds/moment.h"
+#include "lowtide/solve/bounds/cut/cut_plan.h"
+#include "lowtide/solve/bounds/cut/moment.h"
 
 namespace lowtide {
 

@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
-#include "lowtide/solve/bounds/cut_branch.h"
-#include "lowtide/solve/bounds/cut_search.h"
-#include "lowtide/solve/bounds/gap_cover.h"
-#include "lowtide/solve/bounds/stage_branch.h"
-#include "lowtide/solve/bounds/window_bound.h"
-#include "lowtide/solve/context.h"
+#include "lowtide/solve/bounds/cut/cut_branch.h"
+#include "lowtide/solve/bounds/cut/cut_search.h"
+#include "lowtide/solve/bounds/gap/gap_cover.h"
+#include "lowtide/solve/bounds/stage/stage_branch.h"
+#include "lowtide/solve/bounds/window/window_bound.h"
+#include "lowtide/solve/interface/context.h"
 
 namespace lowtide {
 

@@ -26,7 +26,8 @@
 #include "lowtide/base/error.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/evict/evict_run.h"
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/interface/starts.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

@@ -38,7 +38,8 @@
 #include "lowtide/base/error.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/greedy/greedy_sweep.h"
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/interface/starts.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

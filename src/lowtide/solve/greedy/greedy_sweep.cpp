@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

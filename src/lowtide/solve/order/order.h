@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "lowtide/solve/solver.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/solve/context.h"
+#include "lowtide/solve/interface/context.h"
 
 namespace lowtide {
 

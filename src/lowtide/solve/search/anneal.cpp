@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::search {
 

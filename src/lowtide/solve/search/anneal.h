@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "lowtide/solve/context.h"
-#include "lowtide/solve/search/moves.h"
+#include "lowtide/solve/interface/context.h"
+#include "lowtide/solve/search/moves/moves.h"
 
 namespace lowtide::search {
 

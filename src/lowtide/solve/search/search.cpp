@@ -19,9 +19,8 @@
 #include <string>
 #include <utility>
 
-#include "lowtide/solve/follows_order.h"
+#include "lowtide/solve/sequence/sequence.h"
 #include "lowtide/solve/search/anneal.h"
-#include "lowtide/solve/sequence.h"
 
 namespace lowtide {
 

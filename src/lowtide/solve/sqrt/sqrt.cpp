@@ -29,7 +29,8 @@
 #include <string>
 #include <utility>
 
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/interface/starts.h"
+#include "lowtide/solve/sequence/sequence.h"
 #include "lowtide/solve/sqrt/sqrt_segments.h"
 
 namespace lowtide {

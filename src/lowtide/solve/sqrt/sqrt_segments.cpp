@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/sequence.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide {
 

@@ -1,0 +1,74 @@
+// Two staircases. Both fall: plans from the leanest to the fastest, claims from the smallest budget
+// to the largest.
+#include "lowtide/plan/frontier.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lowtide {
+
+bool Frontier::improves(const Cost& cost) const {
+  const Entry* known = best(cost.peak);
+  return known == nullptr || cost.duration < known->cost.duration;
+}
+
+bool Frontier::add(Entry entry) {
+  if (!improves(entry.cost)) return false;
+  std::erase_if(entries_, [&](const Entry& other) {
+    return other.cost.peak >= entry.cost.peak && other.cost.duration >= entry.cost.duration;
+  });
+  const auto at = std::ranges::upper_bound(entries_, entry.cost.peak, {},
+                                           [](const Entry& other) { return other.cost.peak; });
+  entries_.insert(at, std::move(entry));
+  return true;
+}
+
+const Frontier::Entry* Frontier::best(Bytes budget) const {
+  const auto beyond = std::ranges::upper_bound(entries_, budget, {},
+                                               [](const Entry& entry) { return entry.cost.peak; });
+  return beyond == entries_.begin() ? nullptr : &*std::prev(beyond);
+}
+
+const Frontier::Entry* Frontier::above(Bytes budget) const {
+  const auto beyond = std::ranges::upper_bound(entries_, budget, {},
+                                               [](const Entry& entry) { return entry.cost.peak; });
+  return beyond == entries_.end() ? nullptr : &*beyond;
+}
+
+const Frontier::Entry* Frontier::leanest(Ticks limit) const {
+  const auto within = std::ranges::find_if(
+      entries_, [&](const Entry& entry) { return entry.cost.duration <= limit; });
+  return within == entries_.end() ? nullptr : &*within;
+}
+
+void Frontier::raise_bound(Bytes budget, Ticks duration) {
+  if (duration <= bound(budget)) return;
+  std::erase_if(claims_, [&](const Claim& claim) {
+    return claim.budget <= budget && claim.duration <= duration;
+  });
+  const auto at = std::ranges::upper_bound(claims_, budget, {}, &Claim::budget);
+  claims_.insert(at, {budget, duration});
+}
+
+void Frontier::raise_floor(Bytes peak) { floor_ = std::max(floor_, peak); }
+
+Ticks Frontier::bound(Bytes budget) const {
+  const auto at = std::ranges::lower_bound(claims_, budget, {}, &Claim::budget);
+  return at == claims_.end() ? Ticks(0) : at->duration;
+}
+
+Bytes Frontier::floor(Ticks limit) const {
+  Bytes floor = floor_;
+  for (const Claim& claim : claims_)
+    if (claim.duration > limit)
+      floor = std::max(floor, Bytes(std::min(claim.budget.count(), INT64_MAX - 1) + 1));
+  return floor;
+}
+
+bool Frontier::settled(Bytes budget) const {
+  if (budget < floor_) return true;
+  const Entry* known = best(budget);
+  return known != nullptr && known->cost.duration <= bound(budget);
+}
+
+}  // namespace lowtide

@@ -1,0 +1,40 @@
+// An answer as a plan file states it: what is claimed is of least time, whatever was asked for.
+#include "lowtide/plan/plan_file.h"
+
+#include <utility>
+
+#include "lowtide/base/version.h"
+#include "lowtide/graph/hash.h"
+
+namespace lowtide {
+
+PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
+  PlanFile file;
+  file.graph_hash = graph_hash(problem.graph);
+  file.graph_name = problem.graph.name();
+  file.budget = problem.budget;
+  file.order = problem.order;
+  file.claims.status = outcome.status;
+  if (outcome.plan) {
+    file.plan = *outcome.plan;
+    file.claims.duration = outcome.cost.duration;
+    file.claims.peak = outcome.cost.peak;
+  }
+  if (problem.objective == Objective::least_memory) {
+    if (outcome.status == Status::optimal && outcome.bound.duration != outcome.cost.duration)
+      file.claims.status = Status::feasible;
+    if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
+      file.claims.status = Status::unknown;
+  }
+  if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
+  if (!outcome.found_by.empty()) asked.solver = outcome.found_by;
+  asked.stopped_by = to_string(outcome.stopped_by);
+  asked.version = std::string(kVersion);
+  asked.note = outcome.note;
+  asked.model = outcome.model;
+  asked.history = outcome.history;
+  file.found_by = std::move(asked);
+  return file;
+}
+
+}  // namespace lowtide

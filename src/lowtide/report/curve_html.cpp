@@ -1,0 +1,61 @@
+// The page is curve_page.html with the style, the scripts and the data put into it; see page.h.
+#include "lowtide/report/curve_html.h"
+
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+#include "lowtide/report/curve_text.h"
+#include "lowtide/report/page.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/report_page.h"
+
+namespace lowtide {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLongestName = 160;  // characters
+
+Json point_json(const TradeoffPoint& point) {
+  const Outcome& outcome = point.outcome;
+  const bool planned = outcome.plan.has_value();
+  return {{"budget", point.budget.count()},
+          {"status", to_string(outcome.status)},
+          {"peak", planned ? Json(outcome.cost.peak.count()) : Json()},
+          {"duration", planned ? Json(outcome.cost.duration.count()) : Json()},
+          {"bound",
+           outcome.status == Status::infeasible ? Json() : Json(outcome.bound.duration.count())},
+          {"note", clean_text(outcome.note)}};
+}
+
+std::string data_of(const Graph& graph, const Tradeoff& curve) {
+  Json points = Json::array();
+  for (const TradeoffPoint& point : curve.points) points.push_back(point_json(point));
+  const Json data = {{"name", shorten(graph.name(), kLongestName)},
+                     {"tick", to_string(graph.tick())},
+                     {"opCount", graph.op_count()},
+                     {"tensorCount", graph.tensor_count()},
+                     {"base", graph.total_time().count()},
+                     {"order", to_string(curve.order)},
+                     {"ownPeak", curve.own_peak.count()},
+                     {"floor", curve.floor.count()},
+                     {"points", points},
+                     {"smallest", curve.smallest ? point_json(*curve.smallest) : Json()}};
+  return data.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string html_curve(const Graph& graph, const Tradeoff& curve) {
+  const std::string name = graph.name().empty() ? "Graph" : shorten(graph.name(), kLongestName);
+  return make_page({.title = name + ": overhead against memory",
+                    .text = curve_text(graph, curve, TerminalStyle{.width = 100}),
+                    .main = kCurveMain,
+                    .style = std::string(kCurveStyle),
+                    .data = data_of(graph, curve),
+                    .script = std::string(kCurveScript)});
+}
+
+}  // namespace lowtide

@@ -1,0 +1,129 @@
+#include "lowtide/report/curve_text.h"
+
+#include <algorithm>
+#include <ranges>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "lowtide/report/curve_plot.h"
+#include "lowtide/report/graph_text.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/units_text.h"
+
+namespace lowtide {
+
+namespace {
+
+std::string share_text(Bytes part, Bytes whole, std::string_view space = " ") {
+  if (whole.count() == 0) return fmt::format("100.0{}%", space);
+  return fmt::format("{:.1f}{}%",
+                     100 * static_cast<double>(part.count()) / static_cast<double>(whole.count()),
+                     space);
+}
+
+std::string head(const Graph& graph, const TerminalStyle& style) {
+  return fmt::format("{:<10} {}\n", "graph", graph_text(graph, style.width - 11, style.unicode));
+}
+
+std::string_view ending_of(const Fit& fit) {
+  if (fit.proven()) return "proven: no smaller budget will do";
+  switch (fit.stopped_by) {
+    case StopReason::deadline: return "not proven the smallest; stopped by the time limit";
+    case StopReason::work_limit: return "not proven the smallest; stopped by the work limit";
+    case StopReason::cancelled: return "not proven the smallest; interrupted";
+    case StopReason::finished:
+    case StopReason::gave_up: break;
+  }
+  return "not proven the smallest; gave up before the limit";
+}
+
+std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
+  const Outcome& outcome = point.outcome;
+  const Ticks base = graph.total_time();
+  std::string overhead = "-", bound = "-", peak = "-";
+  if (outcome.plan) {
+    overhead = percent_text(overhead_percent(outcome.cost.duration, base));
+    peak = bytes_text(outcome.cost.peak);
+  }
+  if (outcome.status != Status::infeasible)
+    bound = percent_text(overhead_percent(outcome.bound.duration, base));
+  return fmt::format("{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", bytes_text(point.budget),
+                     share_text(point.budget, own_peak), overhead, bound, peak,
+                     to_string(outcome.status));
+}
+
+}  // namespace
+
+std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style) {
+  std::string out = head(graph, style);
+  out += fmt::format("{:<10} {} in its own order\n", "peak", exact_bytes_text(curve.own_peak));
+  const std::string plot = plot_curve(graph, curve, style);
+  if (!plot.empty()) out += "\n" + plot;
+  out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", "budget", "share", "overhead",
+                     "bound", "peak", "status");
+  for (const TradeoffPoint& point : std::views::reverse(curve.points))
+    out += table_row(graph, curve.own_peak, point);
+  out += "\n";
+  for (const TradeoffPoint& point : std::views::reverse(curve.points))
+    if (!point.outcome.note.empty() && point.outcome.status == Status::unknown)
+      out +=
+          wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
+               style.width, style.unicode);
+  if (const auto least = least_without_overhead(curve, graph.total_time()))
+    out += fmt::format("{:<10} {}, {}: the smallest peak found without overhead\n", "full speed",
+                       exact_bytes_text(*least), share_text(*least, curve.own_peak));
+  if (curve.smallest) {
+    const Bytes budget = curve.smallest->budget;
+    const Ticks duration = curve.smallest->outcome.cost.duration;
+    out += fmt::format("{:<10} {}, {}, overhead {}{}\n", "smallest", exact_bytes_text(budget),
+                       share_text(budget, curve.own_peak),
+                       percent_text(overhead_percent(duration, graph.total_time())),
+                       in_range(curve, budget)                ? ""
+                       : budget < curve.points.front().budget ? "; below this range"
+                                                              : "; above this range");
+  }
+  out +=
+      fmt::format("{:<10} no plan can need less than {}\n", "floor", exact_bytes_text(curve.floor));
+  const auto impossible = std::ranges::count_if(curve.points, [](const TradeoffPoint& point) {
+    return point.outcome.status == Status::infeasible;
+  });
+  if (impossible > 1 && curve.smallest)
+    out += fmt::format("{:<10} {} of {} points are below it; --from {} leaves them out\n", "note",
+                       impossible, curve.points.size(),
+                       share_text(curve.smallest->budget, curve.own_peak, ""));
+  return out;
+}
+
+std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& style) {
+  const Ticks base = graph.total_time();
+  std::string out = head(graph, style);
+  const auto row = [&](std::string_view key, std::string_view value) {
+    out += fmt::format("{:<10} {}\n", key, value);
+  };
+  row("peak", exact_bytes_text(fit.own_peak) + " in its own order");
+  if (fit.point) {
+    const Outcome& outcome = fit.point->outcome;
+    row("budget", fmt::format("{}, {} of it", exact_bytes_text(fit.point->budget),
+                              share_text(fit.point->budget, fit.own_peak)));
+    if (base.count() == 0)
+      row("overhead", "the graph has no times: no plan is slower than another");
+    else
+      row("overhead", fmt::format("{} of {} allowed",
+                                  percent_text(overhead_percent(outcome.cost.duration, base)),
+                                  percent_text(overhead_percent(fit.time_limit, base))));
+    if (base.count() > 0)
+      row("bound", fmt::format("{}: no plan for this budget has less",
+                               percent_text(overhead_percent(outcome.bound.duration, base))));
+  } else {
+    row("budget", "none was found");
+  }
+  row("status", ending_of(fit));
+  if (fit.proven())
+    row("too small", "every smaller budget, proven");
+  else
+    row("too small", fmt::format("below {}, proven", exact_bytes_text(fit.floor)));
+  return out;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,211 @@
+// Two simulations and one pass over the steps of each; what is live at a peak comes from sim too.
+#include "lowtide/report/report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace lowtide {
+
+namespace {
+
+double share_of(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string name_of(const Graph& graph, OpId id) {
+  return graph.op(id).name.empty() ? graph.label(id) : graph.op(id).name;
+}
+
+std::string label_of(const Graph& graph, const Step& step) {
+  return std::string(to_string(step.kind)) + " of " +
+         (step.is_compute() ? graph.label(step.op()) : graph.label(step.tensor()));
+}
+
+std::vector<TensorId> tensors_at_peak(const Graph& graph, const Run& run) {
+  if (run.peak_step < run.timeline.live.size()) return live_tensors(graph, run.plan, run.peak_step);
+  // The start has the most; what live_tensors knows past the last step is the end.
+  std::vector<TensorId> inputs;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.is_input(TensorId(i))) inputs.push_back(TensorId(i));
+  return inputs;
+}
+
+LiveTensor describe(const Graph& graph, TensorId id, Bytes peak) {
+  const Tensor& tensor = graph.tensor(id);
+  LiveTensor live{.id = id,
+                  .name = tensor.name.empty() ? graph.label(id) : tensor.name,
+                  .bytes = tensor.bytes,
+                  .share = share_of(tensor.bytes.count(), peak.count()),
+                  .role = role_of(graph, id),
+                  .origin = {},
+                  .producer = {}};
+  if (const OpId producer = graph.producer(id); producer.valid()) {
+    live.origin = graph.op(producer).origin;
+    live.producer = name_of(graph, producer);
+  }
+  return live;
+}
+
+void describe_peak(const Graph& graph, Run& run) {
+  run.peak_step = run.timeline.peak_step();
+  run.peak_what = "the start";
+  if (run.peak_step < run.timeline.live.size()) {
+    const Step& step = run.plan.steps[run.peak_step];
+    run.peak_what = label_of(graph, step);
+    if (step.is_compute()) run.workspace = graph.workspace(step.op());
+  }
+
+  std::vector<TensorId> live = tensors_at_peak(graph, run);
+  std::map<Role, RoleBytes> roles;
+  for (TensorId id : live) {
+    RoleBytes& role = roles[role_of(graph, id)];
+    role.role = role_of(graph, id);
+    role.bytes += graph.bytes(id);
+    ++role.tensors;
+  }
+  for (const auto& [role, bytes] : roles) run.by_role.push_back(bytes);
+  std::stable_sort(run.by_role.begin(), run.by_role.end(),
+                   [](const RoleBytes& a, const RoleBytes& b) { return a.bytes > b.bytes; });
+
+  const std::size_t count = std::min(live.size(), Run::kLargest);
+  std::partial_sort(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(count), live.end(),
+                    [&](TensorId a, TensorId b) {
+                      return std::pair(graph.bytes(b), a) < std::pair(graph.bytes(a), b);
+                    });
+  for (std::size_t i = 0; i < count; ++i)
+    run.largest.push_back(describe(graph, live[i], run.timeline.cost.peak));
+}
+
+Run make_run(const Graph& graph, Plan plan) {
+  Run run;
+  run.plan = std::move(plan);
+  run.timeline = simulate(graph, run.plan);
+  std::vector<std::uint8_t> computed(graph.op_count(), 0);
+  for (std::size_t i = 0; i < run.timeline.live.size(); ++i) {
+    const Step& step = run.plan.steps[i];
+    run.transfers += step.kind == StepKind::offload || step.kind == StepKind::prefetch;
+    if (!step.is_compute()) continue;
+    ++run.computations;
+    if (std::exchange(computed[step.op().index()], std::uint8_t{1}) == 0) continue;
+    run.recomputed_steps.push_back(i);
+    run.recomputed_time += graph.time(step.op());
+  }
+  run.overhead_percent = overhead_percent(run.timeline.cost.duration, graph.total_time());
+  describe_peak(graph, run);
+  return run;
+}
+
+std::string group_of(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : name_of(graph, id);
+}
+
+bool is_digit(char c) { return '0' <= c && c <= '9'; }
+
+std::string without_numbers(std::string_view name) {
+  constexpr std::string_view kSeparators = "._/[]:- ";
+  const auto separates = [&](std::size_t at) {
+    return at >= name.size() || kSeparators.find(name[at]) != std::string_view::npos;
+  };
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    std::size_t end = at;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end > at && (at == 0 || separates(at - 1)) && separates(end)) {
+      out += '*';
+      at = end;
+    } else {
+      out += name[at++];
+    }
+  }
+  return out;
+}
+
+// Adds up what is called alike, and puts the most time first.
+std::vector<Recomputed> add_up(std::vector<Recomputed> parts) {
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<Recomputed> sums;
+  std::int64_t all = 0;
+  for (const Recomputed& part : parts) {
+    const auto [place, added] = places.try_emplace(part.what, sums.size());
+    if (added) sums.emplace_back().what = part.what;
+    Recomputed& sum = sums[place->second];
+    sum.ops += part.ops;
+    sum.times += part.times;
+    sum.time += part.time;
+    all += part.time.count();
+  }
+  for (Recomputed& sum : sums) sum.share = share_of(sum.time.count(), all);
+  std::stable_sort(sums.begin(), sums.end(), [](const Recomputed& a, const Recomputed& b) {
+    return std::pair(a.time, a.times) > std::pair(b.time, b.times);
+  });
+  return sums;
+}
+
+void group_recomputed(const Graph& graph, const Run& run, Report& report) {
+  std::vector<std::uint8_t> seen(graph.op_count(), 0);
+  bool origins = false, kinds = false;
+  std::vector<Recomputed> parts;
+  for (std::size_t step : run.recomputed_steps) {
+    const OpId id = run.plan.steps[step].op();
+    const Op& op = graph.op(id);
+    origins = origins || !op.origin.empty();
+    kinds = kinds || !op.kind.empty();
+    parts.push_back({.what = group_of(graph, id),
+                     .ops = std::exchange(seen[id.index()], std::uint8_t{1}) == 0 ? 1u : 0u,
+                     .times = 1,
+                     .time = graph.time(id)});
+  }
+  report.recomputed = add_up(std::move(parts));
+  report.recomputed_by = origins ? "origin" : kinds ? "kind" : "op";
+
+  parts = report.recomputed;
+  for (Recomputed& part : parts) part.what = without_numbers(part.what);
+  parts = add_up(std::move(parts));
+  if (parts.size() < report.recomputed.size()) report.recomputed_alike = std::move(parts);
+}
+
+std::string notice_of(const Graph& graph, const Run& run) {
+  if (run.plan.steps.empty() && graph.op_count() > 0) return "The plan has no steps.";
+  if (!run.timeline.violation) return {};
+  return "The plan breaks a rule at step " + std::to_string(run.timeline.violation->step) + ": " +
+         run.timeline.violation->reason;
+}
+
+}  // namespace
+
+Role role_of(const Graph& graph, TensorId id) {
+  const Role role = graph.tensor(id).role;
+  const bool made = role == Role::activation || role == Role::gradient;
+  return graph.is_input(id) && made ? Role::input : role;
+}
+
+Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> budget) {
+  Report report{.name = graph.name(),
+                .tick = graph.tick(),
+                .ops = graph.op_count(),
+                .tensors = graph.tensor_count(),
+                .resident = graph.resident(),
+                .input_bytes = graph.input_bytes(),
+                .base_duration = graph.total_time(),
+                .budget = budget,
+                .bound = std::nullopt,
+                .before = make_run(graph, own_plan(graph)),
+                .after = std::nullopt,
+                .recomputed = {},
+                .recomputed_alike = {},
+                .recomputed_by = "origin",
+                .notice = {}};
+  if (plan != nullptr) {
+    report.after = make_run(graph, *plan);
+    group_recomputed(graph, *report.after, report);
+    report.notice = notice_of(graph, *report.after);
+  }
+  return report;
+}
+
+}  // namespace lowtide

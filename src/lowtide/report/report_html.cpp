@@ -1,0 +1,312 @@
+// The page is report_page.html with the style, the scripts and the data put into it. The data are
+// columns of integers and names, as report_page.js describes them; what the page says is made from
+// them there, as text and never as markup. So names need care in two places: in the data, which
+// stand as JSON inside of a script element, and in the title and the text for readers without
+// scripts, which are HTML.
+#include "lowtide/report/report_html.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "lowtide/io/json.h"
+#include "lowtide/report/page.h"
+#include "lowtide/report/plot.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/report_page.h"
+#include "lowtide/report/report_text.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are too many steps
+constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
+constexpr std::size_t kLongestName = 160;       // characters
+
+// JSON, appended to a string. Every value puts the comma that it needs before itself.
+class Json {
+ public:
+  explicit Json(std::string& out) : out_(out) {}
+
+  Json& key(std::string_view name) {
+    separate();
+    ((out_ += '"') += name) += "\":";
+    return *this;
+  }
+  void raw(std::string_view value) {
+    separate();
+    out_ += value;
+  }
+  void number(std::int64_t value) { raw(fmt::format_int(value).c_str()); }
+  void number(std::size_t value) { raw(fmt::format_int(value).c_str()); }
+  template <class Tag>
+  void number(Unit<Tag> value) {
+    number(value.count());
+  }
+  void text(std::string_view value) {
+    separate();
+    append_json_string(out_, shorten(value, kLongestName));
+  }
+  template <class Body>
+  void object(Body body) {
+    separate();
+    out_ += '{';
+    body();
+    out_ += '}';
+  }
+  template <class Body>
+  void tuple(Body body) {
+    separate();
+    out_ += '[';
+    body();
+    out_ += ']';
+  }
+  template <class Items, class Each>
+  void array(const Items& items, Each each) {
+    separate();
+    out_ += '[';
+    for (const auto& item : items) each(item);
+    out_ += ']';
+  }
+
+ private:
+  void separate() {
+    const char last = out_.empty() ? '[' : out_.back();
+    if (last != '[' && last != '{' && last != ':') out_ += ',';
+  }
+  std::string& out_;
+};
+
+// The ids that a page carries, each with its place there.
+template <class AnyId>
+class Selection {
+ public:
+  std::size_t place(AnyId id) {
+    const auto [at, added] = places_.try_emplace(id.index(), ids_.size());
+    if (added) ids_.push_back(id);
+    return at->second;
+  }
+  const std::vector<AnyId>& ids() const { return ids_; }
+
+ private:
+  std::unordered_map<std::size_t, std::size_t> places_;
+  std::vector<AnyId> ids_;
+};
+
+class PageData {
+ public:
+  PageData(const Graph& graph, const Report& report, std::size_t full_steps)
+      : graph_(graph), report_(report), json_(out_) {
+    std::size_t steps = 0, names = 0;
+    runs_.push_back(&report.before);
+    if (&report.shown() != &report.before) runs_.push_back(&report.shown());
+    for (const Run* run : runs_) steps += run->timeline.live.size();
+    const auto add = [&](const std::string& name) { names += std::min(name.size(), kLongestName); };
+    for (std::size_t i = 0; i < graph.op_count(); ++i) {
+      add(graph.op(OpId(i)).name);
+      add(graph.op(OpId(i)).origin);
+    }
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i) add(graph.tensor(TensorId(i)).name);
+    full_ = steps <= full_steps && names <= kMostNames;
+    if (!full_) return;
+    for (std::size_t i = 0; i < graph.op_count(); ++i) ops_.place(OpId(i));
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i) tensors_.place(TensorId(i));
+  }
+
+  std::string write() {
+    json_.object([&] {
+      write_head();
+      // Runs first: they say which ops and tensors a sampled page needs.
+      json_.key("runs").array(runs_, [&](const Run* run) { write_run(*run); });
+      write_recomputed("recomputed", report_.recomputed);
+      write_recomputed("recomputedAlike", report_.recomputed_alike);
+      write_tensors();
+      write_ops();
+    });
+    return std::move(out_);
+  }
+
+ private:
+  template <class Value>
+  void optional(std::string_view key, const std::optional<Value>& value) {
+    json_.key(key);
+    value ? json_.number(*value) : json_.raw("null");
+  }
+  void write_head();
+  void write_run(const Run& run);
+  void write_points(const Run& run);
+  void write_recomputed(std::string_view key, const std::vector<Recomputed>& groups);
+  void write_tensors();
+  void write_ops();
+
+  const Graph& graph_;
+  const Report& report_;
+  bool full_ = false;
+  std::vector<const Run*> runs_;
+  Selection<OpId> ops_;
+  Selection<TensorId> tensors_;
+  std::string out_;
+  Json json_;
+};
+
+void PageData::write_head() {
+  json_.key("name").text(report_.name);
+  json_.key("notice").text(report_.notice);
+  json_.key("tick").text(to_string(report_.tick));
+  json_.key("full").raw(full_ ? "true" : "false");
+  json_.key("opCount").number(report_.ops);
+  json_.key("tensorCount").number(report_.tensors);
+  json_.key("resident").number(report_.resident);
+  json_.key("inputs").number(report_.input_bytes);
+  json_.key("base").number(report_.base_duration);
+  optional("budget", report_.budget);
+  optional("bound", report_.bound);
+  json_.key("recomputedBy").text(report_.recomputed_by);
+}
+
+void PageData::write_run(const Run& run) {
+  const Timeline& timeline = run.timeline;
+  json_.object([&] {
+    json_.key("label").text(&run == &report_.before ? "own order" : "plan");
+    json_.key("peak").number(timeline.cost.peak);
+    json_.key("peakStep").number(run.peak_step);
+    json_.key("start").number(timeline.start);
+    json_.key("duration").number(timeline.cost.duration);
+    json_.key("hostPeak").number(timeline.cost.host_peak);
+    json_.key("overhead").raw(fmt::format("{:.6f}", run.overhead_percent));
+    json_.key("steps").number(timeline.live.size());
+    json_.key("computations").number(run.computations);
+    json_.key("recomputations").number(run.recomputed_steps.size());
+    json_.key("recomputedTime").number(run.recomputed_time);
+    json_.key("transfers").number(run.transfers);
+    json_.key("workspace").number(run.workspace);
+    json_.key("largest").array(
+        run.largest, [&](const LiveTensor& tensor) { json_.number(tensors_.place(tensor.id)); });
+    json_.key("roles").array(run.by_role, [&](const RoleBytes& role) {
+      json_.tuple([&] {
+        json_.number(static_cast<std::int64_t>(role.role));
+        json_.number(role.bytes);
+        json_.number(role.tensors);
+      });
+    });
+    write_points(run);
+  });
+}
+
+void PageData::write_points(const Run& run) {
+  const std::vector<Bytes>& live = run.timeline.live;
+  const std::vector<std::size_t> steps =
+      sample_peaks(live, full_ ? live.size() : std::min(kSampledPoints, live.size()));
+  // The compute lane's clock after each step, and how much of it went to what was not new.
+  std::vector<Ticks> clock(live.size()), extra(live.size());
+  std::string again(live.size(), '0');
+  for (std::size_t step : run.recomputed_steps) again[step] = '1';
+  Ticks now, fresh;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    const Step& step = run.plan.steps[i];
+    if (step.is_compute() && again[i] == '0') fresh += graph_.time(step.op());
+    if (step.is_compute() || step.kind == StepKind::free) now = run.timeline.end[i];
+    clock[i] = now;
+    extra[i] = now - fresh;
+  }
+
+  const auto column = [&](std::string_view key, auto value_of) {
+    json_.key(key).array(steps, [&](std::size_t step) { json_.number(value_of(step)); });
+  };
+  if (!full_) column("at", [](std::size_t step) { return step; });
+  column("what", [&](std::size_t i) {
+    const Step& step = run.plan.steps[i];
+    return 4 * (step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor())) +
+           static_cast<std::size_t>(step.kind);
+  });
+  column("live", [&](std::size_t step) { return live[step]; });
+  column("extra", [&](std::size_t step) { return extra[step]; });
+  // A point of a sampled run reaches to the end of its stretch, see sample_peaks.
+  std::size_t point = 0;
+  column("clock", [&](std::size_t) { return clock[++point * live.size() / steps.size() - 1]; });
+  std::string marks;
+  for (std::size_t step : steps) marks += again[step];
+  json_.key("again").text("");
+  out_.insert(out_.size() - 1, marks);
+}
+
+void PageData::write_recomputed(std::string_view key, const std::vector<Recomputed>& groups) {
+  json_.key(key).array(groups, [&](const Recomputed& group) {
+    json_.tuple([&] {
+      json_.text(group.what);
+      json_.number(group.ops);
+      json_.number(group.times);
+      json_.number(group.time);
+    });
+  });
+}
+
+void PageData::write_tensors() {
+  const auto maker = [&](TensorId id) -> std::int64_t {
+    const OpId op = graph_.producer(id);
+    return op.valid() ? static_cast<std::int64_t>(ops_.place(op)) : -1;
+  };
+  const auto column = [&](std::string_view key, auto write) {
+    json_.key(key).array(tensors_.ids(), write);
+  };
+  json_.key("tensors").object([&] {
+    column("name", [&](TensorId id) {
+      const OpId op = graph_.producer(id);
+      const std::string& name = graph_.tensor(id).name;
+      if (op.valid() && !name.empty() && name == graph_.op(op).name)
+        json_.number(std::int64_t{0});
+      else
+        json_.text(name.empty() ? graph_.label(id) : name);
+    });
+    column("bytes", [&](TensorId id) { json_.number(graph_.bytes(id)); });
+    column("role",
+           [&](TensorId id) { json_.number(static_cast<std::int64_t>(role_of(graph_, id))); });
+    column("maker", [&](TensorId id) { json_.number(maker(id)); });
+  });
+}
+
+void PageData::write_ops() {
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<std::string_view> origins;
+  const auto column = [&](std::string_view key, auto write) {
+    json_.key(key).array(ops_.ids(), write);
+  };
+  json_.key("ops").object([&] {
+    column("name", [&](OpId id) {
+      json_.text(graph_.op(id).name.empty() ? graph_.label(id) : graph_.op(id).name);
+    });
+    column("workspace", [&](OpId id) { json_.number(graph_.workspace(id)); });
+    column("outputs", [&](OpId id) {
+      const auto outputs = full_ ? graph_.outputs(id) : std::span<const TensorId>();
+      json_.array(outputs, [&](TensorId tensor) { json_.number(tensors_.place(tensor)); });
+    });
+    column("origin", [&](OpId id) {
+      const auto [at, added] = places.try_emplace(graph_.op(id).origin, origins.size());
+      if (added) origins.push_back(at->first);
+      json_.number(at->second);
+    });
+  });
+  json_.key("origins").array(origins, [&](std::string_view origin) { json_.text(origin); });
+}
+
+}  // namespace
+
+std::string html_report(const Graph& graph, const Report& report, std::size_t full_steps) {
+  const std::string name = report.name.empty() ? "Graph" : shorten(report.name, kLongestName);
+  return make_page({.title = name + ": memory in use",
+                    .text = text_report(report, TerminalStyle{.width = 100}),
+                    .main = kReportMain,
+                    .style = {},
+                    .data = PageData(graph, report, full_steps).write(),
+                    .script = std::string(kReportScript) + std::string(kReportChart)});
+}
+
+}  // namespace lowtide

@@ -1,0 +1,30 @@
+// Tables that fit the width of a terminal. Private to the room.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lowtide/report/plot.h"
+#include "lowtide/report/plot_line.h"
+#include "lowtide/report/plot_text.h"
+
+namespace lowtide {
+
+struct TableColumn {
+  std::string title;
+  Align align = Align::left;
+  bool flexible = false;  // its text may be shortened
+  int rank = 0;           // where room is short, the columns of the highest rank above 0 go first
+  Ink ink = Ink::plain;
+  std::vector<std::string> cells = {};
+};
+
+// A line of titles (if any column has one), then the cells, all indented by two columns. Columns
+// have the same number of cells.
+std::string draw_table(std::vector<TableColumn> columns, const TerminalStyle& style);
+
+// `share` (0 to 1) of `columns` columns.
+std::string share_bar(double share, std::size_t columns, bool unicode);
+
+}  // namespace lowtide

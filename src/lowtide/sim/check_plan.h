@@ -1,0 +1,31 @@
+// The judgement of `lowtide verify`: does a plan file hold for a graph, and is what it claims true?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/plan_file.h"
+
+namespace lowtide {
+
+struct PlanVerdict {
+  enum class Kind : std::uint8_t {
+    holds,          // everything in the file is true; also of a file that says there is no plan
+    another_graph,  // it is a plan for another graph
+    broken,         // a step, the budget, the order or a claim does not hold
+  };
+  Kind kind = Kind::holds;
+  std::string reason;               // a sentence, if it does not hold
+  std::optional<std::size_t> step;  // the step at fault, if one is; the number of steps: the end
+  std::optional<Cost> cost;         // what the steps cost, up to the one at fault
+};
+
+// Steps are judged by `verify` with the file's own budget and order. Then: duration and peak are
+// those claimed; no bound is beyond the duration; the bound of an optimal plan is its duration;
+// status and the presence of steps agree.
+PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
+
+}  // namespace lowtide

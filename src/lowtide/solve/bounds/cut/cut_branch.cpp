@@ -1,0 +1,75 @@
+// Problem: the cut at the best price keeps too much on one side of the price and too little on the
+// other; the truth lies above the bound that both share.
+//
+// Idea: take the largest tensor on which the two cuts differ; in every plan it is either live at
+// the moment or it is not. Either way the best price is sought again, from that of the node before.
+// Best first, so that the bound is that of the node to be handled next.
+//
+// Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
+// Econometrica 1960.
+//
+// Invariant: every plan obeys the decisions of an open node, or of one whose bound is kept in
+// `closed_`, or needs no less than the best cut that fits.
+//
+// Loses: where many small tensors of similar worth are left; their bounds hardly rise.
+#include "lowtide/solve/bounds/cut/cut_branch.h"
+
+#include <algorithm>
+
+namespace lowtide {
+
+CutBranch::CutBranch(CutSearch& search, const CutFound& first) : search_(search) {
+  if (!first.infeasible) open({first.extra, first.multiplier, -1, first.branch});
+}
+
+Ticks CutBranch::bound() const {
+  const Ticks least = open_.empty() ? Ticks::max() : open_.front().bound;
+  const Ticks bound = std::min({least, closed_, incumbent()});
+  return bound == Ticks::max() ? Ticks(0) : bound;
+}
+
+bool CutBranch::finished() const {
+  return open_.empty() || open_.front().bound >= std::min(incumbent(), closed_);
+}
+
+void CutBranch::open(const Node& node) {
+  if (node.branch < 0) {
+    closed_ = std::min(closed_, node.bound);
+    return;
+  }
+  open_.push_back(node);
+  std::push_heap(open_.begin(), open_.end(), later);
+}
+
+void CutBranch::run(Ticks enough, std::int64_t nodes) {
+  const std::int64_t until = this->nodes() + nodes;
+  while (!finished() && open_.front().bound < enough && this->nodes() < until) {
+    std::pop_heap(open_.begin(), open_.end(), later);
+    const Node node = open_.back();
+    open_.pop_back();
+    if (branch(node, Hold::kept, enough) && branch(node, Hold::dropped, enough)) continue;
+    // Stopped: it covers whatever its halves have left undecided.
+    open(node);
+    return;
+  }
+}
+
+// Says whether it came to its end.
+bool CutBranch::branch(const Node& node, Hold hold, Ticks enough) {
+  const auto at = static_cast<std::int32_t>(path_.size());
+  path_.push_back({node.path, node.branch, hold});
+  holds_.clear();
+  for (std::int32_t i = at; i >= 0; i = path_[static_cast<std::size_t>(i)].before) {
+    const Decision& decision = path_[static_cast<std::size_t>(i)];
+    holds_.emplace_back(decision.choice, decision.hold);
+  }
+  const CutAim aim{node.multiplier, Ticks(0), std::min(enough, incumbent())};
+  const CutFound found = search_.maximise(holds_, aim);
+  if (found.stopped) return false;
+  if (found.infeasible) return true;
+  const Ticks bound = std::max(node.bound, found.extra);
+  if (bound < incumbent()) open({bound, found.multiplier, at, found.branch});
+  return true;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,168 @@
+// The network grows backwards from what is sure to be read after the moment. A tensor that is
+// needed in any case, or that only one op of the network reads, needs no node of its own: its price
+// is then a supply of its producer, or an arc between the two ops.
+#include "lowtide/solve/bounds/cut/cut_network.h"
+
+#include <algorithm>
+
+namespace lowtide {
+
+namespace {
+
+class Builder {
+ public:
+  Builder(const Problem& problem, const Moment& moment)
+      : graph_(problem.graph),
+        moment_(moment),
+        state_(graph_.tensor_count(), State::absent),
+        node_(graph_.op_count(), -1) {}
+
+  enum class State : std::uint8_t { absent, fixed, needed, soft };
+
+  Bytes fix_what_is_in_use() {
+    Bytes bytes = graph_.resident() + graph_.workspace(moment_.op);
+    for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+      if (!graph_.freeable(TensorId(i))) bytes += fix(TensorId(i));
+    for (TensorId id : graph_.inputs(moment_.op)) bytes += fix(id);
+    for (TensorId id : graph_.outputs(moment_.op)) bytes += fix(id);
+    return bytes;
+  }
+
+  // Returns the bytes of those that must be kept, since nothing can make them again.
+  Bytes collect() {
+    for (std::size_t i = 0; i < graph_.op_count(); ++i)
+      if (moment_.side[i] == Side::after)
+        for (TensorId id : graph_.inputs(OpId(i))) need(id, State::needed);
+    for (TensorId id : graph_.outputs()) need(id, State::needed);
+    Bytes forced;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const OpId producer = graph_.producer(tensors[i]);
+      if (can_run_again(producer)) {
+        if (node_[producer.index()] >= 0) continue;
+        node_[producer.index()] = static_cast<std::int32_t>(ops.size());
+        ops.push_back(producer);
+        for (TensorId id : graph_.inputs(producer)) need(id, State::soft);
+      } else if (state(tensors[i]) == State::needed) {
+        forced += fix(tensors[i]);
+      }
+    }
+    std::erase_if(tensors, [&](TensorId id) { return state(id) == State::fixed; });
+    return forced;
+  }
+
+  State& state(TensorId id) { return state_[id.index()]; }
+  std::int32_t node(OpId op) const { return op.valid() ? node_[op.index()] : -1; }
+  Side side(OpId op) const { return moment_.side[op.index()]; }
+
+  std::vector<TensorId> tensors;
+  std::vector<OpId> ops;
+
+ private:
+  Bytes fix(TensorId id) {
+    if (state(id) == State::fixed) return Bytes(0);
+    state(id) = State::fixed;
+    return graph_.bytes(id);
+  }
+
+  void need(TensorId id, State how) {
+    const OpId producer = graph_.producer(id);
+    if (state(id) != State::absent || graph_.bytes(id) == Bytes(0)) return;
+    if (producer.valid() && side(producer) == Side::after) return;
+    state(id) = how;
+    tensors.push_back(id);
+  }
+
+  bool can_run_again(OpId op) const {
+    if (!op.valid()) return false;
+    // Its first computation may still come.
+    if (side(op) == Side::either) return true;
+    if (!graph_.recomputable(op)) return false;
+    const auto mutated = [&](TensorId id) {
+      const auto readers = graph_.consumers(id);
+      return std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
+        const auto changed = graph_.mutates(reader);
+        return (side(reader) == Side::before || side(reader) == Side::at) &&
+               std::find(changed.begin(), changed.end(), id) != changed.end();
+      });
+    };
+    for (TensorId id : graph_.inputs(op))
+      if (mutates_[id.index()] != 0 && mutated(id)) return false;
+    for (TensorId id : graph_.outputs(op))
+      if (mutates_[id.index()] != 0 && graph_.is_output(id) && mutated(id)) return false;
+    return true;
+  }
+
+  static std::vector<std::uint8_t> mutated_somewhere(const Graph& graph) {
+    std::vector<std::uint8_t> result(graph.tensor_count(), 0);
+    for (std::size_t i = 0; i < graph.op_count(); ++i)
+      for (TensorId id : graph.mutates(OpId(i))) result[id.index()] = 1;
+    return result;
+  }
+
+  const Graph& graph_;
+  const Moment& moment_;
+  std::vector<State> state_;
+  std::vector<std::int32_t> node_;
+  std::vector<std::uint8_t> mutates_ = mutated_somewhere(graph_);
+};
+
+}  // namespace
+
+CutNetwork::CutNetwork(const Problem& problem, const Moment& moment) {
+  const Graph& graph = problem.graph;
+  Builder builder(problem, moment);
+  fixed_ = builder.fix_what_is_in_use();
+  fixed_ += builder.collect();
+  ops_ = std::move(builder.ops);
+  for (const OpId op : ops_) {
+    flow_.add_node();
+    again_.push_back(builder.side(op) == Side::before ? graph.time(op) : Ticks(0));
+    all_again_ += again_.back();
+  }
+
+  // Readers of soft tensors; the number is a node that stands for all of them if there are several.
+  std::vector<std::int32_t> readers(graph.tensor_count(), 0), node(graph.tensor_count(), -1);
+  using State = Builder::State;
+  for (const OpId op : ops_)
+    for (TensorId id : graph.inputs(op))
+      if (builder.state(id) == State::soft) ++readers[id.index()];
+  for (const TensorId id : builder.tensors)
+    if (readers[id.index()] > 1) node[id.index()] = flow_.add_node();
+  for (std::size_t i = 0; i < ops_.size(); ++i)
+    for (TensorId id : graph.inputs(ops_[i])) {
+      const auto reader = static_cast<std::int32_t>(i);
+      if (builder.state(id) != State::soft) continue;
+      if (readers[id.index()] > 1)
+        unbounded_.push_back(flow_.add_arc(reader, node[id.index()]));
+      else
+        node[id.index()] = reader;
+    }
+  for (const TensorId id : builder.tensors) {
+    const bool needed = builder.state(id) == State::needed;
+    Choice choice{id,
+                  graph.bytes(id).count(),
+                  needed,
+                  needed ? -1 : node[id.index()],
+                  builder.node(graph.producer(id)),
+                  -1};
+    if (!needed && choice.producer >= 0) choice.arc = flow_.add_arc(choice.reader, choice.producer);
+    choices_.push_back(choice);
+  }
+  flow_.build();
+}
+
+void CutNetwork::clear() {
+  flow_.clear();
+  for (const std::int32_t arc : unbounded_) flow_.grow_capacity(arc, MaxFlow::kUnbounded);
+}
+
+void CutNetwork::grow_price(const Choice& choice, std::int64_t by) {
+  if (choice.needed)
+    flow_.grow_supply(choice.producer, by);
+  else if (choice.arc >= 0)
+    flow_.grow_capacity(choice.arc, by);
+  else
+    flow_.grow_drain(choice.reader, by);
+}
+
+}  // namespace lowtide

@@ -1,0 +1,267 @@
+// Problem: of all that is needed after a moment, keep what fits beside the op that runs there and
+// make the rest again: how long does that take at least?
+//
+// Idea: with a price on each kept byte in place of the limit this is a minimum cut (cut_network.h).
+// Whatever the price, the cut's value less the price of the room there is bounds the time from
+// below; as a function of the multiplier it is concave and made of lines, and each cut tells the
+// line that it lies on. The best multiplier is found between one whose cut keeps too much and one
+// whose cut fits, where their lines cross.
+//
+// Source: Lagrangian relaxation of the knapsack row of a closure problem; J.-C. Picard, Maximal
+// closure of a graph, Management Science 1976.
+//
+// Invariant: prices are rounded down and the price of the room is rounded up, all in integers, so
+// every value is a bound, whatever the flow before it and whatever proposed the multiplier.
+//
+// Loses: where few large tensors decide. The relaxation keeps a part of a tensor; branching
+// (cut_branch.h) closes that. It is blind to the memory that the recomputation itself needs.
+#include "lowtide/solve/bounds/cut/cut_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace lowtide {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr std::int64_t kLargestMultiplier = std::int64_t{1} << 61;
+constexpr int kMostPoints = 40;
+
+std::int64_t clamped(Wide value) {
+  constexpr Wide kLimit = Wide{1} << 62;
+  return static_cast<std::int64_t>(std::clamp(value, -kLimit, kLimit));
+}
+
+std::int64_t multiplier_of(double value) {
+  if (!(value > 0)) return 0;
+  return value < static_cast<double>(kLargestMultiplier) ? static_cast<std::int64_t>(value)
+                                                         : kLargestMultiplier;
+}
+
+int width(std::int64_t value) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(value)));
+}
+
+}  // namespace
+
+CutScale::CutScale(const Graph& graph, std::int64_t prices) {
+  most = (std::int64_t{1} << 61) / (static_cast<std::int64_t>(graph.tensor_count()) + 1) / prices;
+  // The whole graph's time stays below an eighth of the largest price.
+  time_shift = std::clamp(width(most) - 4 - width(graph.total_time().count()), -62, 40);
+  Bytes bytes;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) bytes += graph.bytes(TensorId(i));
+  price_shift = std::min(width(bytes.count()), 62);
+}
+
+Ticks CutScale::ticks(std::int64_t value) const {
+  if (value <= 0) return Ticks(0);
+  if (time_shift < 0) return Ticks(clamped(Wide{value} << -time_shift));
+  return Ticks((value >> time_shift) +
+               static_cast<std::int64_t>((value & ((std::int64_t{1} << time_shift) - 1)) != 0));
+}
+
+CutSearch::CutSearch(const Problem& problem, CutNetwork network, const CutScale& scale,
+                     Limits& limits)
+    : problem_(problem),
+      network_(std::move(network)),
+      scale_(scale),
+      limits_(limits),
+      holds_(network_.choices().size(), Hold::open) {
+  for (std::size_t i = 0; i < network_.ops().size(); ++i)
+    all_again_ += scale_.scaled(network_.again(i));
+}
+
+void CutSearch::decide(std::span<const std::pair<std::int32_t, Hold>> holds) {
+  std::fill(holds_.begin(), holds_.end(), Hold::open);
+  room_ = problem_.budget.count() - network_.fixed().count();
+  for (const auto& [choice, hold] : holds) {
+    const auto i = static_cast<std::size_t>(choice);
+    holds_[i] = hold;
+    if (hold == Hold::kept) room_ -= network_.choices()[i].bytes;
+  }
+}
+
+std::int64_t CutSearch::price(std::size_t choice, std::int64_t multiplier) const {
+  switch (holds_[choice]) {
+    case Hold::kept: return 0;
+    case Hold::dropped: return scale_.most;
+    case Hold::open: break;
+  }
+  const Wide price = Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift;
+  return price < scale_.most ? static_cast<std::int64_t>(price) : scale_.most;
+}
+
+void CutSearch::start_afresh() {
+  network_.clear();
+  for (std::size_t i = 0; i < network_.ops().size(); ++i)
+    network_.flow().grow_drain(static_cast<std::int32_t>(i), scale_.scaled(network_.again(i)));
+  for (std::size_t i = 0; i < holds_.size(); ++i)
+    if (holds_[i] == Hold::dropped) network_.grow_price(network_.choices()[i], scale_.most);
+  flow_multiplier_ = 0;
+}
+
+bool CutSearch::evaluate(std::int64_t multiplier, Point& point) {
+  const auto choices = network_.choices();
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (const std::int64_t more = price(i, multiplier) - price(i, flow_multiplier_); more > 0)
+      network_.grow_price(choices[i], more);
+  flow_multiplier_ = multiplier;
+  limits_.spend(static_cast<std::int64_t>(choices.size()) / 64);
+  if (!network_.flow().run(limits_)) return false;
+  point.multiplier = multiplier;
+  point.bytes = 0;
+  point.kept.assign(choices.size(), 0);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (holds_[i] != Hold::open || !network_.kept(choices[i])) continue;
+    point.kept[i] = 1;
+    point.bytes += choices[i].bytes;
+  }
+  const Wide room = Wide{multiplier} * room_;
+  const Wide rounded = (room + (Wide{1} << scale_.price_shift) - 1) >> scale_.price_shift;
+  point.value = clamped(network_.flow().value() - rounded);
+  if (point.bytes <= room_ && network_.flow().value() < scale_.most * 2) remember_if_best();
+  return true;
+}
+
+void CutSearch::remember_if_best() {
+  Kept found;
+  for (std::size_t i = 0; i < network_.ops().size(); ++i)
+    if (network_.runs_again(i)) found.extra += network_.again(i);
+  if (best_ && best_->extra <= found.extra) return;
+  const auto choices = network_.choices();
+  std::int64_t bytes = network_.fixed().count();
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const bool kept = network_.kept(choices[i]);
+    if (kept && holds_[i] == Hold::dropped) return;
+    if (kept || holds_[i] == Hold::kept)
+      bytes += choices[i].bytes;
+    else
+      found.dropped.push_back(choices[i].tensor);
+  }
+  if (bytes > problem_.budget.count()) return;
+  for (std::size_t i = 0; i < network_.ops().size(); ++i)
+    if (network_.runs_again(i)) found.again.push_back(network_.ops()[i]);
+  best_ = std::move(found);
+}
+
+// Where the line of the left point, which rises, meets that of the right point, which falls.
+std::int64_t CutSearch::crossing(const Point& left, const Point& right) const {
+  const double unit = std::ldexp(1.0, -scale_.price_shift);
+  const double up = static_cast<double>(left.bytes - room_) * unit;
+  const double down = static_cast<double>(room_ - right.bytes) * unit;
+  const double span = static_cast<double>(right.multiplier - left.multiplier);
+  const double rise = static_cast<double>(right.value) - static_cast<double>(left.value);
+  return left.multiplier + multiplier_of((rise + down * span) / (up + down));
+}
+
+// No multiplier between the two gives more.
+std::int64_t CutSearch::limit_of(const Point& left, const Point& right) const {
+  const std::int64_t at = std::clamp(crossing(left, right), left.multiplier, right.multiplier);
+  return clamped(Wide{left.value} +
+                 (Wide{at + 1 - left.multiplier} * (left.bytes - room_) >> scale_.price_shift) + 2);
+}
+
+std::int32_t CutSearch::differing(const CutNetwork& network, const Point& left,
+                                  const Point& right) {
+  std::int32_t branch = -1;
+  std::int64_t most = -1;
+  for (std::size_t i = 0; i < left.kept.size(); ++i)
+    if (left.kept[i] != right.kept[i] && network.choices()[i].bytes > most) {
+      most = network.choices()[i].bytes;
+      branch = static_cast<std::int32_t>(i);
+    }
+  return branch;
+}
+
+CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> holds,
+                             const CutAim& aim) {
+  decide(holds);
+  CutFound found;
+  found.multiplier = aim.multiplier;
+  if (room_ < 0) {
+    found.infeasible = true;
+    return found;
+  }
+  start_afresh();
+  Point left, right, here;
+  const auto stopped = [&] {
+    found.stopped = true;
+    return found;
+  };
+  std::int64_t best = 0;
+  const auto improve = [&](const Point& point) {
+    if (point.value > best || point.multiplier == 0) found.multiplier = point.multiplier;
+    best = std::max(best, point.value);
+    found.extra = scale_.ticks(best);
+    // Nothing that runs each op at most once more takes as long.
+    found.infeasible = best > all_again_;
+  };
+  if (!evaluate(0, left)) return stopped();
+  improve(left);
+  if (left.bytes <= room_ || found.infeasible || found.extra >= aim.enough) return found;
+  network_.flow().save(saved_);
+
+  // To the right until the cut fits.
+  std::int64_t next = aim.multiplier;
+  if (next == 0)
+    next = multiplier_of(
+        std::ldexp(static_cast<double>(all_again_) / static_cast<double>(left.bytes - room_),
+                   scale_.price_shift) *
+        0.05);
+  next = std::max<std::int64_t>(next, 1);
+  for (int tries = 0;; ++tries) {
+    if (!evaluate(next, here)) return stopped();
+    improve(here);
+    if (found.infeasible || found.extra >= aim.enough) return found;
+    if (here.bytes <= room_) {
+      std::swap(right, here);
+      break;
+    }
+    std::swap(left, here);
+    if (next >= kLargestMultiplier) return found;
+    network_.flow().save(saved_);
+    next = next > kLargestMultiplier / 4 ? kLargestMultiplier
+           : tries < 2                   ? next + next / 2 + 1
+                                         : next * 4;
+  }
+  const std::int64_t quarter = std::int64_t{1} << std::max(0, scale_.time_shift - 2);
+  const std::int64_t close = std::max(best / 10'000'000, quarter);  // of a tick
+  for (int points = 0; points < kMostPoints && right.bytes < room_; ++points) {
+    const std::int64_t limit = limit_of(left, right);
+    if (limit - best <= close || scale_.ticks(limit) <= aim.worth) break;
+    next = crossing(left, right);
+    if (next <= left.multiplier || next >= right.multiplier) break;
+    network_.flow().restore(saved_);
+    flow_multiplier_ = left.multiplier;
+    if (!evaluate(next, here)) return stopped();
+    improve(here);
+    if (found.infeasible || found.extra >= aim.enough) return found;
+    if (here.bytes > room_) {
+      std::swap(left, here);
+      network_.flow().save(saved_);
+    } else {
+      std::swap(right, here);
+    }
+  }
+  found.branch = differing(network_, left, right);
+  return found;
+}
+
+std::optional<Bytes> CutSearch::least_bytes() {
+  std::fill(holds_.begin(), holds_.end(), Hold::open);
+  network_.clear();
+  const auto choices = network_.choices();
+  Bytes all;
+  for (const CutNetwork::Choice& choice : choices) all += Bytes(choice.bytes);
+  const int shift = std::max(0, width(all.count()) - 60);
+  for (const CutNetwork::Choice& choice : choices)
+    network_.grow_price(choice, choice.bytes >> shift);
+  if (!network_.flow().run(limits_)) return std::nullopt;
+  return network_.fixed() + Bytes(network_.flow().value() << shift);
+}
+
+}  // namespace lowtide

@@ -1,0 +1,79 @@
+// Branch and bound on the runs that several stages need. Order given. Private to the solver; see
+// stage_branch.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/solve/bounds/stage/stage_bound.h"
+
+namespace lowtide {
+
+class StageBranch {
+ public:
+  // `stages` are positions of the given order, ascending; it begins with `first` of them.
+  StageBranch(const Problem& problem, std::span<const std::size_t> stages,
+              std::span<const std::size_t> first);
+
+  // Until so much work has been done, at least `enough` is proven, nothing is left to do, or
+  // stopped. `known`: proven by others; it goes on from there.
+  void run(Ticks known, Ticks enough, std::int64_t work, Limits& limits);
+  bool finished() const { return finished_; }
+
+  // Proven beside the base duration.
+  Ticks bound() const { return proven_; }
+  // No plan keeps within the budget.
+  bool infeasible() const { return infeasible_; }
+
+ private:
+  // A cell that has been decided, and what it takes to turn to the other side of it.
+  struct Fork {
+    std::size_t mark;
+    std::int32_t cell;
+    Decision next;  // open: both sides have been seen
+    std::vector<double> multipliers;
+  };
+  // Where the ascent to the best multipliers without decisions stands.
+  struct Ascent {
+    double reach = 0.1, best = 0;
+    int idle = 0, count = 0;
+  };
+
+  void find_root(std::int64_t until, Limits& limits);
+  void begin_round(Ticks enough);
+  void end_round();
+  void give_up_round();
+  void leave_round();
+  void heed_missing();
+  void visit(Limits& limits);
+  bool close_by_bound(Limits& limits);
+  bool fix();
+  void note_cut(Limits& limits);
+  void judge_cut(Limits& limits);
+  void branch(Limits& limits);
+  std::int32_t choose() const;
+  void backtrack();
+  // From the multipliers of the last evaluation to what might reach `top`.
+  void step(double top, double stride);
+
+  StageBound bound_;
+  std::vector<double> root_, multipliers_, here_;  // the best there, the best here, the last tried
+  std::vector<double> mean_;                       // of recent cuts, whether they run a cell
+  Ascent ascent_;
+  std::vector<Fork> path_;
+  Ticks proven_, aim_;
+  Ticks best_ = Ticks::max();  // cost of a choice of runs that fits at every stage
+  Ticks most_;                 // no feasible choice costs more, unless capped
+  bool capped_ = false;
+  std::int64_t stride_ = 0;                             // from aim to aim
+  std::int64_t nodes_ = 0, nodes_before_, most_nodes_;  // of the round, the one before
+  std::int64_t all_nodes_ = 0;
+  std::vector<std::uint8_t> missing_;  // stages to be heeded from the next round on
+  int misses_ = 0;                     // of leaves of the round
+  bool rooted_ = false, in_round_ = false, finished_ = false, infeasible_ = false;
+};
+
+}  // namespace lowtide

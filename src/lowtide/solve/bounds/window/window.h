@@ -1,0 +1,44 @@
+// What must be live or made again between two moments, as a network. Order given. Private to the
+// solver; see window_bound.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/base/csr.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/bounds/common/max_flow.h"
+
+namespace lowtide {
+
+// The moments are positions of the given order, ascending. A window begins after moment `from` and
+// ends with moment `to`; with the end of the plan if `to` is the number of moments.
+struct Window {
+  struct Item {
+    TensorId tensor;
+    bool needed;            // by a first computation inside, or as an output at the end
+    std::int32_t producer;  // index in ops of what can make it again; -1: none can
+    std::int32_t arc;       // to that op; -1: to the sink
+  };
+
+  std::size_t from = 0, to = 0;
+  std::vector<Item> items;              // item i is node ops.size() + i of the flow
+  std::vector<OpId> ops;                // node i
+  Csr<std::int32_t> reads;              // of each op, the items that it needs
+  std::vector<std::int32_t> unbounded;  // arcs
+  MaxFlow flow;
+
+  bool unit() const { return to == from + 1; }
+  std::int32_t node(std::size_t item) const { return static_cast<std::int32_t>(ops.size() + item); }
+};
+
+// Between consecutive moments and from each moment to the end. Where a window ends, what windows
+// that begin there hold counts as read.
+std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> moments);
+
+// In use at the moment in any case, by tensor: what its op touches, and inputs that stay.
+std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t moment);
+
+}  // namespace lowtide

@@ -1,0 +1,386 @@
+// Problem: one moment does not see what another one, far from it, forces to run again; but a run
+// may serve both, so their bounds do not simply add up.
+//
+// Idea: some moments cut the plan into intervals. Variables: a tensor is live at a moment, an op
+// runs again in an interval. For a window between two moments, what is needed inside it, or live at
+// its end, was live at its beginning or is made again inside. With multipliers on the budget of
+// each moment, on what is carried from window to window, and on the time of an op among the windows
+// that share it, each window is a minimum cut of its own. Windows: each interval, and from each
+// moment to the end. The primal-dual hybrid gradient method on the linear relaxation proposes the
+// multipliers.
+//
+// Source: A. Chambolle and T. Pock, J. Math. Imaging Vis. 2011; D. Applegate et al., Practical
+// large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021.
+//
+// Invariant: `certify` first turns the proposal into integers that obey the dual's rows (prices of
+// holding a tensor at a moment sum to no more than the budget's price and what carrying pays for;
+// shares of an op's time sum to no more than the time, in every interval), then adds up cuts. So
+// whatever was proposed, the value is a bound.
+//
+// Loses: slow to converge, and where one moment decides it only repeats what its cut has proven.
+#include "lowtide/solve/bounds/window/window_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lowtide/solve/bounds/common/index.h"
+
+namespace lowtide {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr std::int64_t kTermsPerUnit = 512;  // of work
+constexpr std::int64_t kLongest = 4000;      // iterations of a round
+constexpr int kPatience = 3;                 // rounds without gain
+
+}  // namespace
+
+WindowBound::WindowBound(const Problem& problem, std::span<const std::size_t> moments,
+                         const CutScale& scale)
+    : problem_(problem),
+      scale_(scale),
+      moments_(moments.begin(), moments.end()),
+      windows_(make_windows(problem, moments)) {
+  const Graph& graph = problem.graph;
+  for (const std::size_t moment : moments_) {
+    const std::vector<std::uint8_t> in_use = in_use_at(graph, moment);
+    Bytes fixed = graph.resident() + graph.workspace(graph.order()[moment]);
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      if (in_use[i] != 0) fixed += graph.bytes(TensorId(i));
+    room_.push_back((problem.budget - fixed).count());
+    finished_ |= room_.back() < 0;
+  }
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    byte_unit_ = std::max(byte_unit_, static_cast<double>(graph.bytes(TensorId(i)).count()));
+  tick_unit_ = std::max(1.0, static_cast<double>(graph.total_time().count()) / 100);
+  index_windows();
+  set_steps();
+  restart(false);
+}
+
+std::int32_t WindowBound::variable(double cost) {
+  cost_.push_back(cost);
+  return small(cost_.size()) - 1;
+}
+
+void WindowBound::index_windows() {
+  const Graph& graph = problem_.graph;
+  const std::size_t moments = moments_.size();
+  live_.assign(moments, std::vector<std::int32_t>(graph.tensor_count(), -1));
+  first_run_.assign(graph.op_count(), -1);
+  for (const Window& window : windows_) {
+    for (const Window::Item& item : window.items) {
+      std::int32_t& live = live_[window.from][item.tensor.index()];
+      if (live < 0) live = variable(0);
+    }
+    for (const OpId op : window.ops) {
+      if (first_run_[op.index()] >= 0) continue;
+      first_run_[op.index()] = small(cost_.size());
+      for (std::size_t i = 0; i < moments; ++i)
+        variable(static_cast<double>(graph.time(op).count()) / tick_unit_);
+    }
+  }
+  places_.resize(windows_.size());
+  for (std::size_t i = 0; i < windows_.size(); ++i) place(i);
+  memory_.resize(moments);
+  for (std::size_t moment = 0; moment < moments; ++moment)
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      if (const std::int32_t live = live_[moment][i]; live >= 0)
+        memory_[moment].emplace_back(
+            live, static_cast<double>(graph.bytes(TensorId(i)).count()) / byte_unit_);
+}
+
+void WindowBound::place(std::size_t i) {
+  const Window& window = windows_[i];
+  Place& place = places_[i];
+  const std::size_t items = window.items.size();
+  std::vector<std::int32_t> need(items, -1);  // variables; needed items have none
+  place.keep_row.assign(items, -1);
+  place.carry_row.assign(items, -1);
+  for (std::size_t j = 0; j < items; ++j)
+    if (!window.items[j].needed) need[j] = variable(0);
+  for (const OpId op : window.ops) {
+    const std::int32_t first = first_run_[op.index()] + small(window.from);
+    place.again.push_back(window.unit() ? first : variable(0));
+    if (window.unit()) continue;
+    place.split_row.push_back(small(splits_.size()));
+    splits_.push_back({first, small(window.to - window.from), place.again.back()});
+  }
+  for (std::size_t j = 0; j < items; ++j) {
+    const Window::Item& item = window.items[j];
+    place.keep_row[j] = small(rows_.size());
+    rows_.push_back({live_[window.from][item.tensor.index()],
+                     item.producer < 0 ? -1 : place.again[index(item.producer)], need[j],
+                     item.needed ? 1.0 : 0.0});
+    if (item.needed || window.to == moments_.size()) continue;
+    const std::int32_t live = live_[window.to][item.tensor.index()];
+    if (live < 0) continue;
+    place.carry_row[j] = small(rows_.size());
+    rows_.push_back({need[j], -1, live, 0});
+  }
+  for (std::size_t op = 0; op < window.ops.size(); ++op)
+    for (const std::int32_t read : window.reads[op])
+      if (need[index(read)] >= 0) rows_.push_back({need[index(read)], -1, place.again[op], 0});
+}
+
+// Pock and Chambolle's diagonal preconditioning.
+void WindowBound::set_steps() {
+  step_.assign(cost_.size(), 0);
+  dual_step_.assign(memory_begin() + memory_.size(), 0);
+  double costs = 0, leasts = 0;
+  for (const double cost : cost_) costs += cost * cost;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    leasts += rows_[i].least;
+    for (const std::int32_t x : {rows_[i].plus, rows_[i].also, rows_[i].minus}) {
+      if (x < 0) continue;
+      ++step_[index(x)];
+      ++dual_step_[i];
+    }
+  }
+  for (std::size_t i = 0; i < splits_.size(); ++i) {
+    const Split& split = splits_[i];
+    ++step_[index(split.again)];
+    for (std::int32_t run = 0; run < split.runs; ++run) ++step_[index(split.first_run + run)];
+    dual_step_[splits_begin() + i] = split.runs + 1;
+  }
+  for (std::size_t i = 0; i < memory_.size(); ++i)
+    for (const auto& [x, bytes] : memory_[i]) {
+      step_[index(x)] += bytes;
+      dual_step_[memory_begin() + i] += bytes;
+    }
+  for (double& step : step_) step = 1 / std::max(step, 1e-9);
+  for (double& step : dual_step_) step = 1 / std::max(step, 1e-9);
+  weight_ = std::sqrt(costs / std::max(leasts, 1.0));
+  if (!(weight_ > 0)) weight_ = 1;
+  x_.assign(cost_.size(), 0);
+  extrapolated_ = x_;
+  dual_.assign(dual_step_.size(), 0);
+}
+
+void WindowBound::iterate() {
+  gradient_ = cost_;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const double dual = dual_[i];
+    if (dual == 0) continue;
+    const Row& row = rows_[i];
+    if (row.plus >= 0) gradient_[index(row.plus)] -= dual;
+    if (row.also >= 0) gradient_[index(row.also)] -= dual;
+    if (row.minus >= 0) gradient_[index(row.minus)] += dual;
+  }
+  for (std::size_t i = 0; i < splits_.size(); ++i) {
+    const double dual = dual_[splits_begin() + i];
+    if (dual == 0) continue;
+    const Split& split = splits_[i];
+    gradient_[index(split.again)] += dual;
+    for (std::int32_t run = 0; run < split.runs; ++run)
+      gradient_[index(split.first_run + run)] -= dual;
+  }
+  for (std::size_t i = 0; i < memory_.size(); ++i)
+    for (const auto& [x, bytes] : memory_[i])
+      gradient_[index(x)] += dual_[memory_begin() + i] * bytes;
+  for (std::size_t i = 0; i < x_.size(); ++i) {
+    const double next = std::clamp(x_[i] - step_[i] / weight_ * gradient_[i], 0.0, 1.0);
+    extrapolated_[i] = 2 * next - x_[i];
+    x_[i] = next;
+    x_sum_[i] += next;
+  }
+  const auto ascend = [&](std::size_t i, double missing) {
+    dual_[i] = std::max(0.0, dual_[i] + dual_step_[i] * weight_ * missing);
+    dual_sum_[i] += dual_[i];
+  };
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
+    double missing = row.least;
+    if (row.plus >= 0) missing -= extrapolated_[index(row.plus)];
+    if (row.also >= 0) missing -= extrapolated_[index(row.also)];
+    if (row.minus >= 0) missing += extrapolated_[index(row.minus)];
+    ascend(i, missing);
+  }
+  for (std::size_t i = 0; i < splits_.size(); ++i) {
+    const Split& split = splits_[i];
+    double missing = extrapolated_[index(split.again)];
+    for (std::int32_t run = 0; run < split.runs; ++run)
+      missing -= extrapolated_[index(split.first_run + run)];
+    ascend(splits_begin() + i, missing);
+  }
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    double missing = -static_cast<double>(room_[i]) / byte_unit_;
+    for (const auto& [x, bytes] : memory_[i]) missing += bytes * extrapolated_[index(x)];
+    ascend(memory_begin() + i, missing);
+  }
+  ++sum_count_;
+}
+
+void WindowBound::restart(bool from_average) {
+  if (from_average && sum_count_ > 0) {
+    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = x_sum_[i] / sum_count_;
+    for (std::size_t i = 0; i < dual_.size(); ++i) dual_[i] = dual_sum_[i] / sum_count_;
+  }
+  if (!x_start_.empty()) {
+    double moved = 0, dual_moved = 0;
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      moved += (x_[i] - x_start_[i]) * (x_[i] - x_start_[i]) / step_[i];
+    for (std::size_t i = 0; i < dual_.size(); ++i)
+      dual_moved += (dual_[i] - dual_start_[i]) * (dual_[i] - dual_start_[i]) / dual_step_[i];
+    if (moved > 1e-12 && dual_moved > 1e-12)
+      weight_ = std::sqrt(weight_ * std::sqrt(dual_moved / moved));
+  }
+  x_start_ = x_;
+  dual_start_ = dual_;
+  x_sum_.assign(x_.size(), 0);
+  dual_sum_.assign(dual_.size(), 0);
+  sum_count_ = 0;
+}
+
+std::int64_t WindowBound::scaled(double dual) const {
+  const double value = std::ldexp(std::max(0.0, dual) * tick_unit_, scale_.time_shift);
+  return value < static_cast<double>(scale_.most) ? static_cast<std::int64_t>(value) : scale_.most;
+}
+
+// Where both an interval and the rest of the plan begin, the price of holding a tensor is divided
+// between them; a tensor that only one of them has pays there.
+void WindowBound::share_holding(std::span<const double> duals) {
+  const Graph& graph = problem_.graph;
+  std::vector<std::int64_t> left(graph.tensor_count());
+  std::vector<double> wanted(graph.tensor_count());
+  for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
+    for (std::size_t i = 0; i < left.size(); ++i)
+      left[i] = static_cast<std::int64_t>(std::min(
+          Wide{multiplier_[moment]} * graph.bytes(TensorId(i)).count() >> scale_.price_shift,
+          Wide{scale_.most}));
+    std::fill(wanted.begin(), wanted.end(), 0.0);
+    const auto each = [&](bool ends, auto visit) {
+      for (std::size_t w = 0; w < windows_.size(); ++w)
+        if ((ends ? windows_[w].to : windows_[w].from) == moment)
+          for (std::size_t i = 0; i < windows_[w].items.size(); ++i)
+            visit(w, i, windows_[w].items[i].tensor.index());
+    };
+    each(true, [&](std::size_t w, std::size_t i, std::size_t tensor) {
+      left[tensor] = std::min(left[tensor] + carry_[w][i], scale_.most);
+    });
+    const auto dual = [&](std::size_t w, std::size_t i) {
+      return std::max(0.0, duals[index(places_[w].keep_row[i])]);
+    };
+    each(false,
+         [&](std::size_t w, std::size_t i, std::size_t tensor) { wanted[tensor] += dual(w, i); });
+    each(false, [&](std::size_t w, std::size_t i, std::size_t tensor) {
+      // The last one takes what is left.
+      const bool last = dual(w, i) >= wanted[tensor];
+      const double part = last ? 1.0 : dual(w, i) / wanted[tensor];
+      const auto paid = static_cast<std::int64_t>(static_cast<double>(left[tensor]) * part);
+      hold_[w][i] = last ? left[tensor] : std::clamp<std::int64_t>(paid, 0, left[tensor]);
+      left[tensor] -= hold_[w][i];
+      wanted[tensor] -= dual(w, i);
+    });
+  }
+}
+
+// Windows to the end propose their shares, which all meet in the last interval; each interval's own
+// window takes what they leave there.
+void WindowBound::share_time(std::span<const double> duals) {
+  const Graph& graph = problem_.graph;
+  const std::size_t moments = moments_.size();
+  std::vector<double> wanted(graph.op_count(), 0);
+  const auto dual = [&](std::size_t w, std::size_t op) {
+    return std::max(0.0, duals[splits_begin() + index(places_[w].split_row[op])]);
+  };
+  for (std::size_t w = 0; w < windows_.size(); ++w)
+    for (std::size_t i = 0; !windows_[w].unit() && i < windows_[w].ops.size(); ++i)
+      wanted[windows_[w].ops[i].index()] += dual(w, i);
+  // used[op]: by the windows to the end that begin no later than the interval looked at.
+  std::vector<std::int64_t> used(graph.op_count(), 0);
+  for (std::size_t from = 0; from < moments; ++from) {
+    for (const bool unit : {false, true})
+      for (std::size_t w = 0; w < windows_.size(); ++w) {
+        if (windows_[w].from != from || windows_[w].unit() != unit) continue;
+        for (std::size_t i = 0; i < windows_[w].ops.size(); ++i) {
+          const OpId op = windows_[w].ops[i];
+          const std::int64_t left = scale_.scaled(graph.time(op)) - used[op.index()];
+          if (unit) {
+            time_[w][i] = left;
+            continue;
+          }
+          const double time = static_cast<double>(graph.time(op).count()) / tick_unit_;
+          const double shrink = std::min(1.0, time / std::max(wanted[op.index()], 1e-30));
+          time_[w][i] = std::min(left, scaled(dual(w, i) * shrink));
+          used[op.index()] += time_[w][i];
+        }
+      }
+  }
+}
+
+std::int64_t WindowBound::certify(std::span<const double> duals, Limits& limits) {
+  for (auto* prices : {&hold_, &carry_, &time_}) prices->resize(windows_.size());
+  multiplier_.resize(moments_.size());
+  Wide value = 0;
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    const double price = std::max(0.0, duals[memory_begin() + i]) * tick_unit_ / byte_unit_;
+    multiplier_[i] = static_cast<std::int64_t>(
+        std::min(std::ldexp(price, scale_.time_shift + scale_.price_shift), 0x1p60));
+    const Wide room = Wide{multiplier_[i]} * room_[i];
+    value -= (room + (Wide{1} << scale_.price_shift) - 1) >> scale_.price_shift;
+  }
+  for (std::size_t w = 0; w < windows_.size(); ++w) {
+    const std::size_t items = windows_[w].items.size();
+    hold_[w].assign(items, 0);
+    carry_[w].assign(items, 0);
+    time_[w].assign(windows_[w].ops.size(), 0);
+    for (std::size_t i = 0; i < items; ++i)
+      if (const std::int32_t row = places_[w].carry_row[i]; row >= 0)
+        carry_[w][i] = scaled(duals[index(row)]);
+  }
+  share_holding(duals);
+  share_time(duals);
+  for (std::size_t w = 0; w < windows_.size(); ++w) {
+    Window& window = windows_[w];
+    window.flow.clear();
+    for (const std::int32_t arc : window.unbounded)
+      window.flow.grow_capacity(arc, MaxFlow::kUnbounded);
+    for (std::size_t i = 0; i < window.ops.size(); ++i)
+      window.flow.grow_drain(small(i), time_[w][i]);
+    for (std::size_t i = 0; i < window.items.size(); ++i) {
+      const Window::Item& item = window.items[i];
+      const std::int64_t hold = hold_[w][i];
+      window.flow.grow_supply(window.node(i), item.needed ? hold : std::min(carry_[w][i], hold));
+      if (item.arc >= 0)
+        window.flow.grow_capacity(item.arc, hold);
+      else
+        window.flow.grow_drain(window.node(i), hold);
+      value -= carry_[w][i];
+    }
+    if (!window.flow.run(limits)) return 0;
+    value += window.flow.value();
+  }
+  return static_cast<std::int64_t>(std::clamp(value, Wide{0}, Wide{1} << 61));
+}
+
+bool WindowBound::infeasible() const {
+  const Wide all = Wide{scale_.scaled(problem_.graph.total_time())};
+  return best_ > all * static_cast<std::int64_t>(moments_.size());
+}
+
+void WindowBound::run(std::int64_t rounds, Limits& limits) {
+  const std::int64_t terms = static_cast<std::int64_t>(4 * rows_.size() + 4 * cost_.size() +
+                                                       (moments_.size() + 2) * splits_.size());
+  for (std::int64_t round = 0; round < rounds && !finished_; ++round) {
+    for (std::int64_t i = 0; i < length_; ++i) {
+      if (limits.spend(1 + terms / kTermsPerUnit)) return;
+      iterate();
+    }
+    std::vector<double> average(dual_sum_);
+    for (double& dual : average) dual /= std::max(1.0, sum_count_);
+    const std::int64_t of_average = certify(average, limits);
+    const std::int64_t of_last = limits.stopped() ? 0 : certify(dual_, limits);
+    const std::int64_t value = std::max(of_average, of_last);
+    idle_ = value > best_ + best_ / 1000 ? 0 : idle_ + 1;
+    best_ = std::max(best_, value);
+    if (limits.stopped()) return;
+    restart(of_average >= of_last);
+    length_ = std::min(length_ + length_ / 4 + 5, kLongest);
+    finished_ = idle_ > kPatience || infeasible();
+  }
+}
+
+}  // namespace lowtide

@@ -1,0 +1,87 @@
+// A bound from several moments at once. Order given. Private to the solver; see window_bound.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/solve/bounds/cut/cut_search.h"
+#include "lowtide/solve/bounds/window/window.h"
+
+namespace lowtide {
+
+class WindowBound {
+ public:
+  // `moments` are positions of the given order, ascending.
+  WindowBound(const Problem& problem, std::span<const std::size_t> moments, const CutScale& scale);
+
+  // So many times: some iterations that propose multipliers, and the cuts that they prove. Fewer if
+  // stopped, or if nothing has been gained for long.
+  void run(std::int64_t rounds, Limits& limits);
+  bool finished() const { return finished_; }
+  // It would take longer than running everything again in every interval: nothing keeps within the
+  // budget.
+  bool infeasible() const;
+  // Proven beside the base duration.
+  Ticks bound() const { return scale_.ticks(best_); }
+
+ private:
+  // x[plus] + x[also] - x[minus] >= least; -1 stands for no variable.
+  struct Row {
+    std::int32_t plus, also, minus;
+    double least;
+  };
+  // Where a window's variables and rows are.
+  struct Place {
+    std::vector<std::int32_t> keep_row, carry_row;  // of items; -1: none
+    std::vector<std::int32_t> again;                // variables of ops
+    std::vector<std::int32_t> split_row;            // of ops, unless the window is a unit
+  };
+  // At least one of these runs if `again` does: x[runs...] - x[again] >= 0.
+  struct Split {
+    std::int32_t first_run, runs, again;
+  };
+
+  std::int32_t variable(double cost);
+  void index_windows();
+  void place(std::size_t window);
+  void set_steps();
+  void iterate();
+  void restart(bool from_average);
+  // The value that the multipliers prove, scaled; 0 if stopped.
+  std::int64_t certify(std::span<const double> duals, Limits& limits);
+  void share_holding(std::span<const double> duals);
+  void share_time(std::span<const double> duals);
+  std::int64_t scaled(double dual) const;
+  std::size_t splits_begin() const { return rows_.size(); }
+  std::size_t memory_begin() const { return rows_.size() + splits_.size(); }
+
+  const Problem& problem_;
+  CutScale scale_;
+  std::vector<std::size_t> moments_;
+  std::vector<Window> windows_;
+  std::vector<Place> places_;
+  std::vector<std::vector<std::int32_t>> live_;  // variables by moment and tensor; -1: none
+  std::vector<std::int32_t> runs_;               // variables of each op's runs, see first_run_
+  std::vector<std::int32_t> first_run_;          // of an op; one for each interval
+  std::vector<std::int64_t> room_;               // bytes at each moment
+  std::vector<Row> rows_;
+  std::vector<Split> splits_;
+  std::vector<std::vector<std::pair<std::int32_t, double>>> memory_;
+  double byte_unit_ = 1, tick_unit_ = 1;
+
+  std::vector<double> cost_, x_, extrapolated_, gradient_, dual_, step_, dual_step_;
+  std::vector<double> x_sum_, dual_sum_, x_start_, dual_start_;
+  double weight_ = 1, sum_count_ = 0;
+
+  // Integers, by window: prices of keeping and of carrying on for items, of time for ops.
+  std::vector<std::vector<std::int64_t>> hold_, carry_, time_;
+  std::vector<std::int64_t> multiplier_;  // by moment
+  std::int64_t best_ = 0, length_ = 60;
+  int idle_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace lowtide

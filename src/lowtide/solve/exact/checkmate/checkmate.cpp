@@ -1,0 +1,310 @@
+// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
+// lost.
+//
+// Idea: an integer program over stages (program.cpp), solved by HiGHS. Where that is too much, its
+// relaxation, and the two-stage rounding of the paper's section 5: solve the linear program for 0.9
+// of the budget, round what is kept at a threshold (each of 0.1 to 0.9), or keep it with the
+// probability that the relaxation gives it, and compute the least that these checkpoints need.
+//
+// From: P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. Gonzalez,
+// "Checkmate: Breaking the Memory Wall with Optimal Tensor Rematerialization", MLSys 2020.
+//
+// Invariant: whatever it finds is priced again by our rules, which charge less than the model does;
+// the model's optimum and bound are the outcome's `model`, never its bound. What the frontier's
+// program proves (frontier.cpp) is true of every plan in the order, and is a bound where the order
+// is given.
+//
+// Loses: beyond a hundred ops, since the program has n^2 + nm variables; and what rounding gives is
+// often over the budget, which the note says.
+#include "lowtide/solve/exact/checkmate/checkmate.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lowtide/engines/mip.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/exact/checkmate/frontier.h"
+#include "lowtide/solve/exact/checkmate/program.h"
+#include "lowtide/solve/exact/common/engine_run.h"
+#include "lowtide/solve/exact/common/model_scope.h"
+#include "lowtide/solve/exact/common/start.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+using checkmate::Checkpoints;
+using checkmate::Program;
+using checkmate::ProgramSettings;
+
+constexpr std::size_t kMostOps = 600;
+constexpr std::size_t kMostEvery = 200;  // ops, for the whole frontier
+constexpr int kSamples = 50;             // of randomised rounding
+
+const std::array<OptionSpec, 4>& specs() {
+  static const std::array<OptionSpec, 4> table = {{
+      {.name = "mode",
+       .usage = "the integer program; its relaxation, rounded at thresholds or at random; or the "
+                "smaller program of the frontier, which proves bounds of the problem itself",
+       .default_choice = "milp",
+       .choices = {"milp", "rounding", "random", "frontier"}},
+      {.name = "form",
+       .usage = "up to when a value is held, or the paper's FREE and kappa",
+       .default_choice = "tight",
+       .choices = {"tight", "paper"}},
+      {.name = "allowance",
+       .usage = "share of the budget that the relaxation is given before it is rounded",
+       .default_number = 0.9,
+       .low = 0.1,
+       .high = 1},
+      start_option(),
+  }};
+  return table;
+}
+
+class Run {
+ public:
+  Run(const Problem& problem, Context& context)
+      : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
+
+  void run() {
+    context_.offer_sequence(graph_.order());
+    if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
+      return;
+    engine_ = engine_run_.find(EngineKind::highs);
+    start_ = start_from_others(problem_, context_);
+    if (context_.done()) return;
+    const bool whole = context_.options().choice("mode") == "milp";
+    const auto order = start_ && problem_.order == Order::free
+                           ? first_computations(graph_, *start_)
+                           : std::vector<OpId>(graph_.order().begin(), graph_.order().end());
+    if (context_.options().choice("mode") == "frontier")
+      solve_frontier(order);
+    else
+      solve_stages(order, whole);
+    if (!failure_.empty()) context_.set_note("checkmate: " + failure_);
+  }
+
+ private:
+  void solve_stages(const std::vector<OpId>& order, bool whole) {
+    Program program(problem_, order,
+                    {.relaxed = !whole,
+                     .tight = context_.options().choice("form") == "tight",
+                     .allowance = whole ? 1.0 : context_.options().number("allowance")},
+                    context_.limits());
+    if (program.too_large()) failure_ = "a program of so many ops and links is too large for HiGHS";
+    if (context_.done() || !failure_.empty()) return;
+    whole ? solve_whole(program) : solve_relaxed(program);
+  }
+
+  // Says whether the sequence is a plan.
+  bool offer(const std::vector<OpId>& sequence) {
+    std::vector<std::uint8_t> made(graph_.op_count(), 0);
+    for (const OpId op : sequence) {
+      for (const TensorId read : graph_.inputs(op))
+        if (!graph_.is_input(read) && made[graph_.producer(read).index()] == 0) return false;
+      made[op.index()] = 1;
+    }
+    if (std::count(made.begin(), made.end(), 0) > 0) return false;
+    if (simulate(graph_, plan_from_sequence(graph_, sequence)).violation) return false;
+    context_.offer_sequence(without_unread(problem_, sequence));
+    return true;
+  }
+
+  std::string order() const { return order_words(problem_, start_.has_value()); }
+
+  bool affords(const MipModel& model) {
+    if (engine_run_.affords(model.entry_count())) return true;
+    if (context_.limits().stopped()) return false;
+    failure_ = "a program of " + std::to_string(model.entry_count()) +
+               " entries needs a clock, or more work than is left";
+    return false;
+  }
+
+  // `until_done`: only as long as the problem itself is not settled.
+  MipAnswer ask(const MipModel& model, const MipWatch& watch, bool until_done = false) {
+    if (!affords(model)) return {};
+    EngineLimits limits = engine_run_.limits();
+    limits.stop = [this, until_done, stop = limits.stop] {
+      return stop() || (until_done && context_.done()) || !failure_.empty();
+    };
+    MipAnswer answer = solve_mip(model, engine_, limits, watch);
+    engine_run_.charge(answer.end);
+    if (failure_.empty()) failure_ = answer.end.failure;
+    return answer;
+  }
+
+  void solve_whole(Program& program) {
+    if (start_) program.start(*start_);
+    std::optional<Ticks> found;
+    MipWatch watch;
+    watch.incumbent = [&](std::span<const double> values) {
+      if (!failure_.empty()) return;
+      if (!offer(program.sequence(values)))
+        failure_ = "HiGHS gave a solution that is none";
+      else
+        found = std::min(found.value_or(Ticks::max()), program.duration(values));
+    };
+    const MipAnswer answer = ask(program.model(), watch);
+    if (!failure_.empty()) return;
+    ModelClaim claim{.name = "checkmate, at its own prices, " + order(),
+                     .bound = graph_.total_time(),
+                     .optimal = false,
+                     .infeasible = answer.end.status == EngineStatus::infeasible};
+    if (answer.end.bound) claim.bound = program.unscaled(*answer.end.bound);
+    if (found && (claim.infeasible || claim.bound > *found)) {
+      failure_ = "HiGHS claims a bound that its own solution beats";
+      return;
+    }
+    // A solution may be a little over the budget, by HiGHS's tolerance; then it is no plan.
+    const bool fits = found && context_.has_plan() && context_.best_cost().duration <= *found;
+    const Ticks slack(static_cast<std::int64_t>(checkmate::kTolerance * 2 *
+                                                static_cast<double>(graph_.total_time().count())));
+    claim.optimal =
+        answer.end.status == EngineStatus::optimal && fits && *found - claim.bound <= slack;
+    context_.set_model(std::move(claim));
+  }
+
+  // First what is critical alone, then every step.
+  void solve_frontier(const std::vector<OpId>& order) {
+    // The best plan in this order: nothing that is true of all of them is above it.
+    if (problem_.order == Order::free && start_) {
+      const Cost cost = simulate(graph_, plan_from_sequence(graph_, *start_)).cost;
+      if (cost.peak <= problem_.budget) known_ = cost.duration;
+    }
+    ModelClaim claim{.name = "checkmate, the frontier's critical steps " + this->order(),
+                     .bound = graph_.total_time()};
+    for (const bool every : {false, true}) {
+      if (every && graph_.op_count() > kMostEvery) break;
+      if (every) claim.name = "checkmate, the frontier " + this->order();
+      const EngineStatus status = solve_frontier(order, every, claim.bound);
+      if (!failure_.empty()) return;
+      claim.infeasible = status == EngineStatus::infeasible;
+      if (claim.infeasible && known()) {
+        failure_ = "HiGHS claims that there is no plan beside one that verifies";
+        return;
+      }
+      claim.optimal = status == EngineStatus::optimal || (known() && claim.bound == *known());
+      if (context_.done() || claim.infeasible || !claim.optimal) break;
+    }
+    context_.set_model(std::move(claim));
+  }
+
+  std::optional<Ticks> known() const {
+    if (problem_.order == Order::free || !context_.has_plan()) return known_;
+    return context_.best_cost().duration;
+  }
+
+  EngineStatus solve_frontier(const std::vector<OpId>& order, bool every, Ticks& bound) {
+    checkmate::FrontierProgram program(problem_, order, every, context_.limits());
+    if (context_.done()) return EngineStatus::unknown;
+    if (start_) program.start(*start_);
+    const auto raise = [&](double objective) {
+      bound = std::max(bound, program.bound(objective));
+      if (problem_.order == Order::given) context_.raise_engine_bound(bound);
+      check_bound(bound);
+    };
+    MipWatch watch;
+    watch.bound = raise;
+    watch.incumbent = [&](std::span<const double> values) {
+      if (failure_.empty()) offer(program.sequence(values));
+      check_bound(bound);
+    };
+    const MipAnswer answer = ask(program.model(), watch, true);
+    if (failure_.empty() && answer.end.bound) raise(*answer.end.bound);
+    return answer.end.status;
+  }
+
+  void check_bound(Ticks bound) {
+    if (known() && bound > *known()) failure_ = "HiGHS claims a bound that a verified plan beats";
+  }
+
+  void solve_relaxed(Program& program) {
+    const MipAnswer answer = ask(program.model(), {});
+    if (!failure_.empty()) return;
+    if (answer.end.status != EngineStatus::optimal) {
+      const bool none = answer.end.status == EngineStatus::infeasible;
+      failure_ = none ? "the relaxation has no solution in that share (allowance) of the budget"
+                      : "the relaxation was not solved in time, so there is nothing to round";
+      return;
+    }
+    const auto shares = program.kept(answer.values);
+    int tried = 0, kept = 0;
+    std::optional<Bytes> least;
+    const auto round = [&](auto keep) {
+      Checkpoints checkpoints(shares.size(), std::vector<std::uint8_t>(graph_.tensor_count(), 0));
+      for (std::size_t t = 0; t < shares.size(); ++t)
+        for (std::size_t x = 0; x < shares[t].size(); ++x)
+          checkpoints[t][x] =
+              t + 1 == shares.size() ? graph_.is_output(TensorId(x)) : keep(shares[t][x]);
+      const auto sequence = program.completed(checkpoints);
+      if (context_.limits().spend(static_cast<std::int64_t>(sequence.size()))) return;
+      for (const OpId op : sequence)
+        if (!graph_.recomputable(op) && std::count(sequence.begin(), sequence.end(), op) > 1)
+          return;
+      const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, sequence));
+      if (timeline.violation) return;
+      ++tried;
+      kept += timeline.cost.peak <= problem_.budget;
+      least = std::min(least.value_or(Bytes::max()), timeline.cost.peak);
+      context_.offer_sequence(sequence);
+    };
+    if (context_.options().choice("mode") == "rounding")
+      for (int i = 1; i <= 9 && !context_.done(); ++i)
+        round([&](double share) { return share > i / 10.0; });
+    else
+      for (int i = 0; i < kSamples && !context_.done(); ++i)
+        round([&](double share) { return context_.random().chance(share); });
+    if (tried == 0 && !context_.limits().stopped()) {
+      failure_ = "every rounding computes again what may run only once";
+      return;
+    }
+    std::string note = "checkmate: " + std::to_string(kept) + " of " + std::to_string(tried) +
+                       " roundings keep the budget";
+    if (kept == 0 && least)
+      note += "; the leanest is over it by " + std::to_string((*least - problem_.budget).count()) +
+              " bytes";
+    context_.set_note(std::move(note));
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  Context& context_;
+  EngineRun engine_run_;
+  EngineState engine_;
+  std::optional<std::vector<OpId>> start_;
+  std::optional<Ticks> known_;  // of the start, where any order will do
+  std::string failure_;
+};
+
+class Checkmate final : public Solver {
+ public:
+  std::string_view name() const override { return "checkmate"; }
+  std::string_view summary() const override {
+    return "integer program over stages by HiGHS, or its relaxation rounded (Jain et al.); a "
+           "baseline";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  std::string missing(const std::function<bool()>& stop) const override {
+    return find_engine(EngineKind::highs, {}, stop).missing;
+  }
+  bool external() const override { return true; }
+  Support supports(const Problem& problem) const override {
+    return small_enough(problem, kMostOps, "program");
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    Run(problem, context).run();
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_checkmate() { return std::make_unique<Checkmate>(); }
+
+}  // namespace lowtide

@@ -1,0 +1,15 @@
+// Checkmate: the integer program over stages, and its LP relaxation with two-stage rounding, by
+// HiGHS. Graphs of some hundred ops without a machine, both orders; least time only; needs HiGHS. A
+// unit of work is a thousandth of a simplex iteration, or under a clock a microsecond. See
+// checkmate.cpp.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_checkmate();
+
+}  // namespace lowtide

@@ -1,0 +1,19 @@
+// The models recompute only, and keep one order of first computations.
+#include "lowtide/solve/exact/common/model_scope.h"
+
+namespace lowtide {
+
+std::string order_words(const Problem& problem, bool started) {
+  return started && problem.order == Order::free ? "in the start's order" : "in the given order";
+}
+
+Support small_enough(const Problem& problem, std::size_t most, std::string_view model) {
+  if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
+  if (problem.graph.op_count() > most)
+    return Support::no("its " + std::string(model) +
+                       " grows with the square of the ops, and more than " + std::to_string(most) +
+                       " are too many");
+  return least_time_only(problem);
+}
+
+}  // namespace lowtide

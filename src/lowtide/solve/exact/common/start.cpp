@@ -1,0 +1,66 @@
+// Other solvers get a part of the limits, and what they claim by word of an engine stays such a claim.
+#include "lowtide/solve/exact/common/start.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr double kStartShare = 0.15;  // of the limits, for other solvers
+constexpr double kMostStartSeconds = 8;
+
+void run_others(const Problem& problem, Context& context, const Solver& others) {
+  LimitSettings limits = context.limits().remaining(kStartShare);
+  if (limits.seconds) limits.seconds = std::min(*limits.seconds, kMostStartSeconds);
+  ContextSettings settings{.limits = limits,
+                           .seed = context.seed(),
+                           .threads = context.threads(),
+                           .options = Options(others.options()),
+                           .starts = {context.starts().begin(), context.starts().end()},
+                           .known = context.own_bound(),
+                           .solvers = context.solvers(),
+                           .watcher = {}};
+  settings.watcher = [&](const Progress& progress) {
+    context.raise_engine_bound(progress.bound.duration);
+    if (progress.plan != nullptr &&
+        (!context.has_plan() || progress.cost.duration < context.best_cost().duration))
+      context.offer(*progress.plan, others.name());
+  };
+  Context inner(problem, others.name(), std::move(settings));
+  const Outcome outcome = others.solve(problem, inner);
+  context.limits().spend_all(inner.limits().work());
+  // Some of it may be by word of an engine.
+  context.raise_engine_bound(outcome.bound.duration);
+  context.raise_floor(outcome.bound.peak);
+  if (outcome.plan) context.offer(*outcome.plan, others.name());
+  if (!outcome.plan && inner.smallest()) context.offer(*inner.smallest(), others.name());
+}
+
+}  // namespace
+
+OptionSpec start_option() {
+  return {.name = "start",
+          .usage =
+              "begin from the best plan given, from what the other solvers find in a part of the "
+              "time, or from nothing",
+          .default_choice = "given",
+          .choices = {"given", "auto", "none"}};
+}
+
+std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context) {
+  const std::string_view choice = context.options().choice("start");
+  if (choice == "none" || (choice == "given" && context.starts().empty())) return std::nullopt;
+  for (const Plan& plan : context.starts()) context.offer(plan);
+  const Solver* others = context.solvers() != nullptr ? context.solvers()->find("auto") : nullptr;
+  if (choice == "auto" && others != nullptr && others->supports(problem).yes)
+    run_others(problem, context, *others);
+  if (context.has_plan()) return without_unread(problem, sequence_of(context.best()));
+  if (context.smallest()) return without_unread(problem, sequence_of(*context.smallest()));
+  return std::nullopt;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,285 @@
+// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
+// lost.
+//
+// Idea: each computation of an op begins a retention interval, from the event at which it is
+// computed to the last at which what it made is read. At most C_v intervals an op, each with a
+// start s, an end e and a literal a that says whether it is there: O(n) integers, which a
+// constraint solver is good at (retention.cpp has the model). Two phases: the first looks for any
+// plan within the budget by minimising max(M_var, M), beginning with the given order, which always
+// is a solution of it; the second minimises the duration, beginning with what the first has found.
+//
+// From: B. Bartan, H. Li, H. Teague, C. Lott, B. Dilkina, "Moccasin: Efficient Tensor
+// Rematerialization for Neural Networks", ICML 2023, sections 2.1 to 2.4. What is different here is
+// in docs/why/moccasin.md.
+//
+// Invariant: its optimum and its bound are those of a narrower question (at most C_v computations
+// of an op, and staged: ops of a stage in the order's sequence), so they are the outcome's `model`
+// and never its bound.
+//
+// Loses: on graphs of a thousand ops, where CP-SAT takes minutes to its first solution; and where
+// an op must be computed more than C_v times.
+#include "lowtide/solve/exact/moccasin/moccasin.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lowtide/engines/cp.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/exact/common/engine_run.h"
+#include "lowtide/solve/exact/common/model_scope.h"
+#include "lowtide/solve/exact/common/start.h"
+#include "lowtide/solve/exact/moccasin/retention.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+using moccasin::at_events;
+using moccasin::Domain;
+using moccasin::Events;
+using moccasin::RetentionModel;
+using moccasin::RetentionSettings;
+
+constexpr std::size_t kMostOps = 3000;
+constexpr std::size_t kMostLogOps = 1000;
+constexpr std::size_t kFreeOps = 40;  // up to here free events are affordable
+constexpr int kMostIntervals = 8;     // of an op
+
+const std::array<OptionSpec, 5>& specs() {
+  static const std::array<OptionSpec, 5> table = {{
+      {.name = "intervals",
+       .usage = "C_v of the paper: how often an op may be computed; a start that computes an op "
+                "more often raises it for that op",
+       .default_number = 2,
+       .low = 1,
+       .high = kMostIntervals,
+       .whole = true,
+       .of_ops = true},
+      {.name = "events",
+       .usage = "domain of the times: free as in (9), staged in an order as in (11), or free for "
+                "small graphs in any order",
+       .default_choice = "auto",
+       .choices = {"auto", "free", "staged"}},
+      {.name = "precedence",
+       .usage = "how (5) is written: a literal for each interval of an input, or the paper's "
+                "reservoirs",
+       .default_choice = "literals",
+       .choices = {"literals", "reservoir"}},
+      {.name = "lengths",
+       .usage = "lengths of the intervals: any that ends at a reader, or about 5n of them, "
+                "log-spaced, as in the authors' program",
+       .default_choice = "any",
+       .choices = {"any", "log"}},
+      start_option(),
+  }};
+  return table;
+}
+
+class Run {
+ public:
+  Run(const Problem& problem, Context& context)
+      : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
+
+  void run() {
+    for (const double each : context_.options().numbers("intervals", graph_))
+      intervals_.push_back(static_cast<int>(each));
+    const auto order = graph_.order();
+    context_.offer_sequence(order);
+    if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
+      return;
+    if (log_lengths() && graph_.op_count() > kMostLogOps) {
+      context_.set_note("moccasin: log-spaced lengths are millions of values beyond " +
+                        std::to_string(kMostLogOps) + " ops");
+      return;
+    }
+    engine_ = engine_run_.find(EngineKind::cpsat);
+    start_ = start_from_others(problem_, context_);
+    start_given_ = start_.has_value();
+    if (context_.done()) return;
+    if (start_) admit(*start_);
+    const Events events = make_events();
+    known_ = held_start(events);
+    staged_ = events.domain() == Domain::staged;
+    if (!start_ || !fits(*start_)) find_any(events);
+    if (!context_.done() && !refuted_ && failure_.empty()) find_shortest(events);
+    if (!failure_.empty()) context_.set_note("moccasin: " + failure_);
+  }
+
+ private:
+  bool fits(const std::vector<OpId>& sequence) const {
+    return simulate(graph_, plan_from_sequence(graph_, sequence)).cost.peak <= problem_.budget;
+  }
+
+  // Raises C_v where the sequence computes an op more often.
+  void admit(const std::vector<OpId>& sequence) {
+    std::vector<int> computed(graph_.op_count(), 0);
+    for (const OpId op : sequence) ++computed[op.index()];
+    for (std::size_t i = 0; i < computed.size(); ++i)
+      intervals_[i] = std::max(intervals_[i], std::min(computed[i], kMostIntervals));
+  }
+
+  bool log_lengths() const { return context_.options().choice("lengths") == "log"; }
+
+  // The duration of the start as the model sees it, if it is a plan within the budget and the model
+  // has room for it.
+  std::optional<Ticks> held_start(const Events& events) const {
+    if (!start_ || log_lengths()) return std::nullopt;
+    const std::vector<OpId> seen = at_events(events, graph_.op_count(), *start_);
+    std::vector<int> computed(graph_.op_count(), 0);
+    for (const OpId op : seen)
+      if (++computed[op.index()] > intervals_[op.index()]) return std::nullopt;
+    const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, seen));
+    if (timeline.violation || timeline.cost.peak > problem_.budget) return std::nullopt;
+    return timeline.cost.duration;
+  }
+
+  Events make_events() const {
+    std::vector<OpId> order(graph_.order().begin(), graph_.order().end());
+    if (start_ && problem_.order == Order::free) order = first_computations(graph_, *start_);
+    const std::string_view chosen = context_.options().choice("events");
+    const bool free = chosen == "free" || (chosen == "auto" && problem_.order == Order::free &&
+                                           graph_.op_count() <= kFreeOps);
+    return {graph_, free ? Domain::free : Domain::staged, std::move(order), intervals_};
+  }
+
+  RetentionSettings settings(bool memory_first) const {
+    return {.memory_first = memory_first,
+            .reservoir = context_.options().choice("precedence") == "reservoir",
+            .log_lengths = log_lengths()};
+  }
+
+  // Offers what the values say; false, and why in failure_, if they are no plan.
+  bool take(const RetentionModel& model, std::span<const std::int64_t> values) {
+    auto sequence = model.sequence(values);
+    std::string wrong = "computes an op before its inputs";
+    if (sequence) {
+      const Timeline timeline = simulate(graph_, plan_from_sequence(graph_, *sequence));
+      wrong = timeline.violation ? timeline.violation->reason : "";
+    }
+    if (!wrong.empty()) {
+      failure_ = "CP-SAT gave a solution that is none: " + wrong;
+      return false;
+    }
+    found_ = without_unread(problem_, *sequence);
+    context_.offer_sequence(found_);
+    return true;
+  }
+
+  CpAnswer ask(const RetentionModel& model, const CpWatch& more) {
+    CpWatch watch = more;
+    watch.incumbent = [&](std::span<const std::int64_t> values) {
+      if (failure_.empty()) take(model, values);
+    };
+    EngineLimits limits = engine_run_.limits();
+    limits.stop = [this, stop = limits.stop] { return stop() || !failure_.empty(); };
+    CpAnswer answer = solve_cp(model.model(), engine_, limits, watch);
+    engine_run_.charge(answer.end);
+    if (failure_.empty()) failure_ = answer.end.failure;
+    return answer;
+  }
+
+  void find_any(const Events& events) {
+    RetentionModel model(problem_, events, settings(true), context_.limits());
+    if (context_.done()) return;
+    model.hint(start_ ? *start_ : std::vector<OpId>(events.order().begin(), events.order().end()));
+    found_.clear();
+    const CpAnswer answer = ask(model, {});
+    if (!found_.empty()) start_ = found_;
+    const bool over = answer.end.status == EngineStatus::optimal && !context_.has_plan();
+    if (!over || !failure_.empty()) return;
+    refuted_ = true;
+    claim({.infeasible = true});
+  }
+
+  void find_shortest(const Events& events) {
+    RetentionModel model(problem_, events, settings(false), context_.limits());
+    if (context_.done() || model.hopeless()) return;
+    if (start_) model.hint(*start_);
+    ModelClaim claimed{.name = "", .bound = graph_.total_time(), .optimal = false};
+    CpWatch watch;
+    watch.bound = [&](double bound) {
+      claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(bound)));
+    };
+    const CpAnswer answer = ask(model, watch);
+    if (answer.end.bound)
+      claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(*answer.end.bound)));
+    claimed.infeasible = answer.end.status == EngineStatus::infeasible;
+    if (!failure_.empty()) return;
+    // Nothing that is true of all that the model holds is above one of them.
+    if (!answer.values.empty()) known_ = std::min(known_.value_or(Ticks::max()), found_cost());
+    if (known_ && (claimed.infeasible || claimed.bound > *known_)) {
+      failure_ = "CP-SAT claims a bound that a plan of the model beats";
+      return;
+    }
+    claimed.optimal = answer.end.status == EngineStatus::optimal;
+    claim(claimed);
+  }
+
+  Ticks found_cost() const {
+    Ticks sum;
+    for (const OpId op : found_) sum += graph_.time(op);
+    return sum;
+  }
+
+  void claim(ModelClaim claimed) {
+    // Ops that may not be computed again have one interval whatever is asked.
+    int least = kMostIntervals, most = 1;
+    for (std::size_t i = 0; i < intervals_.size(); ++i) {
+      if (!graph_.recomputable(OpId(i))) continue;
+      least = std::min(least, intervals_[i]);
+      most = std::max(most, intervals_[i]);
+    }
+    least = std::min(least, most);
+    claimed.name = "moccasin, at most " + (least < most ? std::to_string(least) + " to " : "") +
+                   std::to_string(most) + " computation" + (most > 1 ? "s" : "") + " of an op, ";
+    if (!staged_ && problem_.order == Order::free)
+      claimed.name += "in any order";
+    else
+      claimed.name += (staged_ ? "staged " : "") + order_words(problem_, start_given_);
+    if (log_lengths()) claimed.name += ", log-spaced lengths";
+    context_.set_model(std::move(claimed));
+  }
+
+  const Problem& problem_;
+  const Graph& graph_;
+  Context& context_;
+  EngineRun engine_run_;
+  EngineState engine_;
+  std::vector<int> intervals_;              // C_v of each op
+  std::optional<std::vector<OpId>> start_;  // then what the first phase found
+  bool start_given_ = false, staged_ = false, refuted_ = false;
+  std::optional<Ticks> known_;  // the shortest that the model is known to hold
+  std::vector<OpId> found_;
+  std::string failure_;
+};
+
+class Moccasin final : public Solver {
+ public:
+  std::string_view name() const override { return "moccasin"; }
+  std::string_view summary() const override {
+    return "retention intervals by CP-SAT (Bartan et al.): exact for few recomputations of each op";
+  }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  std::string missing(const std::function<bool()>& stop) const override {
+    return find_engine(EngineKind::cpsat, {}, stop).missing;
+  }
+  bool external() const override { return true; }
+  Support supports(const Problem& problem) const override {
+    return small_enough(problem, kMostOps, "domain");
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    Run(problem, context).run();
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_moccasin() { return std::make_unique<Moccasin>(); }
+
+}  // namespace lowtide

@@ -1,0 +1,14 @@
+// Moccasin: retention intervals and constraint programming, by CP-SAT. Any graph without a machine,
+// both orders; least time only; needs CP-SAT. A unit of work is a millionth of CP-SAT's
+// deterministic second, or under a clock a microsecond. See moccasin.cpp and docs/why/moccasin.md.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_moccasin();
+
+}  // namespace lowtide

@@ -1,0 +1,31 @@
+// Problem: none to solve; this is the yardstick that overheads and shares of the peak refer to.
+// Idea: compute every op once in the given order and free each tensor after its last use, as a
+// framework without any planning does (the NoRemat baseline of Kumar et al., NeurIPS 2019).
+// Invariant: the plan's duration is the bound, so a plan within the budget is optimal.
+// Loses: whenever the budget is below the graph's own peak, it has nothing to offer.
+#include "lowtide/solve/given/given.h"
+
+namespace lowtide {
+
+namespace {
+
+class Given final : public Solver {
+ public:
+  std::string_view name() const override { return "given"; }
+  std::string_view summary() const override {
+    return "the graph's own order, frees at last use; nothing is computed twice";
+  }
+  Support supports(const Problem&) const override { return {}; }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    context.offer_sequence(problem.graph.order());
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_given() { return std::make_unique<Given>(); }
+
+}  // namespace lowtide

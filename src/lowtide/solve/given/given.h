@@ -1,0 +1,13 @@
+// The graph in its own order, every tensor freed after its last use: what a framework does today.
+// Any graph, both orders, both objectives. A unit of work is an op. See given.cpp.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide {
+
+std::unique_ptr<Solver> make_given();
+
+}  // namespace lowtide

@@ -1,0 +1,135 @@
+// Bookkeeping of incumbents and claims, the same for every solver.
+#include "lowtide/solve/interface/context.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/sequence/peak_floor.h"
+
+namespace lowtide {
+
+Context::Context(const Problem& problem, std::string_view solver, ContextSettings settings)
+    : problem_(problem),
+      solver_(solver),
+      settings_(std::move(settings)),
+      limits_(settings_.limits),
+      random_(settings_.seed) {
+  outcome_.bound = {std::max(problem.graph.total_time(), settings_.known.duration),
+                    std::max(peak_floor(problem), settings_.known.peak)};
+  own_duration_ = outcome_.bound.duration;
+}
+
+bool Context::better(const Cost& a, const Cost& b) const {
+  if (problem_.objective == Objective::least_memory)
+    return std::tie(a.peak, a.duration) < std::tie(b.peak, b.duration);
+  return std::tie(a.duration, a.peak) < std::tie(b.duration, b.peak);
+}
+
+bool Context::offer(Plan plan, std::string_view found_by) {
+  const Timeline timeline = simulate(problem_.graph, plan);
+  if (timeline.violation)
+    throw InternalError("solver " + solver_ + " proposed a plan that breaks a rule at step " +
+                        std::to_string(timeline.violation->step) + ": " +
+                        timeline.violation->reason);
+  const Cost cost = timeline.cost;
+  const bool smaller = !outcome_.smallest_peak || cost.peak < *outcome_.smallest_peak;
+  if (smaller) outcome_.smallest_peak = cost.peak;
+  const bool within = cost.peak <= problem_.budget &&
+                      (!problem_.time_limit || cost.duration <= *problem_.time_limit);
+  if (!within) {
+    if ((!lead_ || cost.peak < lead_cost_.peak) &&
+        (!has_plan() || cost.duration < outcome_.cost.duration)) {
+      lead_ = plan;
+      lead_cost_ = cost;
+    }
+    if (smaller) {
+      if (!has_plan()) outcome_.cost = cost;
+      smallest_ = std::move(plan);
+      notify();
+    }
+    return false;
+  }
+  if (has_plan() && !better(cost, outcome_.cost)) {
+    if (smaller) smallest_ = std::move(plan);
+    return false;
+  }
+  if (smaller) smallest_ = plan;
+  if (lead_ && lead_cost_.duration >= cost.duration) lead_.reset();
+  outcome_.plan = std::move(plan);
+  outcome_.cost = cost;
+  if (cost.duration < outcome_.bound.duration) {
+    outcome_.bound.duration = own_duration_;
+    engine_believed_ = false;
+  }
+  outcome_.found_by = found_by.empty() ? solver_ : std::string(found_by);
+  outcome_.history.push_back({limits_.seconds(), limits_.work(), cost});
+  notify();
+  return true;
+}
+
+bool Context::offer_sequence(std::span<const OpId> sequence) {
+  Ticks duration;
+  for (const OpId op : sequence) {
+    if (problem_.graph.time(op) > Ticks::max() - duration) return false;
+    duration += problem_.graph.time(op);
+  }
+  return offer(plan_from_sequence(problem_.graph, sequence));
+}
+
+void Context::raise_bound(Ticks duration) {
+  own_duration_ = std::max(own_duration_, duration);
+  if (duration <= outcome_.bound.duration) return;
+  outcome_.bound.duration = duration;
+  notify();
+}
+
+void Context::raise_engine_bound(Ticks duration) {
+  if (has_plan() && duration > outcome_.cost.duration) engine_believed_ = false;
+  if (!engine_believed_) {
+    outcome_.bound.duration = own_duration_;
+  } else if (duration > outcome_.bound.duration) {
+    outcome_.bound.duration = duration;
+    notify();
+  }
+}
+
+void Context::raise_floor(Bytes peak) {
+  if (peak <= outcome_.bound.peak) return;
+  outcome_.bound.peak = peak;
+  notify();
+}
+
+bool Context::proven_optimal() const {
+  if (!has_plan()) return false;
+  return problem_.objective == Objective::least_memory
+             ? outcome_.cost.peak <= outcome_.bound.peak
+             : outcome_.cost.duration <= outcome_.bound.duration;
+}
+
+void Context::notify() {
+  if (!settings_.watcher) return;
+  Progress progress{limits_.seconds(), limits_.work(),         solver_,       nullptr,
+                    outcome_.cost,     outcome_.smallest_peak, outcome_.bound};
+  if (has_plan()) progress.plan = &*outcome_.plan;
+  settings_.watcher(progress);
+}
+
+Outcome Context::finish() {
+  outcome_.stopped_by = limits_.reason();
+  if (proven_optimal())
+    outcome_.status = Status::optimal;
+  else if (has_plan())
+    outcome_.status = Status::feasible;
+  else
+    outcome_.status = proven_infeasible() ? Status::infeasible : Status::unknown;
+  if (proven_optimal() || proven_infeasible()) outcome_.stopped_by = StopReason::finished;
+  // To have no more ideas is no proof that there is no plan.
+  if (outcome_.status == Status::unknown && outcome_.stopped_by == StopReason::finished)
+    outcome_.stopped_by = StopReason::gave_up;
+  return std::move(outcome_);
+}
+
+}  // namespace lowtide

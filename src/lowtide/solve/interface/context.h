@@ -1,0 +1,121 @@
+// What a solver is given beside its problem, and where it leaves what it finds.
+//
+// A solver offers plans and claims as it finds them; the context prices every offer by `simulate`,
+// keeps the best, writes the history and tells whoever watches. So a solver that is stopped at any
+// moment has already handed over its best plan.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/base/random.h"
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/interface/options.h"
+
+namespace lowtide {
+
+class SolverTable;
+
+// What a watcher sees, whenever it changes. The pointers live as long as the call.
+struct Progress {
+  double seconds = 0;
+  std::int64_t work = 0;
+  std::string_view solver;
+  const Plan* plan = nullptr;          // the best within the budget, if there is one
+  Cost cost;                           // of it
+  std::optional<Bytes> smallest_peak;  // of all plans seen
+  Bound bound;
+};
+using Watcher = std::function<void(const Progress&)>;
+
+struct ContextSettings {
+  LimitSettings limits;
+  std::uint64_t seed = 0;
+  int threads = 1;
+  Options options;
+  std::vector<Plan> starts;              // plans to begin from, best first; may be over budget
+  Bound known;                           // proven of the problem before; zero if nothing is
+  const SolverTable* solvers = nullptr;  // for solvers that are made of others
+  Watcher watcher;
+};
+
+class Context {
+ public:
+  Context(const Problem& problem, std::string_view solver, ContextSettings settings);
+
+  const Problem& problem() const { return problem_; }
+  Limits& limits() { return limits_; }
+  const Limits& limits() const { return limits_; }
+  Random& random() { return random_; }
+  std::uint64_t seed() const { return settings_.seed; }
+  int threads() const { return settings_.threads; }
+  const Options& options() const { return settings_.options; }
+  std::span<const Plan> starts() const { return settings_.starts; }
+  const SolverTable* solvers() const { return settings_.solvers; }
+
+  // Prices the plan and keeps it if it is the best so far: within the budget before beyond it,
+  // then by the objective, then by the other of time and memory. Says whether it was kept.
+  // An illegal plan is a broken invariant of the solver: InternalError.
+  bool offer(Plan plan, std::string_view found_by = {});
+  // The same, for the ops in the order of their computation; frees as early as possible.
+  // One whose times do not add up in 63 bits is none.
+  bool offer_sequence(std::span<const OpId> sequence);
+
+  // Claims that must be true of every plan for the problem.
+  void raise_bound(Ticks duration);
+  void raise_floor(Bytes peak);
+  // The same by word of an engine of other people, which holds until a plan beats it: then nothing
+  // that an engine has said or says later is believed.
+  void raise_engine_bound(Ticks duration);
+  bool engine_believed() const { return engine_believed_; }
+  // Of the solver's own, narrower model.
+  void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
+  void set_note(std::string note) { outcome_.note = std::move(note); }
+
+  // A plan within the budget is known, and it is proven that none is better.
+  bool proven_optimal() const;
+  // It is proven that no plan keeps within the budget, or within the time limit.
+  bool proven_infeasible() const {
+    return outcome_.bound.peak > problem_.budget ||
+           (problem_.time_limit && outcome_.bound.duration > *problem_.time_limit);
+  }
+  bool done() { return proven_optimal() || proven_infeasible() || limits_.stopped(); }
+
+  const Bound& bound() const { return outcome_.bound; }
+  // Without what engines have said.
+  Bound own_bound() const { return {own_duration_, outcome_.bound.peak}; }
+  bool has_plan() const { return outcome_.plan.has_value(); }
+  const Plan& best() const { return *outcome_.plan; }
+  const Cost& best_cost() const { return outcome_.cost; }
+  // The plan with the smallest peak seen, within the budget or not.
+  const std::optional<Plan>& smallest() const { return smallest_; }
+  // Of the plans over the budget that are shorter than the best, the one with the smallest peak: a
+  // start for whoever can repair it.
+  const std::optional<Plan>& lead() const { return lead_; }
+  const std::optional<Bytes>& smallest_peak() const { return outcome_.smallest_peak; }
+
+  // What has been found: call once, at the end.
+  Outcome finish();
+
+ private:
+  bool better(const Cost& a, const Cost& b) const;
+  void notify();
+
+  const Problem& problem_;
+  std::string solver_;
+  ContextSettings settings_;
+  Limits limits_;
+  Random random_;
+  Outcome outcome_;
+  Ticks own_duration_;  // the bound without what engines have said
+  bool engine_believed_ = true;
+  std::optional<Plan> smallest_, lead_;
+  Cost lead_cost_;
+};
+
+}  // namespace lowtide

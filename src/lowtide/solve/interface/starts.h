@@ -1,0 +1,14 @@
+// What constructive solvers build on.
+#pragma once
+
+#include <vector>
+
+#include "lowtide/solve/interface/context.h"
+
+namespace lowtide {
+
+// The topological orders to build on: the graph's own and, if the problem leaves the order free and
+// there is a start, that of the first computations of the best start.
+std::vector<std::vector<OpId>> orders_to_try(const Context& context);
+
+}  // namespace lowtide

@@ -1,0 +1,239 @@
+// Problem: a schedule that keeps the budget wastes what it leaves free. Which of its repetitions
+// can go?
+//
+// Idea: a repetition goes if its tensor is held from before instead; what was computed for it alone
+// goes with it. Memory has a price at each position, and what saves most time for its price goes
+// first. At first the price is the same wherever the graph would pass the budget if nothing were
+// computed again. After each round it moves to where the plan was full: these are the moments that
+// repetitions compete for. In the end come exchanges: one value is dropped, what does best with the
+// room takes its place.
+//
+// From: ours; Kumar et al. (NeurIPS 2019) leave it at the schedule. Of exchanges only those are
+// tried that are about worth it at the going rate of time for memory.
+//
+// Invariant: the sequence is legal, and within the budget once it has been.
+//
+// Loses: it never computes anywhere but where the schedule did. Where that is at the wrong places,
+// as with a limit of the recursion that leaves few, large parts, it cannot help.
+#include "lowtide/solve/kumar/common/filter.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide {
+
+namespace {
+constexpr double kNever = 1e-9;          // share of the price that lies on all positions alike
+constexpr double kMemory = 0.5;          // of the prices of the round before
+constexpr int kPasses = 8;               // of one round, as long as they find something
+constexpr double kDoubtful = 2;          // times dearer to hold than the rate, or cheaper
+constexpr std::size_t kTakes = 8;        // candidates that an exchange tries
+constexpr std::size_t kListEvery = 500;  // exchanges
+}  // namespace
+
+Filter::Filter(Context& context, std::span<const OpId> sequence)
+    : context_(context),
+      table_(context.problem(), without_unread(context.problem(), sequence)),
+      random_(context.seed() + 1) {}
+
+bool Filter::spend(std::int64_t evaluations) {
+  owed_ += 2 * evaluations + table_.work() - charged_;
+  charged_ = table_.work();
+  const std::int64_t units = owed_ / 8;
+  owed_ -= 8 * units;
+  return context_.limits().spend(units);
+}
+
+void Filter::offer() {
+  const auto sequence = table_.sequence();
+#if LOWTIDE_DEBUG_CHECKS
+  const Plan plan = plan_from_sequence(context_.problem().graph, sequence);
+  const Cost cost = simulate(context_.problem().graph, plan).cost;
+  check(cost.peak <= table_.peak() && cost.duration == table_.duration(),
+        "the filter lost count of bytes or time");
+#endif
+  context_.offer_sequence(sequence);
+}
+
+double Filter::score(Item item) const {
+  const auto saving = table_.saving(item, prices_);
+  const auto time = static_cast<double>(saving.time);
+  return saving.price <= 0 ? 1e30 * (1 + time) : time / saving.price;
+}
+
+void Filter::set_prices(const std::vector<double>& price) {
+  double sum = 0;
+  for (double each : price) sum += each;
+  const double least = kNever / static_cast<double>(price.size() + 1);
+  prices_.assign(price.size() + 1, 0);
+  for (std::size_t i = 0; i < price.size(); ++i)
+    prices_[i + 1] = prices_[i] + (sum > 0 ? price[i] / sum : 0) + least;
+}
+
+std::vector<double> Filter::first_prices() const {
+  const auto bytes = table_.without_repetitions();
+  std::vector<double> price(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    price[i] = Bytes(bytes[i]) > context_.problem().budget ? 1 : 0;
+  return price;
+}
+
+void Filter::learn(std::vector<double>& price) const {
+  const auto budget = static_cast<double>(context_.problem().budget.count());
+  const auto profile = table_.profile();
+  std::vector<double> full(price.size(), 0);
+  double sum = 0, sum_full = 0;
+  for (std::size_t i = 0; i < price.size(); ++i) {
+    const double free = 1 - static_cast<double>(profile[i]) / budget;
+    if (table_.present(static_cast<Item>(i))) full[i] = free < 0.02 ? 1 : free < 0.1 ? 0.1 : 0;
+    sum += price[i];
+    sum_full += full[i];
+  }
+  if (sum_full == 0) return;
+  for (std::size_t i = 0; i < price.size(); ++i)
+    price[i] = (sum > 0 ? kMemory * price[i] / sum : 0) + (1 - kMemory) * full[i] / sum_full;
+}
+
+bool Filter::try_removing(Item item) {
+  const std::size_t before = table_.log_size();
+  table_.remove(item);
+  if (fits()) return true;
+  table_.restore(before);
+  return false;
+}
+
+// By score, which is looked at again when its turn comes; again as long as something goes.
+void Filter::fill_once() {
+  for (int pass = 0; pass < kPasses; ++pass) {
+    std::vector<Scored> scored;
+    for (std::size_t i = 0; i < table_.size(); ++i) {
+      const auto item = static_cast<Item>(i);
+      if (!table_.removable(item)) continue;
+      scored.emplace_back(score(item), -item);
+      if (spend(1)) return;
+    }
+    std::priority_queue<Scored> queue(std::less<Scored>(), std::move(scored));
+    bool removed = false;
+    while (!queue.empty()) {
+      const auto [expected, negative] = queue.top();
+      queue.pop();
+      if (spend(1)) return;
+      if (!table_.removable(-negative)) continue;
+      const double now = score(-negative);
+      if (now < expected * (1 - 1e-9) && !queue.empty() && now < queue.top().first)
+        queue.emplace(now, negative);
+      else
+        removed |= try_removing(-negative);
+    }
+    if (!removed) return;
+  }
+}
+
+// What may be held where there is room for all: it never comes back, so the rest gets smaller.
+void Filter::fill_free() {
+  const auto price = first_prices();
+  prices_.assign(price.size() + 1, 0);
+  for (std::size_t i = 0; i < price.size(); ++i) prices_[i + 1] = prices_[i] + price[i];
+  for (std::size_t i = table_.size(); i > 0; --i) {
+    const auto item = static_cast<Item>(i - 1);
+    if (table_.removable(item) && table_.saving(item, prices_).price <= 0) try_removing(item);
+    if (spend(1)) return;
+  }
+  table_ = Timetable(context_.problem(), table_.sequence());
+  charged_ = 0;
+}
+
+void Filter::fill(int rounds) {
+  if (!fits() || table_.size() == 0) return;
+  // As it is: a plan, if a long one, and nothing else of it needs so little.
+  offer();
+  fill_free();
+  if (context_.limits().stopped()) return;
+  std::vector<double> price = first_prices(), best_price = price;
+  Ticks best = Ticks::max();
+  int stale = 0;
+  for (int round = 0; round < rounds && stale < 2; ++round) {
+    table_.restore(0);
+    set_prices(price);
+    fill_once();
+    ++stale;
+    if (table_.duration() < best) {
+      best = table_.duration();
+      best_price = price;
+      stale = 0;
+      offer();
+    }
+    if (context_.done()) return;
+    learn(price);
+  }
+  if (stale == 0) return;
+  table_.restore(0);
+  set_prices(best_price);
+  fill_once();
+}
+
+bool Filter::list_moves() {
+  candidates_.clear();
+  held_.clear();
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const auto item = static_cast<Item>(i);
+    if (!table_.removable(item)) continue;
+    candidates_.emplace_back(-score(item), item);
+    if (spend(1)) return false;
+  }
+  if (candidates_.empty()) return false;
+  std::sort(candidates_.begin(), candidates_.end());
+  rate_ = -candidates_[candidates_.size() / 10].first;
+  for (std::size_t i = 0; i < table_.size(); ++i) {
+    const auto item = static_cast<Item>(i);
+    if (table_.present(item)) continue;
+    const auto holding = table_.holding(item, prices_);
+    if (holding.price * rate_ * kDoubtful > static_cast<double>(holding.time))
+      held_.push_back(item);
+    if (spend(1)) return false;
+  }
+  return !held_.empty();
+}
+
+bool Filter::try_exchange() {
+  const Item back = held_[random_.below(held_.size())];
+  if (table_.present(back)) return false;
+  const std::size_t before = table_.log_size();
+  const Ticks duration = table_.duration();
+  table_.reinstate(back, prices_, rate_);
+  if (fits()) {
+    const std::size_t span = candidates_.size();
+    std::size_t next = span > 3 * kTakes ? random_.below(span / 3) : 0;
+    for (std::size_t k = 0; k < kTakes && next < span; ++k, ++next) {
+      const Item item = candidates_[next].second;
+      if (item != back && table_.removable(item)) try_removing(item);
+    }
+    spend(static_cast<std::int64_t>(kTakes) / 4);
+    if (table_.present(back) && table_.duration() <= duration) return table_.duration() < duration;
+  }
+  table_.restore(before);
+  return false;
+}
+
+void Filter::exchange(double patience) {
+  if (!fits() || table_.size() == 0) return;
+  double waited = 0;
+  bool changed = false;
+  for (std::size_t tries = 0;; ++tries) {
+    if (context_.done() || (tries % kListEvery == 0 && !list_moves())) break;
+    if (waited > patience * static_cast<double>(held_.size())) break;
+    ++waited;
+    if (try_exchange()) {
+      changed = true;
+      waited = 0;
+    }
+  }
+  if (changed) offer();
+}
+
+}  // namespace lowtide

@@ -1,0 +1,159 @@
+// Problem: which limit of the recursion gives the best plan for this budget?
+//
+// Idea: each power of two, from schedules that compute little again to those that need least
+// memory. All are filtered; then the best get the exchanges, which take the longest. Schedules that
+// would take long to filter wait until the others are done, or until nothing else keeps the budget.
+//
+// From: Kumar et al., NeurIPS 2019, section 4.3, where the limit trades memory for time.
+//
+// Invariant: what is tried does not depend on the limits of time or work; they only end it.
+//
+// Loses: where the best limit lies between two powers.
+#include "lowtide/solve/kumar/common/limit_sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/solve/kumar/common/filter.h"
+#include "lowtide/solve/kumar/common/legal_sequence.h"
+
+namespace lowtide {
+
+namespace {
+constexpr int kRounds = 6;
+constexpr std::size_t kLeads = 4;
+constexpr double kPatience = 6;
+constexpr std::size_t kMany = 2000;  // bags, of which fewer limits are tried
+constexpr std::size_t kMostItems = 120'000, kGrowth = 48, kLeast = 2;
+constexpr std::size_t kMostAlone = 1'000'000;  // half a second and more for a round of the filter
+constexpr std::size_t kMostOffered = 20'000'000;
+}  // namespace
+
+std::size_t LimitSweep::most_items() const {
+  if (!filters_) return kMostOffered;
+  // What is filtered must be looked at more than once.
+  const std::size_t ops = context_.problem().graph.op_count();
+  return std::max(std::min(kMostItems, 1000 + kGrowth * ops), kLeast * ops);
+}
+
+std::optional<std::vector<OpId>> LimitSweep::sequence(std::size_t scheduler, std::size_t limit,
+                                                      std::size_t most) {
+  const auto schedule = schedulers_[scheduler](limit, most);
+  if (context_.limits().stopped()) return std::nullopt;
+  if (!schedule || schedule->length > static_cast<double>(kMostOffered)) {
+    left_out_ = true;
+    return std::nullopt;
+  }
+  if (context_.limits().spend(static_cast<std::int64_t>(schedule->ops.size()) / 64))
+    return std::nullopt;
+  if (schedule->ops.empty()) return schedule->ops;
+  return legal_sequence(context_.problem(), schedule->ops);
+}
+
+// False if smaller limits need not be tried.
+bool LimitSweep::attempt(std::size_t limit, std::size_t step) {
+  const std::size_t scheduler = schedulers_.size() - 1;
+  const auto sequence = this->sequence(scheduler, limit, most_items());
+  if (!sequence) return false;
+  if (sequence->empty()) {
+    too_long_.push_back({scheduler, limit, step, last_size_});
+    return false;
+  }
+  if (!filters_) {
+    context_.offer_sequence(*sequence);
+    return true;
+  }
+  // The same parts again.
+  if (std::exchange(last_size_, sequence->size()) == sequence->size()) return true;
+  return fill(*sequence, scheduler, limit);
+}
+
+// False if smaller limits need not be tried.
+bool LimitSweep::attempt_long(TooLong& what) {
+  const auto sequence = this->sequence(what.scheduler, what.limit, kMostOffered);
+  if (!sequence) return false;
+  if (std::exchange(what.size, sequence->size()) == sequence->size()) return true;
+  context_.offer_sequence(*sequence);
+  if (context_.limits().spend(static_cast<std::int64_t>(sequence->size()) / 8)) return false;
+  if (!context_.has_plan() || sequence->size() > kMostAlone) return true;
+  return fill(*sequence, what.scheduler, what.limit);
+}
+
+// False if there is nothing left to do it with.
+bool LimitSweep::fill(const std::vector<OpId>& sequence, std::size_t scheduler, std::size_t limit) {
+  Filter filter(context_, sequence);
+  if (context_.limits().spend(static_cast<std::int64_t>(sequence.size()) / 64)) return false;
+  if (!filter.fits()) {
+    if (!context_.has_plan()) context_.offer_sequence(sequence);
+    return true;
+  }
+  filter.fill(kRounds);
+  if (context_.done()) return false;
+  leads_.push_back({filter.duration(), scheduler, limit});
+  return true;
+}
+
+void LimitSweep::improve(Lead& lead) {
+  if (context_.done() || std::exchange(lead.improved, true)) return;
+  const auto sequence = this->sequence(lead.scheduler, lead.limit, kMostOffered);
+  if (!sequence) return;
+  Filter filter(context_, *sequence);
+  if (context_.limits().spend(static_cast<std::int64_t>(sequence->size()) / 64)) return;
+  filter.fill(kRounds);
+  filter.exchange(kPatience);
+}
+
+bool LimitSweep::begin() {
+  const Graph& graph = context_.problem().graph;
+  const bool empty = graph.op_count() == 0;
+  // A schedule that is not to be filtered is not to be outdone by the order either.
+  if (filters_ || empty) context_.offer_sequence(graph.order());
+  context_.limits().spend(static_cast<std::int64_t>(graph.op_count()));
+  return !empty && !(filters_ && context_.done());
+}
+
+void LimitSweep::run(Scheduler scheduler, std::size_t bags) {
+  schedulers_.push_back(std::move(scheduler));
+  const std::size_t step = bags > kMany ? 4 : 2;
+  std::size_t limit = std::max<std::size_t>(limit_, 1);
+  if (limit_ == 0)
+    while (limit <= bags) limit *= step;
+  last_size_ = 0;
+  const auto first = static_cast<std::ptrdiff_t>(leads_.size());
+  for (; limit > 0 && !context_.done(); limit = limit_ > 0 ? 0 : limit / step)
+    if (!attempt(limit, limit_ > 0 ? SIZE_MAX : step)) break;
+  const auto best = std::min_element(leads_.begin() + first, leads_.end());
+  if (best != leads_.end() && limit_ == 0) improve(*best);
+}
+
+void LimitSweep::try_long() {
+  if (!filters_) return;
+  for (TooLong& each : std::exchange(too_long_, {})) {
+    if (context_.done()) return;
+    if (attempt_long(each) && each.limit >= each.step)
+      too_long_.push_back({each.scheduler, each.limit / each.step, each.step, each.size});
+  }
+}
+
+void LimitSweep::seek_plan() {
+  while (has_long() && !context_.has_plan() && !context_.done()) try_long();
+}
+
+void LimitSweep::improve_best() {
+  std::stable_sort(leads_.begin(), leads_.end());
+  for (std::size_t i = 0; i < std::min(leads_.size(), kLeads); ++i) improve(leads_[i]);
+}
+
+void LimitSweep::finish() {
+  if (!context_.has_plan()) context_.offer_sequence(context_.problem().graph.order());
+}
+
+std::string LimitSweep::why_no_plan() const {
+  if (context_.has_plan() || !context_.smallest_peak()) return {};
+  std::string why =
+      "the leanest schedule needs " + std::to_string(context_.smallest_peak()->count()) + " bytes";
+  if (left_out_) why += "; others are too long to be looked at";
+  return why;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,106 @@
+// A sequence of computations from which some are taken out, and put back.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/base/csr.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/kumar/common/range_max.h"
+
+namespace lowtide {
+
+// Each use is served by the latest computation before it, which holds its tensor up to the last use
+// that it serves: so without a repetition, what it made is held from before. Items are the
+// sequence's computations, by position; positions never change. A tensor's makes and uses lie in a
+// list, so that taking an item out and putting the last one back takes its links times log(items).
+class Timetable {
+ public:
+  using Item = std::int32_t;
+
+  // Legal for the problem.
+  Timetable(const Problem& problem, std::span<const OpId> sequence);
+
+  std::size_t size() const { return ops_.size(); }
+  OpId op(Item item) const { return ops_[at(item)]; }
+  bool present(Item item) const { return present_[at(item)] != 0; }
+  Ticks duration() const { return duration_; }
+  Bytes peak() const { return Bytes(bytes_.largest()); }
+  std::vector<std::int64_t> profile() const { return bytes_.values(size()); }
+  std::vector<OpId> sequence() const;
+
+  // An earlier computation of its op is there, or nothing reads what it makes and it need not stay.
+  bool removable(Item item) const;
+  // What taking it out would save, and hold; with what nothing would read any more.
+  struct Saving {
+    std::int64_t time = 0;
+    double price = 0;  // of the bytes held, less those of what is held no longer
+  };
+  // `prices` sums up, over the positions before each, the price of a byte there.
+  Saving saving(Item item, std::span<const double> prices) const;
+  // Of an item that was taken out: what its computation costs, against the price of what is held
+  // because of that. Of one that cannot be put back by itself, nothing.
+  Saving holding(Item item, std::span<const double> prices) const;
+
+  // With all that nothing reads any more. The log grows by what was taken out.
+  void remove(Item item);
+  // Puts back what was taken out, and whatever of its makers is then cheaper to compute again than
+  // to hold: `rate` is what a unit of price is worth, in ticks.
+  void reinstate(Item item, std::span<const double> prices, double rate);
+  std::size_t log_size() const { return log_.size(); }
+  // Undoes what was done since the log had this size.
+  void restore(std::size_t log_size);
+  // Operations on ranges so far.
+  std::int64_t work() const { return work_; }
+
+  // The bytes at each position if only the first computations were there.
+  std::vector<std::int64_t> without_repetitions() const;
+
+ private:
+  using Event = std::int32_t;  // an item makes or uses a tensor
+  static constexpr Event kNone = -1;
+  static constexpr int kCascade = 6;  // generations that `saving` looks back
+
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  Event first_event(Item item) const { return first_event_[at(item)]; }
+  std::size_t made(OpId op) const { return made_[op.index()]; }
+  bool is_make(Event event) const { return is_make_[at(event)] != 0; }
+  bool serves(Event make) const {
+    const Event next = next_[at(make)];
+    return next != kNone && !is_make(next);
+  }
+  bool unread(Item item) const;
+  bool droppable(Item item) const;
+  void link(Event event, TensorId tensor, Item item, bool makes, std::vector<Event>& last);
+  void take_out(Item item);  // neither writes the log
+  void put_back(Item item);
+  // The nearest event in the list before it, and after it, of what is present.
+  Event present_before(Event event) const;
+  void change(Item item, Event event, std::int64_t bytes, int sign);
+  void collect(Item item, int generation, std::span<const double> prices, Saving& saving) const;
+
+  const Graph* graph_;
+  std::vector<OpId> ops_;
+  std::vector<std::uint8_t> present_, held_;
+  Csr<TensorId> tensors_;           // by op: what it makes, then what it reads, if it can be freed
+  std::vector<std::size_t> made_;   // by op: how many of them it makes
+  std::vector<Event> first_event_;  // by item
+  // By event; two more for each tensor, for what is there at the start and needed at the end.
+  std::vector<Event> previous_, next_;
+  std::vector<Event> all_previous_;  // in the whole sequence
+  std::vector<Event> first_;         // by tensor
+  Event heads_ = 0;                  // events below are of inputs, there at the start
+  std::vector<Item> item_of_;
+  std::vector<std::uint8_t> is_make_;
+  std::vector<Item> before_, after_;  // of the same op
+  std::vector<Item> all_before_;      // in the whole sequence
+  std::vector<Item> first_of_;        // by op
+  RangeMax bytes_{{}};
+  Ticks duration_;
+  std::vector<Item> log_;  // taken out, or -1 less the item for what was put back
+  std::vector<Item> waiting_;
+  std::int64_t work_ = 0;
+};
+
+}  // namespace lowtide

@@ -1,0 +1,26 @@
+// Two changes at once, since each alone would be refused: near a plan that just keeps the budget,
+// every removal passes it and every further computation only costs time.
+#include "lowtide/solve/search/moves/moves.h"
+
+namespace lowtide::search {
+
+bool Moves::exchange(bool at_overload) {
+  if (!switches.exchange) return remove_repeat();
+  const Item item = any_repeat();
+  if (item == kNone) return false;
+  const Slot here = state.slot(item);
+  remove_chain(item);
+  if (at_overload) {
+    for (int drops = 1 + static_cast<int>(random.below(2)); drops > 0; --drops) {
+      const Slot slot = any_overload();
+      if (slot >= 0) drop_gap(slot);
+    }
+  } else {
+    const Slot slot =
+        random.chance(0.5) ? any_overload() : here - 1 - static_cast<Slot>(random.below(64));
+    if (slot >= 0 && slot < state.slot_count()) drop_gap(slot);
+  }
+  return true;
+}
+
+}  // namespace lowtide::search

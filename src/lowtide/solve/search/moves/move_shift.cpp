@@ -1,0 +1,74 @@
+// A computation may stand anywhere between the last thing that it needs and the first that needs
+// it; where it stands decides which tensors wait for how long. With a free order the first
+// computations shift too, which is how the order itself is searched.
+#include <algorithm>
+
+#include "lowtide/solve/search/moves/moves.h"
+
+namespace lowtide::search {
+
+Moves::Span Moves::span_of(Item item) const {
+  const Node node = state.node(item);
+  const Slot here = state.slot(item);
+  Slot low = 0, high = state.slot(network.sink());
+  const auto raise = [&](Slot slot) { low = std::max(low, slot); };
+  const auto lower = [&](Slot slot) { high = std::min(high, slot); };
+  for (Value value : network.inputs(node)) raise(state.slot(network.maker(value)));
+  if (state.is_first(item)) {
+    for (OpId op : network.graph.predecessors(OpId(item))) raise(state.slot(Item(op.index())));
+    for (OpId op : network.graph.successors(OpId(item))) lower(state.slot(Item(op.index())));
+    for (Node ended : network.ended(node)) raise(state.slot(state.last_of(ended)));
+  } else {
+    const Item earlier = state.previous(item);
+    raise(state.slot(earlier));
+    for (Value k = 0; k < network.output_count(node); ++k) raise(state.end_slot(earlier, k));
+  }
+  if (state.next(item) != kNone) lower(state.slot(state.next(item)));
+  for (Node end : network.ends(node)) lower(state.slot(end));
+  for (Value k = 0; k < network.output_count(node); ++k) {
+    const Slot end = state.end_slot(item, k);
+    if (end == here) continue;
+    lower(state.slot(state.first_use(network.first_output(node) + k, here, end + 1)));
+  }
+  return {low, high};
+}
+
+bool Moves::shift(Item item) {
+  const Node node = state.node(item);
+  if (node >= network.ops || !switches.shift) return false;
+  const Slot here = state.slot(item);
+  const auto [low, high] = span_of(item);
+  if (high - low < 3) return false;
+
+  const auto below = [&](Slot bound) {
+    return static_cast<Slot>(random.below(static_cast<std::size_t>(std::max<Slot>(1, bound))));
+  };
+  const auto either_way = [&](Slot distance) {
+    return random.chance(0.5) ? here + distance : here - distance;
+  };
+  Slot target = 0;
+  switch (random.below(4)) {
+    case 0: target = low + 1 + below(high - low); break;
+    case 1: target = either_way(1 + below(16)); break;
+    case 2: {
+      // As late as it may, or right behind the last use of an input.
+      target = high;
+      const auto inputs = network.inputs(node);
+      if (inputs.empty() || random.chance(0.5)) break;
+      const Value value = inputs[random.below(inputs.size())];
+      const Item server = state.server(value, here);
+      Item last = state.end(server, state.output_index(value));
+      if (last == item) last = state.last_use(value, state.slot(server), here);
+      target = state.slot(last == kNone ? server : last) + 1;
+      break;
+    }
+    default: target = either_way(1 + below((high - low) / 4)); break;
+  }
+  target = std::clamp(target, low + 1, high);
+  const Item before = state.item_from(target);
+  if (before == item || before == state.item_after(here)) return false;
+  state.move(item, before);
+  return true;
+}
+
+}  // namespace lowtide::search

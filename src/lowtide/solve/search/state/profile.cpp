@@ -1,0 +1,119 @@
+// Ranges are cut at block borders; whole blocks are changed by their `lazy` alone.
+#include "lowtide/solve/search/state/profile.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lowtide::search {
+
+void Profile::assign(std::vector<double> values) {
+  values_ = std::move(values);
+  const std::size_t blocks = values_.size() / kBlock;
+  lazy_.assign(blocks, 0);
+  top_.assign(blocks, 0);
+  refresh(0, static_cast<Slot>(values_.size()) - 1);
+  over_ = excess(0, static_cast<Slot>(values_.size()) - 1, budget_, kMostBytes, kNever);
+}
+
+bool Profile::within() const {
+  if (over_ > 1e-3 * budget_ + 1) return false;  // more than any sum of roundings
+  return std::all_of(top_.begin(), top_.end(), [&](double top) { return top <= budget_; });
+}
+
+double Profile::peak() const { return *std::max_element(top_.begin(), top_.end()); }
+
+void Profile::fill(Slot slot, double born) {
+  double& value = values_[index(slot)];
+  value += kHole + born;
+  const double now = value + lazy_[block(slot)];
+  top_[block(slot)] = std::max(top_[block(slot)], now);
+  over_ += std::max(0.0, now - budget_);
+}
+
+void Profile::vacate(Slot slot, double dying) {
+  double& value = values_[index(slot)];
+  over_ -= std::max(0.0, value + lazy_[block(slot)] - budget_);
+  value -= kHole + dying;
+  refresh(slot, slot);
+}
+
+void Profile::refresh(Slot first, Slot last) {
+  for (std::size_t b = block(first); b <= block(last); ++b)
+    top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
+}
+
+double Profile::excess(Slot first, Slot last, double level, double cap, double enough) const {
+  if (first > last) return 0;
+  double sum = 0;
+  const std::size_t last_block = block(last);
+  touched_ += static_cast<std::int64_t>(last_block - block(first)) / 16 + 1;
+  for (std::size_t b = block(first); b <= last_block && sum < enough; ++b) {
+    if (top_[b] <= level) continue;
+    const std::size_t begin = std::max(index(first), b * kBlock);
+    const std::size_t end = std::min(index(last) + 1, (b + 1) * kBlock);
+    ++touched_;
+    sum += kernels_.clamped_sum(values_.data() + begin, end - begin, level - lazy_[b], cap);
+  }
+  return sum;
+}
+
+void Profile::add_part(Slot first, Slot last, double delta) {
+  const std::size_t b = block(first);
+  const auto count = static_cast<std::size_t>(last - first + 1);
+  double* values = values_.data() + first;
+  ++touched_;
+  if (delta > 0) {
+    if (top_[b] + delta > budget_)
+      over_ += kernels_.clamped_sum(values, count, budget_ - delta - lazy_[b], delta);
+  } else if (top_[b] > budget_) {
+    over_ -= kernels_.clamped_sum(values, count, budget_ - lazy_[b], -delta);
+  }
+  kernels_.add(values, count, delta);
+  top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
+}
+
+void Profile::add(Slot first, Slot last, double delta) {
+  if (first > last || delta == 0) return;
+  std::size_t from = block(first), to = block(last);
+  if (from == to && last - first + 1 < kBlock) return add_part(first, last, delta);
+  if (first % kBlock != 0) {
+    add_part(first, static_cast<Slot>((from + 1) * kBlock) - 1, delta);
+    ++from;
+  }
+  if (last % kBlock != kBlock - 1) {
+    add_part(static_cast<Slot>(to * kBlock), last, delta);
+    if (to == from) return;
+    --to;
+  }
+  if (from > to) return;
+  touched_ += static_cast<std::int64_t>(to - from) / 16 + 1;
+  const double level = delta > 0 ? budget_ - delta : budget_;
+  for (std::size_t b = from; b <= to; ++b) {
+    if (top_[b] > level) {
+      ++touched_;
+      const double change = kernels_.clamped_sum(values_.data() + b * kBlock, kBlock,
+                                                 level - lazy_[b], delta > 0 ? delta : -delta);
+      over_ += delta > 0 ? change : -change;
+    }
+    lazy_[b] += delta;
+    top_[b] += delta;
+  }
+}
+
+Slot Profile::find_over(Slot from) const {
+  const std::size_t blocks = top_.size(), start = block(from);
+  for (std::size_t k = 0; k < blocks; ++k) {
+    const std::size_t b = (start + k) % blocks;
+    if (top_[b] <= budget_) continue;
+    ++touched_;
+    const std::size_t shift = k == 0 ? index(from) % kBlock : 0;
+    const double level = budget_ - lazy_[b];
+    for (std::size_t i = 0; i < kBlock; ++i) {
+      const std::size_t slot = b * kBlock + (i + shift) % kBlock;
+      if (values_[slot] > level) return static_cast<Slot>(slot);
+    }
+  }
+  return -1;
+}
+
+}  // namespace lowtide::search

@@ -1,0 +1,82 @@
+// Bytes in use over the slots of a sequence, made for many small changes: a range of slots gains or
+// loses bytes, and what matters is only how far slots stand above the budget.
+//
+// A slot holds a step or is a hole. A hole knows the bytes that stand there between two steps, so
+// that a step can be put into it at once, but lies far below every budget until then. Slots come in
+// blocks: a range that covers a block costs one addition (`lazy`), and a block whose largest value
+// stays within the budget is never looked into.
+//
+// Invariants: bytes at a slot = values[slot] + lazy[block] (- kHole in a hole); top[block] = the
+// largest of its slots; over = sum over all steps of the bytes above the budget.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "lowtide/solve/search/state/kernels.h"
+
+namespace lowtide::search {
+
+using Slot = std::int32_t;
+
+class Profile {
+ public:
+  static constexpr Slot kBlock = 64;
+  // Bytes that a graph may have in use: with a hole's offset they stay exact in a double.
+  static constexpr double kMostBytes = 0x1p50;
+  static constexpr double kHole = 0x1p52;
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  explicit Profile(double budget) : budget_(budget), kernels_(kernels()) {}
+
+  // Takes one value for each slot, kHole already taken off in holes. A multiple of kBlock.
+  void assign(std::vector<double> values);
+
+  double budget() const { return budget_; }
+  double over() const { return over_; }
+  bool within() const;  // no step is above the budget; exact however large `over` has been
+  double peak() const;
+  std::int64_t touched() const { return touched_; }  // blocks looked at, ever
+
+  double at(Slot slot) const { return values_[index(slot)] + lazy_[block(slot)]; }
+  void fill(Slot slot, double born);     // a hole becomes a step with so many bytes more
+  void vacate(Slot slot, double dying);  // a step becomes a hole with so many bytes less
+  // For whoever moves steps to other slots: the value is set, `over` is not touched, and `refresh`
+  // must follow for the blocks concerned.
+  void set(Slot slot, double value) { values_[index(slot)] = value - lazy_[block(slot)]; }
+  void refresh(Slot first, Slot last);
+
+  // Slots first..last, none if first > last.
+  void add(Slot first, Slot last, double delta);
+  // By how much `over` would fall if `bytes` were taken from each slot, and rise if they were
+  // added. What is no less than `enough` may be returned too small, but not below that.
+  double relief(Slot first, Slot last, double bytes, double enough = kNever) const {
+    return excess(first, last, budget_, bytes, enough);
+  }
+  double harm(Slot first, Slot last, double bytes, double enough = kNever) const {
+    return harm_once_freed(first, last, bytes, 0, enough);
+  }
+  // The same where `freed` bytes have been taken from each slot before.
+  double harm_once_freed(Slot first, Slot last, double bytes, double freed,
+                         double enough = kNever) const {
+    return excess(first, last, budget_ - bytes + freed, bytes, enough);
+  }
+  // A step above the budget at `from` or in a later block, around the end; -1 if there is none.
+  Slot find_over(Slot from) const;
+
+ private:
+  static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
+  static std::size_t block(Slot slot) { return static_cast<std::size_t>(slot) / kBlock; }
+  double excess(Slot first, Slot last, double level, double cap, double enough) const;
+  void add_part(Slot first, Slot last, double delta);
+
+  double budget_;
+  const Kernels& kernels_;
+  std::vector<double> values_, lazy_, top_;
+  double over_ = 0;
+  mutable std::int64_t touched_ = 0;
+};
+
+}  // namespace lowtide::search

@@ -1,0 +1,108 @@
+// Where the items of a State lie: holes between them are found, made and spread anew.
+#include <algorithm>
+#include <cmath>
+
+#include "lowtide/base/error.h"
+#include "lowtide/solve/search/state/state.h"
+
+namespace lowtide::search {
+
+namespace {
+
+// How far to look for a hole before all items are spread anew. Half of the slots are holes when
+// they have just been spread.
+constexpr Slot kReach = 600;
+
+}  // namespace
+
+void State::place(std::span<const Item> items, std::span<const double> live) {
+  const std::size_t wanted = std::max(occupant_.size(), 2 * items.size() + Profile::kBlock);
+  const std::size_t slots = (wanted + Profile::kBlock - 1) / Profile::kBlock * Profile::kBlock;
+  occupant_.assign(slots, kNone);
+  std::vector<double> values(slots, -Profile::kHole);
+  const double stride = static_cast<double>(slots - 1) / static_cast<double>(items.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto here = static_cast<std::size_t>(static_cast<double>(i) * stride);
+    const double across = live[i] - network_.own_bytes(node(items[i]));
+    for (; next < here; ++next) values[next] = across - Profile::kHole;
+    values[here] = live[i];
+    occupant_[here] = items[i];
+    slot_[at(items[i])] = static_cast<Slot>(here);
+    next = here + 1;
+  }
+  work_ += static_cast<std::int64_t>(slots / 8);
+  profile_.assign(std::move(values));
+}
+
+void State::respace() {
+  std::vector<Item> items;
+  std::vector<double> live;
+  items.reserve(count_);
+  live.reserve(count_);
+  for (Slot slot = 0; slot < slot_count(); ++slot)
+    if (item_at(slot) >= 0) {
+      items.push_back(item_at(slot));
+      live.push_back(profile_.at(slot));
+    }
+  place(items, live);
+}
+
+// Moves the items between a hole and its new place by one slot each. The hole then lies before the
+// item that stands right of it.
+void State::shift(Slot hole, Slot to) {
+  const Slot step = to < hole ? -1 : 1;
+  for (Slot slot = hole; slot != to; slot += step) {
+    occupant_[at(slot)] = occupant_[at(slot + step)];
+    slot_[at(occupant_[at(slot)])] = slot;
+    profile_.set(slot, profile_.at(slot + step));
+  }
+  occupant_[at(to)] = kNone;
+  const double right = profile_.at(to + 1);
+  profile_.set(to, right - network_.own_bytes(node(item_at(to + 1))) - Profile::kHole);
+  profile_.refresh(std::min(hole, to), std::max(hole, to));
+  work_ += (std::max(hole, to) - std::min(hole, to)) / 8;
+}
+
+Slot State::make_room(Item before) {
+  for (;;) {
+    const Slot here = slot(before);
+    if (here > 0 && item_at(here - 1) < 0) return here - 1;
+    for (Slot distance = 1; distance <= kReach; ++distance) {
+      if (here + distance < slot_count() && item_at(here + distance) < 0) {
+        shift(here + distance, here);
+        return here;
+      }
+      if (here - 1 - distance >= 0 && item_at(here - 1 - distance) < 0) {
+        shift(here - 1 - distance, here - 1);
+        return here - 1;
+      }
+    }
+    respace();
+  }
+}
+
+// Slots apart, a fresh build of the same sequence must agree in everything.
+void State::check_invariants() const {
+  State fresh(network_);
+  fresh.load(sequence());
+  check(fresh.duration_ == duration_, "search lost count of time");
+  check(fresh.count_ == count_ && fresh.repeats_.size() == repeats_.size(),
+        "search lost count of computations");
+  Slot other = -1;
+  for (Slot slot = 0; slot < slot_count(); ++slot) {
+    const Item item = item_at(slot);
+    if (item < 0) continue;
+    const Item same = fresh.item_after(other);
+    other = fresh.slot(same);
+    check(node(item) == fresh.node(same), "search lost its sequence");
+    check(profile_.at(slot) == fresh.profile_.at(other), "search lost count of bytes");
+    for (Value k = 0; k < network_.output_count(node(item)); ++k)
+      check(node(end(item, k)) == fresh.node(fresh.end(same, k)), "search lost the end of a use");
+  }
+  const double error = std::abs(profile_.over() - fresh.profile_.over());
+  check(error <= 1e-9 * (1 + profile_.over()), "search lost count of bytes over the budget");
+  check(within() == fresh.within(), "search lost sight of its budget");
+}
+
+}  // namespace lowtide::search

@@ -1,0 +1,151 @@
+// The state of the search: a sequence of computations, its duration and its bytes over the budget,
+// kept up to date under insertion, removal and shifting of single computations, each with an exact
+// undo.
+//
+// Any op may be inserted again anywhere after its first computation: retention follows from the
+// sequence alone. An item is one computation. A tensor made by an item stays until the last use
+// before the next item of the same op (its `end`; the item itself if nothing uses it), so a use is
+// always served by the latest item before it. docs/why/search.md has a picture.
+//
+// The sequence lies in an array with holes, so that an insertion moves few items, and "before" is a
+// comparison of two slots. Slots of items change whenever room is made; items keep their numbers.
+// Items 0 to ops-1 are the first computations of the ops of that number, and never are removed.
+//
+// Invariant (checked against a fresh build in debug builds): everything is a function of the
+// sequence.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lowtide/solve/search/state/network.h"
+#include "lowtide/solve/search/state/profile.h"
+
+namespace lowtide::search {
+
+using Item = std::int32_t;
+inline constexpr Item kNone = -1;
+
+class State {
+ public:
+  explicit State(const Network& network);
+
+  // A topological sequence with every op at least once. Forgets the log.
+  void load(std::span<const OpId> sequence);
+  std::vector<OpId> sequence() const;
+
+  double duration() const { return duration_; }  // ticks
+  const Profile& profile() const { return profile_; }
+  bool within() const { return profile_.within(); }
+  std::size_t item_count() const { return count_; }
+  std::int64_t work() const { return work_ + profile_.touched(); }
+
+  // Items.
+  Node node(Item item) const { return node_[at(item)]; }
+  Slot slot(Item item) const { return slot_[at(item)]; }
+  bool present(Item item) const { return slot_[at(item)] >= 0; }
+  bool is_first(Item item) const { return item < network_.ops + 2; }
+  Item previous(Item item) const { return previous_[at(item)]; }  // of the same op
+  Item next(Item item) const { return next_[at(item)]; }
+  Item last_of(Node node) const { return last_[at(node)]; }
+  // The last reader of the k-th output before the op runs again, or the item itself.
+  Item end(Item item, Value k) const { return ends_[at(ends_at_[at(item)] + k)]; }
+  Slot end_slot(Item item, Value k) const { return slot(end(item, k)); }
+  bool unused(Item item) const;  // nothing reads any of its outputs
+  // A repeated computation, chosen by a number drawn from [0, repeat_count()).
+  std::size_t repeat_count() const { return repeats_.size(); }
+  Item repeat(std::size_t i) const { return repeats_[i]; }
+
+  // Slots.
+  Slot slot_count() const { return static_cast<Slot>(occupant_.size()); }
+  Item item_at(Slot slot) const { return occupant_[at(slot)]; }  // kNone in a hole
+  Item item_after(Slot slot) const;                              // kNone at the end
+  Item item_from(Slot slot) const { return item_at(slot) >= 0 ? item_at(slot) : item_after(slot); }
+
+  // The item whose output a reader at `slot` would get.
+  Item latest(Node node, Slot slot) const {
+    Item item = last_of(node);
+    while (slot_[at(item)] >= slot) item = previous_[at(item)];
+    return item;
+  }
+  Item server(Value value, Slot slot) const { return latest(network_.maker(value), slot); }
+  Value output_index(Value value) const {
+    return value - network_.first_output(network_.maker(value));
+  }
+  // The last reader in (begin, slot] and the first in (slot, end); kNone.
+  std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
+  // The last (first) reader strictly between two slots; kNone.
+  Item last_use(Value value, Slot after, Slot before) const {
+    return uses_around(value, before - 1, after, before).first;
+  }
+  Item first_use(Value value, Slot after, Slot before) const {
+    return uses_around(value, after, after, before).second;
+  }
+  // The tensors that may be made again and that, when the sequence was loaded, were needed on both
+  // sides of the slot, or nearly so: few of them are not held across it now.
+  std::span<const Value> spanning(Slot slot) const {
+    return spans_[at(slot) * spans_.rows() / occupant_.size()];
+  }
+
+  // Changes. `before` is the item that the computation is put in front of.
+  Item insert(Node node, Item before);
+  void remove(Item item);  // a repeated computation
+  // Within the span in which no reader changes its server: the caller sees to that.
+  void move(Item item, Item before);
+
+  void undo();    // of all since the last commit
+  void commit();  // forgets how to
+  bool changed() const { return !log_.empty(); }
+
+  void check_invariants() const;  // InternalError if one is broken; slow
+
+ private:
+  enum class Change : std::uint8_t { insert, remove, move };
+  struct Entry {
+    Change change;
+    Item item;
+    Node node;
+    Item before;  // to undo: what it stood in front of
+  };
+
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+  Item new_item(Node node);
+  void enlist(Item item);  // among the repeated computations
+  void unlist(Item item);
+  Item insert_item(Item item, Node node, Item before);
+  void remove_item(Item item);
+  void move_item(Item item, Item before);
+  void attach(Item item);  // the item reads its inputs
+  void detach(Item item);
+  Slot make_room(Item before);  // a hole right in front of it
+  void shift(Slot hole, Slot to);
+  void respace();
+  void index_spans();
+  // Spreads the items over the slots; `live` is the bytes during each.
+  void place(std::span<const Item> items, std::span<const double> live);
+  Item& end_ref(Item item, Value k) { return ends_[at(ends_at_[at(item)] + k)]; }
+
+  const Network& network_;
+  Profile profile_;
+  double duration_ = 0;
+  mutable std::int64_t work_ = 0;
+
+  std::vector<Item> occupant_;  // by slot
+  // By item.
+  std::vector<Node> node_;
+  std::vector<Slot> slot_;
+  std::vector<Item> previous_, next_;
+  std::vector<Value> ends_at_;
+  std::vector<std::int32_t> listed_;  // where in repeats_
+  std::vector<Item> ends_;
+  std::vector<Item> last_;                // by node
+  std::vector<Item> repeats_;             // those that are no first computations
+  std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their number of outputs
+  std::size_t count_ = 0;
+  Csr<Value> spans_;  // by part of the slots
+  std::vector<Entry> log_;
+};
+
+}  // namespace lowtide::search

@@ -1,0 +1,82 @@
+// Each term is a set of tensors that any plan must hold at one moment; the largest is the floor.
+//
+// With the order given, what cannot be made again also counts from where it is made to where it is
+// last used for the first time: an output of an op that may run only once, a releasable input, and
+// an output of an op that may not run again from some position on. What a chain of such ops needs
+// beyond that is left to the solver `bounds`.
+#include "lowtide/solve/sequence/peak_floor.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide {
+
+namespace {
+
+// While the op runs, over what is always there.
+Bytes running(const Graph& graph, OpId op, const auto& counted) {
+  Bytes need = graph.workspace(op);
+  for (TensorId id : graph.inputs(op))
+    if (!counted(id)) need += graph.bytes(id);
+  for (TensorId id : graph.outputs(op))
+    if (!counted(id)) need += graph.bytes(id);
+  return need;
+}
+
+Bytes floor_in_order(const Graph& graph, Bytes always) {
+  const std::vector<std::size_t> deadlines = rerun_deadlines(graph, graph.order());
+  const std::size_t end = graph.op_count();
+  // Positions at which a tensor is there in any case: [from, past).
+  std::vector<std::size_t> from(graph.tensor_count(), end), past(graph.tensor_count(), 0);
+  std::vector<Bytes> change(end + 1);
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (!graph.freeable(id)) continue;
+    const OpId producer = graph.producer(id);
+    for (OpId reader : graph.consumers(id)) past[i] = std::max(past[i], graph.position(reader) + 1);
+    if (graph.is_output(id)) past[i] = end;
+    from[i] = 0;
+    if (producer.valid()) {
+      from[i] = graph.position(producer);
+      if (graph.recomputable(producer)) from[i] = std::max(from[i], deadlines[producer.index()]);
+    }
+    if (from[i] >= past[i]) continue;
+    change[from[i]] += graph.bytes(id);
+    change[past[i]] -= graph.bytes(id);
+  }
+  Bytes floor;
+  for (std::size_t at = 0; at < end; ++at) {
+    always += change[at];
+    floor = std::max(floor, always + running(graph, graph.order()[at], [&](TensorId id) {
+                              return !graph.freeable(id) ||
+                                     (from[id.index()] <= at && at < past[id.index()]);
+                            }));
+  }
+  return floor;
+}
+
+}  // namespace
+
+Bytes peak_floor(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  const bool transfers = problem.machine.has_value();
+  // With a link to the host any input may be away while it is not used.
+  const auto always = [&](TensorId id) { return !transfers && !graph.freeable(id); };
+  Bytes fixed = graph.resident(), at_end = graph.resident();
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (always(id)) fixed += graph.bytes(id);
+    if (graph.is_output(id) || !graph.freeable(id)) at_end += graph.bytes(id);
+  }
+  Bytes floor = std::max(graph.resident() + graph.input_bytes(), at_end);
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    floor = std::max(floor, fixed + running(graph, OpId(i), always));
+  if (!transfers && problem.order == Order::given)
+    floor = std::max(floor, floor_in_order(graph, fixed));
+  return floor;
+}
+
+}  // namespace lowtide
