@@ -59,7 +59,7 @@ std::vector<Row> rows_of(const Settings& settings) {
   return rows;
 }
 
-std::vector<std::string> solver_names(const SolverTable& solvers, const Row& row) {
+std::vector<std::string> solver_names(const solve::SolverTable& solvers, const Row& row) {
   std::vector<std::string> names;
   for (const std::string& name : row.solvers) {
     if (name != "all") {
@@ -75,7 +75,7 @@ class Bench {
  public:
   explicit Bench(const Settings& settings)
       : settings_(settings),
-        all_(all_solvers()),
+        all_(driver::all_solvers()),
         solvers_(vary(all_, settings.variant)),
         rows_(rows_of(settings)) {
     for (const Row& row : rows_)
@@ -123,7 +123,7 @@ class Bench {
       done_ += settings_.seeds;
       return;
     }
-    const SolverTable varied = vary(solvers_, variant);
+    const solve::SolverTable varied = vary(solvers_, variant);
     Variant label = settings_.variant;
     label.options.insert(label.options.end(), variant.options.begin(), variant.options.end());
     label.without.insert(label.without.end(), variant.without.begin(), variant.without.end());
@@ -138,7 +138,7 @@ class Bench {
               .threads = settings_.threads,
               .limit = settings_.seconds};
     for (; asked.seed <= settings_.seeds; ++asked.seed) {
-      Request request;
+      driver::Request request;
       request.solver = solver;
       request.limits.seconds = settings_.seconds;
       request.seed = asked.seed;
@@ -168,7 +168,7 @@ class Bench {
   }
 
   const Settings& settings_;
-  SolverTable all_, solvers_;
+  solve::SolverTable all_, solvers_;
   std::vector<Row> rows_;
   std::size_t total_ = 0, done_ = 0;
 };

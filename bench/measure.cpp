@@ -68,10 +68,10 @@ std::optional<double> Measurement::within() const {
   return more <= 0.05 ? 0 : std::numeric_limits<double>::infinity();
 }
 
-Measurement measure(const SolverTable& solvers, const Problem& problem, Request request) {
+Measurement measure(const solve::SolverTable& solvers, const Problem& problem, driver::Request request) {
   const Graph& graph = problem.graph;
   Measurement result;
-  request.watcher = [&](const Progress& progress) {
+  request.watcher = [&](const solve::Progress& progress) {
     const Ticks* duration = progress.plan != nullptr ? &progress.cost.duration : nullptr;
     result.points.push_back(point_of(graph, progress.seconds, duration, progress.bound.duration));
   };
@@ -81,7 +81,7 @@ Measurement measure(const SolverTable& solvers, const Problem& problem, Request 
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   try {
-    const Answer answer = solve(solvers, problem, request);
+    const driver::Answer answer = driver::solve(solvers, problem, request);
     const Outcome& outcome = answer.outcome;
     result.seconds = elapsed();
     result.status = answer.support.yes ? to_string(outcome.status) : "unsupported";

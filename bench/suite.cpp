@@ -110,7 +110,7 @@ std::string graph_name(const std::string& source) {
 
 Graph open_graph(const std::string& source) {
   if (const auto made = generated(source)) return generate(made->kind, made->ops, 1);
-  return read_graph(source).graph;
+  return io::read_graph(source).graph;
 }
 
 }  // namespace lowtide::bench

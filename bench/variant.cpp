@@ -16,16 +16,16 @@ namespace lowtide::bench {
 
 namespace {
 
-class Preset final : public Forwarding {
+class Preset final : public solve::Forwarding {
  public:
-  explicit Preset(const Solver& solver)
-      : Forwarding(solver),
+  explicit Preset(const solve::Solver& solver)
+      : solve::Forwarding(solver),
         solver_(solver),
         specs_(solver.options().begin(), solver.options().end()) {}
 
   void set(const std::string& option, const std::string& value) {
-    Options(solver_.options()).set(option, value);  // throws if there is no such thing
-    for (OptionSpec& spec : specs_) {
+    solve::Options(solver_.options()).set(option, value);  // throws if there is no such thing
+    for (solve::OptionSpec& spec : specs_) {
       if (spec.name != option) continue;
       if (spec.choices.empty())
         spec.default_number = std::strtod(value.c_str(), nullptr);
@@ -34,16 +34,16 @@ class Preset final : public Forwarding {
     }
   }
 
-  std::span<const OptionSpec> options() const override { return specs_; }
+  std::span<const solve::OptionSpec> options() const override { return specs_; }
 
  private:
-  const Solver& solver_;
-  std::vector<OptionSpec> specs_;
+  const solve::Solver& solver_;
+  std::vector<solve::OptionSpec> specs_;
 };
 
-std::vector<Variant> switches(const Solver& solver) {
+std::vector<Variant> switches(const solve::Solver& solver) {
   std::vector<Variant> variants;
-  for (const OptionSpec& spec : solver.options()) {
+  for (const solve::OptionSpec& spec : solver.options()) {
     const auto has = [&](std::string_view word) {
       return std::find(spec.choices.begin(), spec.choices.end(), word) != spec.choices.end();
     };
@@ -56,7 +56,7 @@ std::vector<Variant> switches(const Solver& solver) {
   return variants;
 }
 
-void demand_solver(const SolverTable& solvers, const std::string& name) {
+void demand_solver(const solve::SolverTable& solvers, const std::string& name) {
   if (solvers.find(name) == nullptr)
     throw InputError("solver \"" + name + "\"", "there is none of that name");
 }
@@ -71,9 +71,9 @@ std::string Variant::label() const {
   return text.empty() ? "base" : text;
 }
 
-SolverTable vary(const SolverTable& solvers, const Variant& variant) {
+solve::SolverTable vary(const solve::SolverTable& solvers, const Variant& variant) {
   for (const std::string& name : variant.without) demand_solver(solvers, name);
-  SolverTable varied;
+  solve::SolverTable varied;
   std::vector<Preset*> presets;
   for (const auto& solver : solvers.all()) {
     const bool left_out = std::find(variant.without.begin(), variant.without.end(),
@@ -96,7 +96,7 @@ SolverTable vary(const SolverTable& solvers, const Variant& variant) {
   return varied;
 }
 
-std::vector<Variant> ablations(const SolverTable& solvers, const std::string& solver) {
+std::vector<Variant> ablations(const solve::SolverTable& solvers, const std::string& solver) {
   demand_solver(solvers, solver);
   if (solver != "auto") return switches(*solvers.find(solver));
   std::vector<Variant> variants;

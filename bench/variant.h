@@ -17,10 +17,10 @@ struct Variant {
 
 // `solvers` with other defaults; they must outlive the table. Throws InputError for a solver, an
 // option or a value that there is not.
-SolverTable vary(const SolverTable& solvers, const Variant& variant);
+solve::SolverTable vary(const solve::SolverTable& solvers, const Variant& variant);
 
 // One variant for each option that switches something on or off, the other way round. For a solver
 // that is made of others (`auto`): of every part, and without every part; otherwise its own only.
-std::vector<Variant> ablations(const SolverTable& solvers, const std::string& solver);
+std::vector<Variant> ablations(const solve::SolverTable& solvers, const std::string& solver);
 
 }  // namespace lowtide::bench

@@ -1,10 +1,13 @@
 """Fails where an include runs against the arrows between the rooms.
 
-Also: public headers include only the standard library and Lowtide, every Lowtide include is
-written "lowtide/room/file.h" and exists, and no solver includes another.
+Also: headers include only the standard library and Lowtide; every Lowtide include is written
+"lowtide/room/file.h" and exists; a public header (one among the HEADERS of its room, which are
+installed) includes only public ones; no solver includes another; no files include each other in a
+loop, where a header and its source count as one.
 """
 import re
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # What each room may include besides itself; all of what its neighbours may is spelled out.
@@ -21,25 +24,49 @@ ALLOWED = {
     "layout": CORE,
     "driver": CORE + ["engines", "solve", "rewrite", "layout"],
     "io": CORE,
-    "cli": CORE + ["engines", "solve", "rewrite", "layout", "driver", "io"],
+    "report": CORE,
+    "cli": CORE + ["engines", "solve", "rewrite", "layout", "driver", "io", "report"],
 }
+# Of room solve: what all solvers share, and the folders whose solvers share a folder `common`.
+SHARED = ["interface", "sequence"]
+FAMILIES = ["kumar", "exact"]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 OURS = re.compile(r"lowtide/(\w+)/(.+)")
 
 
-def solver_of(path: Path, solve: Path) -> str | None:
-    """The solver a file of room solve belongs to: its folder, or its stem if it defines one."""
-    inside = path.relative_to(solve)
-    if len(inside.parts) > 1:
-        return inside.parts[0]
-    texts = [path.with_suffix(s) for s in (".h", ".cpp")]
-    defines = any(re.search(r":\s*public\s+Solver\b", t.read_text()) for t in texts if t.exists())
-    return path.stem if defines else None
+def solver_of(path: Path, solve: Path) -> tuple[str, ...]:
+    """The solver a file of room solve belongs to, by its folders; empty for what all share."""
+    folders = path.relative_to(solve).parts[:-1]
+    if not folders or folders[0] in SHARED:
+        return ()
+    if folders[0] in FAMILIES:
+        return folders[:1] if folders[1:2] == ("common",) else folders[:2]
+    return folders[:1]
+
+
+def loops(includes: dict[str, set[str]]):
+    """Each loop of includes, as the files along it."""
+    left = dict(includes)
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+            return
+        except CycleError as error:
+            files = error.args[1]
+            yield files
+            left = {file: others - {files[0]} for file, others in left.items()}
 
 
 def faults(root: Path):
     src = root / "src"
     solve = src / "lowtide/solve"
+    public = {
+        (path.parent / name).resolve()
+        for path in (src / "lowtide").rglob("CMakeLists.txt")
+        for block in re.findall(r"\bHEADERS((?:\s+[\w/.${}]+)+)", path.read_text())
+        for name in block.split()
+    }
+    includes = {}
     for path in sorted((src / "lowtide").rglob("*")):
         if path.suffix not in (".h", ".cpp"):
             continue
@@ -60,10 +87,16 @@ def faults(root: Path):
                 yield path, f'"{name}" does not exist'
             elif ours[1] != room and ours[1] not in ALLOWED[room]:
                 yield path, f'"{name}": room {room} may not know room {ours[1]}'
+            elif path in public and target.exists() and target not in public:
+                yield path, f'"{name}" is not public, so a public header cannot include it'
             elif room == ours[1] == "solve" and path.stem != "table":
                 other = solver_of(target, solve)
-                if other and other != solver_of(path, solve):
+                if other != solver_of(path, solve)[:len(other)]:
                     yield path, f'"{name}": no solver includes another'
+            includes.setdefault(str(path.with_suffix("")), set()).add(str(target.with_suffix("")))
+    for files in loops({file: others - {file} for file, others in includes.items()}):
+        names = [str(Path(file).relative_to(src)) for file in files]
+        yield Path(f"{files[0]}.h"), f"a loop of includes: {' <- '.join(names)}"
 
 
 def main() -> int:

@@ -116,7 +116,7 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
 void warn(const std::string& name, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     if (PyErr_WarnEx(PyExc_UserWarning,
-                     clean_text(std::string(name).append(": ").append(warning)).c_str(), 1) != 0)
+                     report::clean_text(std::string(name).append(": ").append(warning)).c_str(), 1) != 0)
       throw nb::python_error();
 }
 

@@ -79,7 +79,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   result.asked = asked_of(graph, budget, order, objective, time_limit);
   const Search search{time, work, seed, threads};
   CancelToken token;
-  Request request;
+  driver::Request request;
   request.solver = solver;
   request.limits = search.limits(token);
   request.seed = seed;
@@ -92,16 +92,16 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   Courier<News> courier(std::move(progress));
   const GraphObject& told = result.asked.graph;
   if (courier.wanted())
-    request.watcher = [&](const Progress& now) {
+    request.watcher = [&](const solve::Progress& now) {
       courier.post({told, now.seconds, std::string(now.solver),
                     now.plan != nullptr ? std::optional(now.cost) : std::nullopt, now.smallest_peak,
                     now.bound});
     };
   const Problem problem = result.asked.problem();
   const auto begun = std::chrono::steady_clock::now();
-  Answer answer;
+  driver::Answer answer;
   run_beside(
-      token, [&] { answer = solve(all_solvers(), problem, request); },
+      token, [&] { answer = driver::solve(driver::all_solvers(), problem, request); },
       [&](bool last) { courier.deliver(last); });
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
@@ -208,7 +208,7 @@ void bind_driver(nb::module_& module) {
       "solvers",
       [] {
         nb::list list;
-        const SolverTable table = all_solvers();
+        const solve::SolverTable table = driver::all_solvers();
         for (const auto& solver : table.all())
           list.append(nb::make_tuple(solver->name(), solver->summary()));
         return list;

@@ -22,7 +22,7 @@ PyObject* make_class(nb::module_& module, const char* name, const char* doc, PyO
   return made;
 }
 
-void raise(PyObject* type, const char* what) { PyErr_SetString(type, clean_text(what).c_str()); }
+void raise(PyObject* type, const char* what) { PyErr_SetString(type, report::clean_text(what).c_str()); }
 
 void translate(const std::exception_ptr& thrown, void*) {
   try {
@@ -32,7 +32,7 @@ void translate(const std::exception_ptr& thrown, void*) {
   } catch (const WrongGraph& error) {
     raise(classes.wrong_graph, error.what());
   } catch (const PlanRefused& error) {
-    nb::object made = nb::handle(classes.plan_error)(clean_text(error.what()));
+    nb::object made = nb::handle(classes.plan_error)(report::clean_text(error.what()));
     if (error.step()) made.attr("step") = *error.step();
     PyErr_SetObject(classes.plan_error, made.ptr());
   } catch (const InternalError& error) {

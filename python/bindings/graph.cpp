@@ -42,10 +42,10 @@ std::size_t checked_index(std::int64_t index, std::size_t count) {
 }
 
 GraphObject read_text(std::string_view text, const std::string& name) {
-  std::optional<GraphFile> file;
+  std::optional<io::GraphFile> file;
   {
     const nb::gil_scoped_release released;
-    file = read_graph_text(text, name);
+    file = io::read_graph_text(text, name);
   }
   warn(name, file->warnings);
   return make_graph(std::move(file->graph));
@@ -53,12 +53,12 @@ GraphObject read_text(std::string_view text, const std::string& name) {
 
 GraphObject load(nb::handle path) {
   const std::string name = path_of(path);
-  std::optional<GraphFile> file;
+  std::optional<io::GraphFile> file;
   {
     const nb::gil_scoped_release released;
-    file = read_graph(name);
+    file = io::read_graph(name);
   }
-  warn(name_of_file(name), file->warnings);
+  warn(io::name_of_file(name), file->warnings);
   return make_graph(std::move(file->graph));
 }
 
@@ -74,7 +74,7 @@ GraphObject from_dict(nb::handle dict) {
 void save(const GraphObject& graph, nb::handle path) {
   const std::string name = path_of(path);
   const nb::gil_scoped_release released;
-  write_text_file(name, write_graph(*graph));
+  io::write_text_file(name, io::write_graph(*graph));
 }
 
 std::int64_t own_peak_of(const GraphObject& graph) {
@@ -185,17 +185,17 @@ void bind_graph(nb::module_& module) {
            nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
            "Write a graph file, compressed if the path ends in .gz.")
       .def(
-          "to_json", [](const GraphObject& g) { return write_graph(*g); },
+          "to_json", [](const GraphObject& g) { return io::write_graph(*g); },
           nb::call_guard<nb::gil_scoped_release>(), "The text of the graph's file.")
       .def(
           "to_dict",
           [](const GraphObject& g) {
-            return nb::module_::import_("json").attr("loads")(write_graph(*g));
+            return nb::module_::import_("json").attr("loads")(io::write_graph(*g));
           },
           nb::sig("def to_dict(self) -> dict[str, typing.Any]"),
           "What the graph's file holds, as a dict.")
       .def(
-          "to_dot", [](const GraphObject& g) { return write_dot(*g); },
+          "to_dot", [](const GraphObject& g) { return report::write_dot(*g); },
           nb::call_guard<nb::gil_scoped_release>(), "A picture of it as text for Graphviz.")
       .def_prop_ro("name", [](const GraphObject& g) { return g->name(); })
       .def_prop_ro("num_ops", [](const GraphObject& g) { return g->op_count(); })
@@ -243,10 +243,10 @@ void bind_graph(nb::module_& module) {
           "order", [](const GraphObject& g) { return indices(g->order()); },
           nb::sig("def order(self) -> list[int]"),
           "Indices of all ops in the order that the graph was given in.")
-      .def("__getstate__", [](const GraphObject& g) { return write_graph(*g); })
+      .def("__getstate__", [](const GraphObject& g) { return io::write_graph(*g); })
       .def("__setstate__",
            [](GraphObject* self, const std::string& text) {
-             new (self) GraphObject(make_graph(read_graph_text(text, "<pickle>").graph));
+             new (self) GraphObject(make_graph(io::read_graph_text(text, "<pickle>").graph));
            })
       .def("__repr__", [](const GraphObject& g) {
         return fmt::format("<lowtide.Graph {}: {} ops, {} tensors>",

@@ -155,7 +155,7 @@ void bind_outcome(nb::module_& module) {
           [](const OutcomeObject& o, nb::handle path) {
             const std::string name = path_of(path);
             const nb::gil_scoped_release released;
-            write_text_file(name, write_plan(file_of(o)));
+            io::write_text_file(name, io::write_plan(file_of(o)));
           },
           nb::arg("path"), nb::sig("def save(self, path: str | os.PathLike[str]) -> None"),
           "Write the plan file that `lowtide plan -o` writes: without steps if there is no plan.")

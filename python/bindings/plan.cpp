@@ -65,7 +65,7 @@ PlanObject from_json(nb::handle text, const std::string& name) {
   {
     const std::string_view read = text_or_bytes(text);
     const nb::gil_scoped_release released;
-    file = read_plan_text(read, name);
+    file = io::read_plan_text(read, name);
   }
   warn(name, file.warnings);
   file.warnings.clear();
@@ -77,9 +77,9 @@ PlanObject load(nb::handle path) {
   PlanFile file;
   {
     const nb::gil_scoped_release released;
-    file = read_plan(name);
+    file = io::read_plan(name);
   }
-  warn(name_of_file(name), file.warnings);
+  warn(io::name_of_file(name), file.warnings);
   file.warnings.clear();
   return {std::make_shared<const PlanFile>(std::move(file))};
 }
@@ -101,19 +101,19 @@ std::string text_of(const PlanFile& file, const GraphObject* graph) {
   if (file.graph_hash.empty()) {
     if (graph == nullptr)
       throw InputError("graph", "is missing: a plan made of steps does not know its graph");
-    return write_plan(claimed(file, **graph));
+    return io::write_plan(claimed(file, **graph));
   }
   if (graph != nullptr)
     if (const std::string hash = graph_hash(**graph); hash != file.graph_hash)
       throw WrongGraph("the plan is for another graph: its hash is " + file.graph_hash +
                        ", this graph's " + hash);
-  return write_plan(file);
+  return io::write_plan(file);
 }
 
 void save(const PlanObject& plan, nb::handle path, const GraphObject* graph) {
   const std::string name = path_of(path);
   const nb::gil_scoped_release released;
-  write_text_file(name, text_of(*plan.file, graph));
+  io::write_text_file(name, text_of(*plan.file, graph));
 }
 
 std::string to_json(const PlanObject& plan, const GraphObject* graph) {
@@ -189,11 +189,11 @@ void bind_plan(nb::module_& module) {
           "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
           nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
       .def("__len__", [](const PlanObject& plan) { return plan.file->plan.steps.size(); })
-      .def("__getstate__", [](const PlanObject& plan) { return write_plan(*plan.file); })
+      .def("__getstate__", [](const PlanObject& plan) { return io::write_plan(*plan.file); })
       .def("__setstate__",
            [](PlanObject* self, const std::string& text) {
              new (self)
-                 PlanObject{std::make_shared<const PlanFile>(read_plan_text(text, "<pickle>"))};
+                 PlanObject{std::make_shared<const PlanFile>(io::read_plan_text(text, "<pickle>"))};
            })
       .def("__repr__", [](const PlanObject& plan) {
         return fmt::format("<lowtide.Plan: {} steps>", plan.file->plan.steps.size());

@@ -10,9 +10,9 @@ namespace lowtide::python {
 
 namespace {
 
-Report report_of(const GraphObject& graph, const PlanObject* plan) {
+report::Report report_of(const GraphObject& graph, const PlanObject* plan) {
   const bool steps = plan != nullptr && !plan->file->plan.steps.empty();
-  Report report = make_report(*graph, steps ? &plan->file->plan : nullptr,
+  report::Report report = report::make_report(*graph, steps ? &plan->file->plan : nullptr,
                               plan != nullptr ? plan->file->budget : std::nullopt);
   if (steps) report.bound = plan->file->claims.bound;
   return report;
@@ -25,7 +25,7 @@ void bind_report(nb::module_& module) {
       "report_text",
       [](const GraphObject& graph, const PlanObject* plan, std::size_t width, bool colour,
          bool unicode) {
-        return text_report(report_of(graph, plan),
+        return report::text_report(report_of(graph, plan),
                            {.width = width, .colour = colour, .unicode = unicode});
       },
       nb::arg("graph"), nb::arg("plan") = nb::none(), nb::kw_only(), nb::arg("width") = 80,
@@ -36,7 +36,7 @@ void bind_report(nb::module_& module) {
   module.def(
       "report_html",
       [](const GraphObject& graph, const PlanObject* plan) {
-        return html_report(*graph, report_of(graph, plan));
+        return report::html_report(*graph, report_of(graph, plan));
       },
       nb::arg("graph"), nb::arg("plan") = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
       "The page that `lowtide show --html` writes, as text.");

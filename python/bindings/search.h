@@ -17,9 +17,9 @@ class Search {
          int threads);
 
   LimitSettings limits(const CancelToken& token) const {
-    return limits_or_default(time_, work_, token);
+    return driver::limits_or_default(time_, work_, token);
   }
-  int thread_count() const { return threads_or_all(threads_); }
+  int thread_count() const { return driver::threads_or_all(threads_); }
   std::uint64_t seed() const { return seed_; }
   // What a plan file says of it.
   FoundBy found_by(const std::string& solver, const LimitSettings& limits) const;

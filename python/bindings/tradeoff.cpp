@@ -27,13 +27,13 @@ struct CurveObject {
   GraphObject graph;
   std::shared_ptr<const Tradeoff> curve;
   FoundBy how;
-  RunFacts facts;
+  io::RunFacts facts;
 };
 struct FitObject {
   GraphObject graph;
   std::shared_ptr<const Fit> fit;
   FoundBy how;
-  RunFacts facts;
+  io::RunFacts facts;
 };
 
 // The point belongs to `whole` and keeps it alive.
@@ -59,7 +59,7 @@ double seconds_since(std::chrono::steady_clock::time_point begun) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
+report::TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
   return {.width = width, .colour = colour, .unicode = unicode};
 }
 
@@ -69,7 +69,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                  nb::object progress) {
   const Search search{time, work, seed, threads};
   CancelToken token;
-  CurveRequest request;
+  driver::CurveRequest request;
   request.order = order_of(order);
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
@@ -77,12 +77,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
     throw InputError(
         std::string("from_ ") + nb::str(from).c_str(),
         fmt::format("is more than to {}: {} against {}; give the smaller first",
-                    nb::str(to).c_str(), bytes_text(request.from), bytes_text(request.to)));
+                    nb::str(to).c_str(), report::bytes_text(request.from), report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(checked_points(points));
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
-  Courier<CurveProgress> courier(std::move(progress));
-  if (courier.wanted()) request.watcher = [&](const CurveProgress& now) { courier.post(now); };
+  Courier<driver::CurveProgress> courier(std::move(progress));
+  if (courier.wanted()) request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
@@ -90,7 +90,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   run_beside(
       token,
       [&] {
-        result.curve = std::make_shared<const Tradeoff>(curve(all_solvers(), *graph, request));
+        result.curve = std::make_shared<const Tradeoff>(driver::curve(driver::all_solvers(), *graph, request));
       },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
@@ -102,41 +102,41 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
                    int threads, nb::object progress) {
   const Search search{time, work, seed, threads};
   CancelToken token;
-  FitRequest request;
+  driver::FitRequest request;
   request.order = order_of(order);
   request.time_limit = overhead_limit_of(overhead, *graph);
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
-  Courier<FitProgress> courier(std::move(progress));
-  if (courier.wanted()) request.watcher = [&](const FitProgress& now) { courier.post(now); };
+  Courier<driver::FitProgress> courier(std::move(progress));
+  if (courier.wanted()) request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
-      token, [&] { result.fit = std::make_shared<const Fit>(fit(all_solvers(), *graph, request)); },
+      token, [&] { result.fit = std::make_shared<const Fit>(fit(driver::all_solvers(), *graph, request)); },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;
 }
 
 void bind_progress(nb::module_& module) {
-  nb::class_<CurveProgress>(module, "CurveProgress", "How far a curve is.")
-      .def_ro("points", &CurveProgress::points)
-      .def_ro("planned", &CurveProgress::planned, "Points with a plan.")
-      .def_ro("settled", &CurveProgress::settled, "Points with nothing left to find.")
+  nb::class_<driver::CurveProgress>(module, "CurveProgress", "How far a curve is.")
+      .def_ro("points", &driver::CurveProgress::points)
+      .def_ro("planned", &driver::CurveProgress::planned, "Points with a plan.")
+      .def_ro("settled", &driver::CurveProgress::settled, "Points with nothing left to find.")
       .def_prop_ro(
-          "widest_gap", [](const CurveProgress& p) { return p.widest_gap / 100; },
+          "widest_gap", [](const driver::CurveProgress& p) { return p.widest_gap / 100; },
           "Of all points: overhead less its bound's.")
       .def_prop_ro(
-          "smallest", [](const CurveProgress& p) { return p.smallest.count(); },
+          "smallest", [](const driver::CurveProgress& p) { return p.smallest.count(); },
           "Bytes: the smallest budget for which a plan is known.");
-  nb::class_<FitProgress>(module, "FitProgress", "How far a fit is.")
+  nb::class_<driver::FitProgress>(module, "FitProgress", "How far a fit is.")
       .def_prop_ro(
-          "floor", [](const FitProgress& p) { return p.floor.count(); },
+          "floor", [](const driver::FitProgress& p) { return p.floor.count(); },
           "Bytes: within fewer there is no such plan.")
       .def_prop_ro(
-          "budget", [](const FitProgress& p) { return p.budget.count(); },
+          "budget", [](const driver::FitProgress& p) { return p.budget.count(); },
           "Bytes: within these there is one.");
 }
 
@@ -169,32 +169,32 @@ void bind_curve(nb::module_& module) {
       .def_prop_ro("seconds", [](const CurveObject& c) { return c.facts.seconds; })
       .def_prop_ro("graph", [](const CurveObject& c) { return c.graph; })
       .def(
-          "to_csv", [](const CurveObject& c) { return curve_csv(*c.graph, *c.curve); },
+          "to_csv", [](const CurveObject& c) { return io::curve_csv(*c.graph, *c.curve); },
           "As `lowtide curve --csv` writes it.")
       .def(
-          "to_json", [](const CurveObject& c) { return curve_json(*c.graph, *c.curve, c.facts); },
+          "to_json", [](const CurveObject& c) { return io::curve_json(*c.graph, *c.curve, c.facts); },
           "As `lowtide curve --json` prints it.")
       .def(
-          "to_html", [](const CurveObject& c) { return html_curve(*c.graph, *c.curve); },
+          "to_html", [](const CurveObject& c) { return report::html_curve(*c.graph, *c.curve); },
           "One self-contained page.")
       .def(
           "save_html",
           [](const CurveObject& c, nb::handle path) {
             const std::string name = path_of(path);
             const nb::gil_scoped_release released;
-            write_text_file(name, html_curve(*c.graph, *c.curve));
+            io::write_text_file(name, report::html_curve(*c.graph, *c.curve));
           },
           nb::arg("path"), nb::sig("def save_html(self, path: str | os.PathLike[str]) -> None"))
       .def(
           "to_text",
           [](const CurveObject& c, std::size_t width, bool colour, bool unicode) {
-            return curve_text(*c.graph, *c.curve, style_of(width, colour, unicode));
+            return report::curve_text(*c.graph, *c.curve, style_of(width, colour, unicode));
           },
           nb::arg("width") = 80, nb::kw_only(), nb::arg("colour") = false,
           nb::arg("unicode") = true, "As `lowtide curve` prints it.")
       .def("__str__",
            [](const CurveObject& c) {
-             return curve_text(*c.graph, *c.curve, style_of(80, false, true));
+             return report::curve_text(*c.graph, *c.curve, style_of(80, false, true));
            })
       .def("__len__", [](const CurveObject& c) { return c.curve->points.size(); })
       .def("__repr__", [](const CurveObject& c) {
@@ -239,10 +239,10 @@ void bind_fit(nb::module_& module) {
       .def_prop_ro("stopped_by", [](const FitObject& f) { return to_string(f.fit->stopped_by); })
       .def_prop_ro("seconds", [](const FitObject& f) { return f.facts.seconds; })
       .def(
-          "to_json", [](const FitObject& f) { return fit_json(*f.graph, *f.fit, f.facts, ""); },
+          "to_json", [](const FitObject& f) { return io::fit_json(*f.graph, *f.fit, f.facts, ""); },
           "As `lowtide fit --json` prints it.")
       .def("__str__",
-           [](const FitObject& f) { return fit_text(*f.graph, *f.fit, style_of(80, false, true)); })
+           [](const FitObject& f) { return report::fit_text(*f.graph, *f.fit, style_of(80, false, true)); })
       .def("__repr__", [](const FitObject& f) {
         return f.fit->point ? fmt::format("<lowtide.Fit: budget {}>", f.fit->point->budget.count())
                             : std::string("<lowtide.Fit: no plan>");

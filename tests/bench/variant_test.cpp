@@ -12,19 +12,19 @@ namespace lowtide::bench {
 namespace {
 
 TEST_CASE("variant: solvers stay what they are, but for the options that are set") {
-  const SolverTable all = all_solvers();
-  const SolverTable varied = vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
+  const solve::SolverTable all = driver::all_solvers();
+  const solve::SolverTable varied = vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
   CHECK(varied.find("greedy") == nullptr);
   CHECK(varied.all().size() + 1 == all.all().size());
   for (const auto& solver : varied.all()) {
-    const Solver& original = *all.find(solver->name());
+    const solve::Solver& original = *all.find(solver->name());
     CAPTURE(solver->name());
     CHECK(solver->summary() == original.summary());
     CHECK(solver->external() == original.external());
     CHECK(solver->missing() == original.missing());
     REQUIRE(solver->options().size() == original.options().size());
     for (std::size_t i = 0; i < original.options().size(); ++i) {
-      const OptionSpec &now = solver->options()[i], &before = original.options()[i];
+      const solve::OptionSpec &now = solver->options()[i], &before = original.options()[i];
       CHECK(now.name == before.name);
       if (solver->name() == "search" && now.name == "push")
         CHECK(now.default_choice == "off");
@@ -37,13 +37,13 @@ TEST_CASE("variant: solvers stay what they are, but for the options that are set
 }
 
 // One sequence, and a claim that is not true.
-class Boasting final : public Solver {
+class Boasting final : public solve::Solver {
  public:
   std::string_view name() const override { return "bounds"; }
   std::string_view summary() const override { return "claims too much"; }
   bool external() const override { return true; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend();
     context.raise_engine_bound(Ticks(100));
     return context.finish();
@@ -51,23 +51,23 @@ class Boasting final : public Solver {
 };
 
 // Computes op 0 twice.
-class Twice final : public Solver {
+class Twice final : public solve::Solver {
  public:
   std::string_view name() const override { return "greedy"; }
   std::string_view summary() const override { return "a plan"; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     context.offer_sequence(std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)});
     return context.finish();
   }
 };
 
 TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a plan") {
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Boasting>());
   table.add(std::make_unique<Twice>());
-  table.add(make_auto());
-  const SolverTable varied = vary(table, {});
+  table.add(driver::make_auto());
+  const solve::SolverTable varied = vary(table, {});
   const Graph graph = Sketch({10, 10, 10, 1})
                           .op({}, {0})
                           .op({}, {1})
@@ -75,9 +75,9 @@ TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a p
                           .op({0, 2}, {3})
                           .keep({3})
                           .graph();
-  Request request;
+  driver::Request request;
   request.limits.work = 100'000;
-  const Answer answer = solve(varied, {.graph = graph, .budget = Bytes(30)}, request);
+  const driver::Answer answer = driver::solve(varied, {.graph = graph, .budget = Bytes(30)}, request);
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration == Ticks(5));
   CHECK(answer.outcome.bound.duration == Ticks(4));

@@ -11,14 +11,14 @@ namespace lowtide {
 namespace {
 
 // Works until it is stopped and finds nothing, or offers one sequence.
-class Part final : public Solver {
+class Part final : public solve::Solver {
  public:
   Part(std::string_view name, std::vector<OpId> sequence)
       : name_(name), sequence_(std::move(sequence)) {}
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return "a part"; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     if (!sequence_.empty()) context.offer_sequence(sequence_);
     while (sequence_.empty() && !context.limits().spend()) {
     }
@@ -44,16 +44,16 @@ Graph late_reader() {
 TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
   // Op 0 is computed twice, so that the plan is not proven optimal.
   const Graph graph = late_reader();
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Part>("evict", std::vector<OpId>()));
   table.add(
       std::make_unique<Part>("greedy", std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
-  table.add(make_auto());
+  table.add(driver::make_auto());
   const Problem problem{.graph = graph, .budget = Bytes(30)};
   for (const std::int64_t work : {3'000'000, 30'000'000}) {
-    Request request;
+    driver::Request request;
     request.limits.work = work;
-    const Answer answer = solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, request);
     CHECK(answer.outcome.found_by == "greedy");
     CHECK(answer.outcome.stopped_by == StopReason::work_limit);
   }
@@ -64,14 +64,14 @@ TEST_CASE("auto: twremat is asked where the quick ones have no plan, and only th
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
   for (const bool quick : {false, true}) {
-    SolverTable table;
+    solve::SolverTable table;
     table.add(std::make_unique<Part>("greedy", quick ? within : over));
     table.add(std::make_unique<Part>("twremat", within));
-    table.add(make_auto());
+    table.add(driver::make_auto());
     const Problem problem{.graph = graph, .budget = Bytes(21)};
-    Request request;
+    driver::Request request;
     request.limits.work = 3'000'000;
-    const Answer answer = solve(table, problem, request);
+    const driver::Answer answer = driver::solve(table, problem, request);
     CHECK(answer.outcome.found_by == (quick ? "greedy" : "twremat"));
   }
 }

@@ -17,7 +17,7 @@
 namespace lowtide {
 namespace {
 
-void check_same(const Answer& a, const Answer& b) {
+void check_same(const driver::Answer& a, const driver::Answer& b) {
   REQUIRE(a.outcome.plan.has_value() == b.outcome.plan.has_value());
   if (a.outcome.plan) CHECK(a.outcome.plan->steps == b.outcome.plan->steps);
   CHECK(a.outcome.status == b.outcome.status);
@@ -34,109 +34,109 @@ Bytes share(const Graph& graph, std::int64_t percent) {
 }
 
 TEST_CASE("auto: the same steps for any number of threads under a limit of work") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (const std::string_view kind : {"transformer", "unet", "layered"}) {
     CAPTURE(kind);
     const Graph graph = generate(kind, 300, 1);
     for (const Order order : {Order::free, Order::given}) {
       const Problem problem{.graph = graph, .budget = share(graph, 55), .order = order};
-      Request request;
+      driver::Request request;
       request.limits.work = kSanitized ? 150'000 : 600'000;
-      const Answer one = solve(table, problem, request);
+      const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {2, 4, 7}) {
         CAPTURE(threads);
         request.threads = threads;
-        check_same(one, solve(table, problem, request));
+        check_same(one, driver::solve(table, problem, request));
       }
     }
   }
 }
 
 TEST_CASE("auto: ends without any limit, and alike for any number of threads") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 60, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
-  Request request;
-  const Answer one = solve(table, problem, request);
+  driver::Request request;
+  const driver::Answer one = driver::solve(table, problem, request);
   CHECK(one.outcome.stopped_by == StopReason::finished);
   CHECK(one.outcome.plan.has_value());
   request.threads = 3;
-  check_same(one, solve(table, problem, request));
+  check_same(one, driver::solve(table, problem, request));
 }
 
 TEST_CASE("auto: under a clock the first answer comes early and the best is kept to the end") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 2000, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 55)};
-  Request request;
+  driver::Request request;
   request.limits.seconds = 2;
   request.threads = 4;
   double first = -1;
   Ticks best = Ticks::max();
-  request.watcher = [&](const Progress& progress) {
+  request.watcher = [&](const solve::Progress& progress) {
     if (progress.plan == nullptr) return;
     if (first < 0) first = progress.seconds;
     CHECK(progress.cost.duration <= best);
     best = progress.cost.duration;
   };
-  const Answer answer = solve(table, problem, request);
+  const driver::Answer answer = driver::solve(table, problem, request);
   REQUIRE(answer.outcome.plan);
   CHECK(answer.outcome.cost.duration == best);
   CHECK(first >= 0);
   CHECK(first < 1);
 }
 
-class Failing final : public Solver {
+class Failing final : public solve::Solver {
  public:
   std::string_view name() const override { return "search"; }
   std::string_view summary() const override { return "breaks"; }
-  std::span<const OptionSpec> options() const override { return real_->options(); }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context&) const override { throw InternalError("broken"); }
+  std::span<const solve::OptionSpec> options() const override { return real_->options(); }
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context&) const override { throw InternalError("broken"); }
 
  private:
-  std::unique_ptr<Solver> real_ = make_search();
+  std::unique_ptr<solve::Solver> real_ = solve::search::make_search();
 };
 
 TEST_CASE("auto: what a part throws on a thread of its own reaches the caller") {
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Failing>());
-  table.add(make_auto());
+  table.add(driver::make_auto());
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   for (const int threads : {1, 4}) {
-    Request request;
+    driver::Request request;
     request.threads = threads;
     request.limits.work = 1000;
-    CHECK_THROWS_AS(solve(table, problem, request), InternalError);
+    CHECK_THROWS_AS(driver::solve(table, problem, request), InternalError);
   }
 }
 
 TEST_CASE("auto: a watcher that throws ends the run") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 300, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 55)};
   for (const double after : {0.0, 0.1}) {
-    Request request;
+    driver::Request request;
     request.threads = 3;
     request.limits.seconds = 5;
-    request.watcher = [&](const Progress& progress) {
+    request.watcher = [&](const solve::Progress& progress) {
       if (progress.seconds >= after) throw InputError("watcher", "enough");
     };
-    CHECK_THROWS_AS(solve(table, problem, request), InputError);
+    CHECK_THROWS_AS(driver::solve(table, problem, request), InputError);
   }
 }
 
 TEST_CASE("auto: starts in another order, of another graph or beyond the budget do no harm") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     RandomGraphSettings settings;
     settings.ops = 3 + random.below(20);
     const Graph graph = random_graph(random, settings), other = random_graph(random, settings);
-    Request request;
+    driver::Request request;
     request.threads = 2;
     request.limits.work = 20'000;
     request.starts = {random_plan(random, graph, {.transfers = false}),
@@ -148,7 +148,7 @@ TEST_CASE("auto: starts in another order, of another graph or beyond the budget 
         CAPTURE(solver->name());
         request.solver = solver->name();
         const Problem problem{.graph = graph, .budget = own_peak(graph), .order = order};
-        CHECK_NOTHROW(solve(table, problem, request));
+        CHECK_NOTHROW(driver::solve(table, problem, request));
       }
   }
 }

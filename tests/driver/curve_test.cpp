@@ -22,9 +22,9 @@
 namespace lowtide {
 namespace {
 
-CurveRequest request_for(const Graph& graph, std::int64_t work = sanitized(400'000, 4'000'000),
+driver::CurveRequest request_for(const Graph& graph, std::int64_t work = sanitized(400'000, 4'000'000),
                          int threads = 2) {
-  CurveRequest request;
+  driver::CurveRequest request;
   const Bytes peak = own_peak(graph);
   request.from = Bytes(peak.count() / 5);
   request.to = peak;
@@ -78,16 +78,16 @@ bool same(const TradeoffPoint& a, const TradeoffPoint& b) {
 }
 
 TEST_CASE("curve: small graphs against brute force") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(30); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
-    CurveRequest request = request_for(graph);
+    driver::CurveRequest request = request_for(graph);
     request.order = random.chance(0.5) ? Order::given : Order::free;
     request.from = Bytes(0);
     request.points = 6;
-    const Tradeoff found = curve(table, graph, request);
+    const Tradeoff found = driver::curve(table, graph, request);
     check_curve(graph, found);
     const auto best = oracle::all_tradeoffs(graph, request.order);
     CHECK(found.floor <= best.back().peak);
@@ -102,12 +102,12 @@ TEST_CASE("curve: small graphs against brute force") {
 }
 
 TEST_CASE("curve: without a clock, threads change nothing") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const std::int64_t work = sanitized(600'000, 6'000'000);
   for (std::string_view kind : {"transformer", "unet"}) {
     const Graph graph = generate(kind, 120, 1);
-    const Tradeoff alone = curve(table, graph, request_for(graph, work, 1));
-    const Tradeoff three = curve(table, graph, request_for(graph, work, 3));
+    const Tradeoff alone = driver::curve(table, graph, request_for(graph, work, 1));
+    const Tradeoff three = driver::curve(table, graph, request_for(graph, work, 3));
     check_curve(graph, alone);
     REQUIRE(alone.points.size() == three.points.size());
     for (std::size_t i = 0; i < alone.points.size(); ++i)
@@ -118,16 +118,16 @@ TEST_CASE("curve: without a clock, threads change nothing") {
 }
 
 TEST_CASE("curve: within one per cent of a run of its own with the same work for each point") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("resnet", 150, 2);
   const std::int64_t work = 300'000;
-  CurveRequest request = request_for(graph, 10 * work);
+  driver::CurveRequest request = request_for(graph, 10 * work);
   request.points = 5;
-  for (const TradeoffPoint& point : curve(table, graph, request).points) {
-    Request own;
+  for (const TradeoffPoint& point : driver::curve(table, graph, request).points) {
+    driver::Request own;
     own.limits.work = work;
     const Problem problem{.graph = graph, .budget = point.budget};
-    const Outcome outcome = solve(table, problem, own).outcome;
+    const Outcome outcome = driver::solve(table, problem, own).outcome;
     if (!outcome.plan) continue;
     REQUIRE(point.outcome.plan.has_value());
     const Ticks slack(graph.total_time().count() / 100);
@@ -136,18 +136,18 @@ TEST_CASE("curve: within one per cent of a run of its own with the same work for
 }
 
 TEST_CASE("curve: cancelled before and while it runs") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("resnet", 3000, 1);
   for (const int wait_ms : {0, 30}) {
     CancelToken token;
-    CurveRequest request = request_for(graph);
+    driver::CurveRequest request = request_for(graph);
     request.settings.limits = {.seconds = 60, .cancel = &token};
     std::thread other([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
       token.cancel();
     });
     if (wait_ms == 0) other.join();
-    const Tradeoff found = curve(table, graph, request);
+    const Tradeoff found = driver::curve(table, graph, request);
     if (other.joinable()) other.join();
     check_curve(graph, found);
     CHECK(found.stopped_by == StopReason::cancelled);
@@ -157,52 +157,52 @@ TEST_CASE("curve: cancelled before and while it runs") {
 
 TEST_CASE("curve: no time at all still gives the graph's own plan") {
   const Graph graph = generate("chain", 50, 1);
-  CurveRequest request = request_for(graph);
+  driver::CurveRequest request = request_for(graph);
   request.settings.limits = {.seconds = 0};
-  const Tradeoff found = curve(all_solvers(), graph, request);
+  const Tradeoff found = driver::curve(driver::all_solvers(), graph, request);
   check_curve(graph, found);
   CHECK(found.points.back().outcome.status == Status::optimal);
   CHECK(found.points.back().outcome.found_by == "given");
 }
 
 TEST_CASE("curve: ranges of few budgets") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("chain", 20, 1);
-  CurveRequest request = request_for(graph);
+  driver::CurveRequest request = request_for(graph);
   request.from = request.to;
-  CHECK(curve(table, graph, request).points.size() == 1);
+  CHECK(driver::curve(table, graph, request).points.size() == 1);
   request.from = request.to - Bytes(1);
-  CHECK(curve(table, graph, request).points.size() == 2);
+  CHECK(driver::curve(table, graph, request).points.size() == 2);
   request.from = request.to = Bytes(1);
-  const Tradeoff none = curve(table, graph, request);
+  const Tradeoff none = driver::curve(table, graph, request);
   CHECK(none.points.at(0).outcome.status == Status::infeasible);
   check_curve(graph, none);
 }
 
 TEST_CASE("curve: what it refuses") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("chain", 20, 1);
-  CurveRequest request = request_for(graph);
+  driver::CurveRequest request = request_for(graph);
   request.points = 1;
-  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  CHECK_THROWS_AS(driver::curve(table, graph, request), InputError);
   request = request_for(graph);
   request.from = request.to + Bytes(1);
-  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  CHECK_THROWS_AS(driver::curve(table, graph, request), InputError);
   request.from = Bytes(-1);
-  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  CHECK_THROWS_AS(driver::curve(table, graph, request), InputError);
   request = request_for(graph);
   request.settings.solver = "magic";
-  CHECK_THROWS_AS(curve(table, graph, request), InputError);
+  CHECK_THROWS_AS(driver::curve(table, graph, request), InputError);
 }
 
 // Fails below half of the own peak; claims too much below three quarters.
-class Faulty final : public Solver {
+class Faulty final : public solve::Solver {
  public:
   explicit Faulty(Bytes peak) : peak_(peak) {}
   std::string_view name() const override { return "faulty"; }
   std::string_view summary() const override { return "fails"; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem& problem, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
     if (problem.budget.count() < peak_.count() / 2) throw InternalError("it broke");
     for (const Plan& start : context.starts()) context.offer(start);
     if (problem.budget.count() < peak_.count() / 4 * 3) context.raise_floor(Bytes::max());
@@ -215,11 +215,11 @@ class Faulty final : public Solver {
 
 TEST_CASE("curve: a solver that fails or lies at one budget spoils no other") {
   const Graph graph = generate("resnet", 60, 1);
-  SolverTable table = all_solvers();
+  solve::SolverTable table = driver::all_solvers();
   table.add(std::make_unique<Faulty>(own_peak(graph)));
-  CurveRequest request = request_for(graph);
+  driver::CurveRequest request = request_for(graph);
   request.settings.solver = "faulty";
-  const Tradeoff found = curve(table, graph, request);
+  const Tradeoff found = driver::curve(table, graph, request);
   check_curve(graph, found);
   int broken = 0;
   for (const TradeoffPoint& point : found.points)
@@ -230,13 +230,13 @@ TEST_CASE("curve: a solver that fails or lies at one budget spoils no other") {
 }
 
 // Finds nothing but one plan, and that only where it is over the budget.
-class Beyond final : public Solver {
+class Beyond final : public solve::Solver {
  public:
   explicit Beyond(Plan plan, Bytes peak) : plan_(std::move(plan)), peak_(peak) {}
   std::string_view name() const override { return "beyond"; }
   std::string_view summary() const override { return "one plan"; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem& problem, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
     if (problem.budget < peak_) context.offer(plan_);
     return context.finish();
   }
@@ -248,16 +248,16 @@ class Beyond final : public Solver {
 
 TEST_CASE("curve: a plan over one budget is one for the next larger") {
   const Graph graph = generate("resnet", 60, 1);
-  SolverTable table = all_solvers();
-  Request own;
+  solve::SolverTable table = driver::all_solvers();
+  driver::Request own;
   own.limits.work = 100'000;
   const Bytes budget(own_peak(graph).count() * 7 / 10);
-  const Outcome lean = solve(table, {.graph = graph, .budget = budget}, own).outcome;
+  const Outcome lean = driver::solve(table, {.graph = graph, .budget = budget}, own).outcome;
   REQUIRE(lean.plan.has_value());
   table.add(std::make_unique<Beyond>(*lean.plan, lean.cost.peak));
-  CurveRequest request = request_for(graph);
+  driver::CurveRequest request = request_for(graph);
   request.settings.solver = "beyond";
-  const Tradeoff found = curve(table, graph, request);
+  const Tradeoff found = driver::curve(table, graph, request);
   check_curve(graph, found);
   CHECK(found.smallest->budget == lean.cost.peak);
   for (const TradeoffPoint& point : found.points)
@@ -265,17 +265,17 @@ TEST_CASE("curve: a plan over one budget is one for the next larger") {
 }
 
 // Stands for a solver of that name: counts its calls and uses its work up.
-class Counting final : public Solver {
+class Counting final : public solve::Solver {
  public:
   Counting(std::string_view name, int& calls, bool takes = true)
       : name_(name), calls_(calls), takes_(takes) {}
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return "counts"; }
-  std::span<const OptionSpec> options() const override {
-    return all_solvers().find(name_)->options();
+  std::span<const solve::OptionSpec> options() const override {
+    return driver::all_solvers().find(name_)->options();
   }
-  Support supports(const Problem&) const override { return takes_ ? Support{} : Support::no("no"); }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return takes_ ? solve::Support{} : solve::Support::no("no"); }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     ++calls_;
     while (!context.limits().spend(100)) {
     }
@@ -290,15 +290,15 @@ class Counting final : public Solver {
 
 TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they take the graph") {
   const Graph graph = generate("resnet", 60, 1);
-  CurveRequest request = request_for(graph, 2'000'000, 1);
+  driver::CurveRequest request = request_for(graph, 2'000'000, 1);
   request.points = 4;
   for (const bool takes : {true, false}) {
     int whole = 0, search = 0, bounds = 0;
-    SolverTable table;
+    solve::SolverTable table;
     table.add(std::make_unique<Counting>("auto", whole));
     table.add(std::make_unique<Counting>("search", search, takes));
     table.add(std::make_unique<Counting>("bounds", bounds));
-    const Tradeoff found = curve(table, graph, request);
+    const Tradeoff found = driver::curve(table, graph, request);
     check_curve(graph, found);
     CAPTURE(takes);
     int open = 0;

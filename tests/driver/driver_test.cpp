@@ -14,12 +14,12 @@
 namespace lowtide {
 namespace {
 
-class Idle final : public Solver {
+class Idle final : public solve::Solver {
  public:
   std::string_view name() const override { return "idle"; }
   std::string_view summary() const override { return "finds nothing"; }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend(7);
     return context.finish();
   }
@@ -28,24 +28,24 @@ class Idle final : public Solver {
 TEST_CASE("solve: a start is an answer, whatever the solver makes of it") {
   const Graph graph = generate("chain", 20, 1);
   const Plan own = own_plan(graph);
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Idle>());
-  Request request;
+  driver::Request request;
   request.solver = "idle";
   request.starts = {Plan{{Step::compute(OpId(0))}, std::nullopt}, own};  // the first is no plan
-  const Answer fits =
-      solve(table, {.graph = graph, .budget = own_peak(graph), .order = Order::given}, request);
+  const driver::Answer fits =
+      driver::solve(table, {.graph = graph, .budget = own_peak(graph), .order = Order::given}, request);
   CHECK(fits.outcome.status == Status::optimal);
   CHECK(fits.outcome.plan->steps == own.steps);
   CHECK(fits.work == 7);
-  const Answer beyond =
-      solve(table, {.graph = graph, .budget = own_peak(graph) - Bytes(1)}, request);
+  const driver::Answer beyond =
+      driver::solve(table, {.graph = graph, .budget = own_peak(graph) - Bytes(1)}, request);
   CHECK_FALSE(beyond.outcome.plan.has_value());
   CHECK(beyond.outcome.smallest_peak == own_peak(graph));
 }
 
 // Looks for its engine for as long as it may.
-class Looking final : public Solver {
+class Looking final : public solve::Solver {
  public:
   std::string_view name() const override { return "looking"; }
   std::string_view summary() const override { return "never finds its engine"; }
@@ -53,8 +53,8 @@ class Looking final : public Solver {
     while (!stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return "patience";
   }
-  Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, Context& context) const override {
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend();
     return context.finish();
   }
@@ -62,13 +62,13 @@ class Looking final : public Solver {
 
 TEST_CASE("solve: looking for an engine is a part of the time, and ends with a cancel") {
   const Graph graph = generate("chain", 20, 1);
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Looking>());
-  Request request;
+  driver::Request request;
   request.solver = "looking";
   request.limits.seconds = 0.05;
   const Problem problem{.graph = graph, .budget = own_peak(graph)};
-  const Answer late = solve(table, problem, request);
+  const driver::Answer late = driver::solve(table, problem, request);
   CHECK(late.support.yes);
   CHECK(late.outcome.stopped_by == StopReason::deadline);
 
@@ -78,18 +78,18 @@ TEST_CASE("solve: looking for an engine is a part of the time, and ends with a c
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     cancel.cancel();
   });
-  CHECK(solve(table, problem, request).outcome.stopped_by == StopReason::cancelled);
+  CHECK(driver::solve(table, problem, request).outcome.stopped_by == StopReason::cancelled);
 }
 
 TEST_CASE("solve: what is known of the problem reaches the solver") {
   const Graph graph = generate("chain", 20, 1);
-  SolverTable table;
+  solve::SolverTable table;
   table.add(std::make_unique<Idle>());
-  Request request;
+  driver::Request request;
   request.solver = "idle";
   request.known = {graph.total_time() + Ticks(5), own_peak(graph)};
   const Outcome outcome =
-      solve(table, {.graph = graph, .budget = own_peak(graph)}, request).outcome;
+      driver::solve(table, {.graph = graph, .budget = own_peak(graph)}, request).outcome;
   CHECK(outcome.bound.duration == graph.total_time() + Ticks(5));
   CHECK(outcome.bound.peak == own_peak(graph));
   CHECK(outcome.status == Status::unknown);
@@ -97,10 +97,10 @@ TEST_CASE("solve: what is known of the problem reaches the solver") {
 
 TEST_CASE("solve: what is known settles the problem before anything has begun") {
   const Graph graph = generate("chain", 20, 1);
-  Request request;
+  driver::Request request;
   request.known.peak = Bytes(2);
   const Outcome outcome =
-      solve(all_solvers(), {.graph = graph, .budget = Bytes(1)}, request).outcome;
+      driver::solve(driver::all_solvers(), {.graph = graph, .budget = Bytes(1)}, request).outcome;
   CHECK(outcome.status == Status::infeasible);
   CHECK(outcome.smallest_peak.has_value());
 }
@@ -108,15 +108,15 @@ TEST_CASE("solve: what is known settles the problem before anything has begun") 
 TEST_CASE("solve: a cancel ends auto under a limit of work too") {
   const Graph graph = generate("transformer", 200, 1);
   CancelToken cancel;
-  Request request;
+  driver::Request request;
   request.limits.work = 1'000'000'000;
   request.limits.cancel = &cancel;
-  request.watcher = [&](const Progress& progress) {
+  request.watcher = [&](const solve::Progress& progress) {
     if (progress.plan != nullptr) cancel.cancel();
   };
   const Problem problem{
       .graph = graph, .budget = Bytes(own_peak(graph).count() * 7 / 10), .order = Order::given};
-  CHECK(solve(all_solvers(), problem, request).outcome.stopped_by == StopReason::cancelled);
+  CHECK(driver::solve(driver::all_solvers(), problem, request).outcome.stopped_by == StopReason::cancelled);
 }
 
 }  // namespace

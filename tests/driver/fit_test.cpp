@@ -15,8 +15,8 @@
 namespace lowtide {
 namespace {
 
-FitRequest request_for(const Graph& graph, std::int64_t percent, int threads = 2) {
-  FitRequest request;
+driver::FitRequest request_for(const Graph& graph, std::int64_t percent, int threads = 2) {
+  driver::FitRequest request;
   const std::int64_t base = graph.total_time().count();
   request.time_limit = Ticks(base + base * percent / 100);
   request.settings.limits.work = sanitized(400'000, 4'000'000);
@@ -24,7 +24,7 @@ FitRequest request_for(const Graph& graph, std::int64_t percent, int threads = 2
   return request;
 }
 
-void check_fit(const Graph& graph, const FitRequest& request, const Fit& found) {
+void check_fit(const Graph& graph, const driver::FitRequest& request, const Fit& found) {
   REQUIRE(found.point.has_value());
   const Outcome& outcome = found.point->outcome;
   const Problem problem{.graph = graph, .budget = found.point->budget, .order = request.order};
@@ -39,12 +39,12 @@ void check_fit(const Graph& graph, const FitRequest& request, const Fit& found) 
 }
 
 TEST_CASE("fit: small graphs against brute force") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(30); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
-    FitRequest request = request_for(graph, static_cast<std::int64_t>(random.below(60)));
+    driver::FitRequest request = request_for(graph, static_cast<std::int64_t>(random.below(60)));
     request.order = random.chance(0.5) ? Order::given : Order::free;
     const Fit found = fit(table, graph, request);
     check_fit(graph, request, found);
@@ -57,7 +57,7 @@ TEST_CASE("fit: small graphs against brute force") {
 }
 
 TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs no more memory") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("transformer", 120, 1);
   Bytes before = Bytes::max();
   for (const std::int64_t percent : {0, 5, 15}) {
@@ -75,25 +75,25 @@ TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs
 
 TEST_CASE("fit: what stopped it is the limit, not its share among the solves") {
   const Graph graph = generate("transformer", 120, 1);
-  const Fit found = fit(all_solvers(), graph, request_for(graph, 5));
+  const Fit found = fit(driver::all_solvers(), graph, request_for(graph, 5));
   REQUIRE_FALSE(found.proven());
   CHECK(found.stopped_by == StopReason::work_limit);
 }
 
 TEST_CASE("fit: a time limit below the graph's own time") {
   const Graph graph = generate("chain", 20, 1);
-  FitRequest request = request_for(graph, 0);
+  driver::FitRequest request = request_for(graph, 0);
   request.time_limit = graph.total_time() - Ticks(1);
-  const Fit found = fit(all_solvers(), graph, request);
+  const Fit found = fit(driver::all_solvers(), graph, request);
   CHECK_FALSE(found.point.has_value());
 }
 
 TEST_CASE("fit: cancelled, and without time") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("resnet", 1000, 1);
   CancelToken token;
   token.cancel();
-  FitRequest request = request_for(graph, 5);
+  driver::FitRequest request = request_for(graph, 5);
   request.settings.limits = {.seconds = 60, .cancel = &token};
   const Fit cancelled = fit(table, graph, request);
   check_fit(graph, request, cancelled);

@@ -14,17 +14,17 @@
 
 namespace {
 
-using lowtide::EngineStatus;
-using lowtide::EngineReport;
-using lowtide::EngineRequest;
+using lowtide::engines::EngineStatus;
+using lowtide::engines::EngineReport;
+using lowtide::engines::EngineRequest;
 
-void say(const EngineReport& report) {
-  const std::string bytes = lowtide::frame(report.encode());
+void say(const lowtide::engines::EngineReport& report) {
+  const std::string bytes = lowtide::engines::frame(report.encode());
   if (send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) _exit(1);
 }
 
-EngineReport make(EngineReport::Kind kind, double value = 0) {
-  EngineReport report;
+lowtide::engines::EngineReport make(lowtide::engines::EngineReport::Kind kind, double value = 0) {
+  lowtide::engines::EngineReport report;
   report.kind = kind;
   report.value = value;
   report.has_bound = true;
@@ -37,54 +37,54 @@ double value() {
 }
 
 // Ends with that claim.
-void claim(EngineStatus status, std::optional<double> bound = {}, double effort = 0) {
-  EngineReport last = make(EngineReport::done, bound.value_or(0));
+void claim(lowtide::engines::EngineStatus status, std::optional<double> bound = {}, double effort = 0) {
+  lowtide::engines::EngineReport last = make(lowtide::engines::EngineReport::done, bound.value_or(0));
   last.has_bound = bound.has_value();
   last.status = status;
   last.effort = effort;
   say(last);
 }
 
-EngineRequest listen() {
+lowtide::engines::EngineRequest listen() {
   std::string buffer, message;
-  while (lowtide::take_frame(buffer, message) != lowtide::Framed::whole) {
+  while (lowtide::engines::take_frame(buffer, message) != lowtide::engines::Framed::whole) {
     char chunk[4096];
     const auto got = read(0, chunk, sizeof chunk);
     if (got <= 0) _exit(3);
     buffer.append(chunk, static_cast<std::size_t>(got));
   }
-  EngineRequest request;
-  EngineRequest::decode(message, request);
+  lowtide::engines::EngineRequest request;
+  lowtide::engines::EngineRequest::decode(message, request);
   return request;
 }
 
-std::size_t variables(const EngineRequest& request) {
-  if (request.engine == lowtide::EngineKind::highs) {
-    lowtide::MipModel model;
+std::size_t variables(const lowtide::engines::EngineRequest& request) {
+  if (request.engine == lowtide::engines::EngineKind::highs) {
+    lowtide::engines::MipModel model;
     model.decode(request.model);
     return model.column_count();
   }
   std::size_t count = 0;
-  for (lowtide::WireReader in(request.model); in.next();) count += in.field() == 2;
+  for (lowtide::engines::WireReader in(request.model); in.next();) count += in.field() == 2;
   return count;
 }
 
 // Numbers that are none, and claims with nothing to show for them.
-void lie(const std::string& how, const EngineRequest& request) {
-  EngineReport solution = make(EngineReport::incumbent);
-  if (how == "infeasible") claim(EngineStatus::infeasible);
-  if (how == "bound") claim(EngineStatus::optimal, value());
-  if (how == "effort") claim(EngineStatus::unknown, {}, value());
-  if (how == "bound_first" || how == "bound_hang") say(make(EngineReport::bound, value()));
-  if (how == "bound_first") claim(EngineStatus::unknown);
+void lie(const std::string& how, const lowtide::engines::EngineRequest& request) {
+  lowtide::engines::EngineReport solution = make(lowtide::engines::EngineReport::incumbent);
+  if (how == "infeasible") claim(lowtide::engines::EngineStatus::infeasible);
+  if (how == "bound") claim(lowtide::engines::EngineStatus::optimal, value());
+  if (how == "effort") claim(lowtide::engines::EngineStatus::unknown, {}, value());
+  if (how == "bound_first" || how == "bound_hang") say(make(lowtide::engines::EngineReport::bound, value()));
+  if (how == "bound_first") claim(lowtide::engines::EngineStatus::unknown);
   if (how == "objective") {
-    say(make(EngineReport::objective, value()));
-    claim(EngineStatus::unknown);
+    say(make(lowtide::engines::EngineReport::objective, value()));
+    claim(lowtide::engines::EngineStatus::unknown);
   }
   if (how == "value") {  // of every column
     solution.reals.assign(variables(request), value());
     say(solution);
-    claim(EngineStatus::feasible);
+    claim(lowtide::engines::EngineStatus::feasible);
   }
   if (how == "zeros") {
     solution.numbers.assign(variables(request), 0);
@@ -99,14 +99,14 @@ void lie(const std::string& how, const EngineRequest& request) {
     say(solution);
   }
   if (how == "liar") {  // gives the start back, and a bound above it
-    lowtide::MipModel model;
+    lowtide::engines::MipModel model;
     model.decode(request.model);
     const auto view = model.view();
     solution.reals.assign(view.cost.size(), 0);
     for (std::size_t i = 0; i < view.start_columns.size(); ++i)
       solution.reals[static_cast<std::size_t>(view.start_columns[i])] = view.start_values[i];
     say(solution);
-    claim(EngineStatus::optimal, value());
+    claim(lowtide::engines::EngineStatus::optimal, value());
   }
 }
 
@@ -114,13 +114,13 @@ void lie(const std::string& how, const EngineRequest& request) {
 void babble(const std::string& how) {
   if (how == "nonsense") send(0, "\xff\xff\xff\xffnonsense", 12, MSG_NOSIGNAL);
   if (how == "noise") {
-    const std::string bytes = lowtide::frame("\xff\xff\xff");
+    const std::string bytes = lowtide::engines::frame("\xff\xff\xff");
     send(0, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   if (how == "flood")
-    for (;;) say(make(EngineReport::bound, 0));
+    for (;;) say(make(lowtide::engines::EngineReport::bound, 0));
   if (how == "endless") {  // one frame, slowly, that never comes to its end
-    std::string piece = lowtide::frame_header(lowtide::kMostFrame) + std::string(4096, 'x');
+    std::string piece = lowtide::engines::frame_header(lowtide::engines::kMostFrame) + std::string(4096, 'x');
     while (send(0, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) usleep(1000);
   }
 }
@@ -131,12 +131,12 @@ int main() {
   const char* set = std::getenv("LOWTIDE_FAKE");
   const std::string how = set == nullptr ? "" : set;
   if (how == "deaf") sleep(100);
-  const EngineRequest request = listen();
-  EngineReport opened = make(EngineReport::opened);
+  const lowtide::engines::EngineRequest request = listen();
+  lowtide::engines::EngineReport opened = make(lowtide::engines::EngineReport::opened);
   opened.text = "0.0 (fake)";
   say(opened);
   if (request.probe) {
-    say(make(EngineReport::done));
+    say(make(lowtide::engines::EngineReport::done));
     return 0;
   }
   if (how == "crash") raise(SIGABRT);

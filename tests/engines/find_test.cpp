@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/engines/cp.h"
-#include "lowtide/engines/engine.h"
+#include "lowtide/engines/find.h"
 
 #include "support/variable.h"
 
@@ -36,11 +36,11 @@ struct Folder {
 };
 
 std::string missing(const std::string& library, const std::string& worker,
-                    EngineKind kind = EngineKind::cpsat) {
-  const Variable for_library(kind == EngineKind::cpsat ? "LOWTIDE_CPSAT" : "LOWTIDE_HIGHS",
+                    engines::EngineKind kind = engines::EngineKind::cpsat) {
+  const Variable for_library(kind == engines::EngineKind::cpsat ? "LOWTIDE_CPSAT" : "LOWTIDE_HIGHS",
                              library);
   const Variable for_worker("LOWTIDE_WORKER", worker);
-  return find_engine(kind).missing;
+  return engines::find_engine(kind).missing;
 }
 
 TEST_CASE("find: what a variable names and is wrong is said with the variable") {
@@ -48,7 +48,7 @@ TEST_CASE("find: what a variable names and is wrong is said with the variable") 
   const std::string text = folder.file("text.so", "text", false);
   CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER) ==
         "CP-SAT: LOWTIDE_CPSAT=/nowhere.so cannot be opened: No such file or directory");
-  CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER, EngineKind::highs) ==
+  CHECK(missing("/nowhere.so", LOWTIDE_REAL_WORKER, engines::EngineKind::highs) ==
         "HiGHS: LOWTIDE_HIGHS=/nowhere.so cannot be opened: No such file or directory");
   CHECK(missing("/", LOWTIDE_REAL_WORKER) == "CP-SAT: LOWTIDE_CPSAT=/ cannot be opened: no file");
   CHECK(missing("nowhere.so", LOWTIDE_REAL_WORKER) ==
@@ -56,7 +56,7 @@ TEST_CASE("find: what a variable names and is wrong is said with the variable") 
   CHECK(missing(text, LOWTIDE_REAL_WORKER) ==
         "CP-SAT: LOWTIDE_CPSAT=" + text + " cannot be opened: file too short");
   const std::string fake = LOWTIDE_FAKE_LIBRARY;
-  CHECK(missing(fake, LOWTIDE_REAL_WORKER, EngineKind::highs) ==
+  CHECK(missing(fake, LOWTIDE_REAL_WORKER, engines::EngineKind::highs) ==
         "HiGHS: LOWTIDE_HIGHS=" + fake + " lacks the functions that are needed");
   CHECK(missing(fake, LOWTIDE_REAL_WORKER) == "");
 
@@ -68,12 +68,12 @@ TEST_CASE("find: what a variable names and is wrong is said with the variable") 
 }
 
 TEST_CASE("find: what is asked for and wrong is said by its path, and in a solve too") {
-  const EngineState state = find_engine(EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
+  const engines::EngineState state = engines::find_engine(engines::EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
   CHECK(state.missing == "CP-SAT: /none.so cannot be opened: No such file or directory");
-  CHECK(solve_cp(CpModel(), state, {}).end.failure == "it needs " + state.missing);
-  EngineState engine;
+  CHECK(engines::solve_cp(engines::CpModel(), state, {}).end.failure == "it needs " + state.missing);
+  engines::EngineState engine;
   engine.paths = {"nothing.so", "/no/such/worker"};
-  CHECK(solve_cp(CpModel(), engine, {}).end.failure ==
+  CHECK(engines::solve_cp(engines::CpModel(), engine, {}).end.failure ==
         "/no/such/worker cannot be started: No such file or directory");
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("find: a worker that hangs is waited for once, whatever the engine") {
   const std::string worker = folder.file("deaf", "#!/bin/sh\nexec sleep 100\n");
   const auto begin = Clock::now();
   CHECK(missing("x.so", worker) == "CP-SAT: LOWTIDE_WORKER=" + worker + " does not answer");
-  CHECK(missing("x.so", worker, EngineKind::highs) ==
+  CHECK(missing("x.so", worker, engines::EngineKind::highs) ==
         "HiGHS: LOWTIDE_WORKER=" + worker + " does not answer");
   CHECK(seconds_since(begin) < 5);
 }
@@ -103,7 +103,7 @@ TEST_CASE("find: whoever has a deadline does not wait beyond it, and finds it th
   {
     const Variable fake("LOWTIDE_FAKE", "open_hang");
     const auto begin = Clock::now();
-    const EngineState state = find_engine(EngineKind::cpsat, {copy, LOWTIDE_REAL_WORKER},
+    const engines::EngineState state = engines::find_engine(engines::EngineKind::cpsat, {copy, LOWTIDE_REAL_WORKER},
                                           [&] { return seconds_since(begin) > 0.2; });
     CHECK(state.missing == "CP-SAT: there was no time to look for it");
     CHECK(seconds_since(begin) < 1);

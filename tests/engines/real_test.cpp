@@ -14,23 +14,23 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 #define NEED(kind)                                  \
-  const EngineState engine = find_engine(kind);     \
+  const engines::EngineState engine = engines::find_engine(kind);     \
   if (!engine.missing.empty()) {                    \
     MESSAGE("left out: it needs ", engine.missing); \
     return;                                         \
   }
 
 // Tasks on one machine: hard enough to go on for minutes.
-CpModel hard_model() {
-  CpModel model;
+engines::CpModel hard_model() {
+  engines::CpModel model;
   std::vector<std::int64_t> intervals;
-  std::vector<CpExpr> demands;
-  std::vector<CpTerm> goal;
+  std::vector<engines::CpExpr> demands;
+  std::vector<engines::CpTerm> goal;
   Random random(1);
   for (int i = 0; i < 40; ++i) {
-    const CpVar start = model.add_var(0, 600);
+    const engines::CpVar start = model.add_var(0, 600);
     const auto size = static_cast<std::int64_t>(3 + random.below(20));
-    intervals.push_back(model.add_interval(CpExpr::of(start), size, CpExpr::of(start, 1, size)));
+    intervals.push_back(model.add_interval(engines::CpExpr::of(start), size, engines::CpExpr::of(start, 1, size)));
     demands.emplace_back(static_cast<std::int64_t>(1 + random.below(7)));
     goal.push_back({start, static_cast<std::int64_t>(1 + random.below(9))});
   }
@@ -40,41 +40,41 @@ CpModel hard_model() {
 }
 
 TEST_CASE("engines: CP-SAT solves what uses every kind of constraint") {
-  NEED(EngineKind::cpsat)
-  CpModel model;
-  std::vector<CpVar> x;
+  NEED(engines::EngineKind::cpsat)
+  engines::CpModel model;
+  std::vector<engines::CpVar> x;
   for (int i = 0; i < 4; ++i) x.push_back(model.add_var(0, 9));
-  const CpVar present = model.add_bool(), always = model.add_var(1, 1);
+  const engines::CpVar present = model.add_bool(), always = model.add_var(1, 1);
   std::vector<std::int64_t> intervals;
-  std::vector<CpExpr> demands, starts;
+  std::vector<engines::CpExpr> demands, starts;
   for (std::size_t i = 0; i < 4; ++i) {
-    const CpVar when[] = {present};
-    intervals.push_back(model.add_interval(CpExpr::of(x[i]), 2, CpExpr::of(x[i], 1, 2),
-                                           i == 3 ? CpModel::Literals(when) : CpModel::Literals()));
+    const engines::CpVar when[] = {present};
+    intervals.push_back(model.add_interval(engines::CpExpr::of(x[i]), 2, engines::CpExpr::of(x[i], 1, 2),
+                                           i == 3 ? engines::CpModel::Literals(when) : engines::CpModel::Literals()));
     demands.emplace_back(i == 1 ? 1 : 2);
-    starts.push_back(CpExpr::of(x[i]));
+    starts.push_back(engines::CpExpr::of(x[i]));
   }
   model.add_cumulative(intervals, demands, 3);
   model.add_all_different(starts);
   // x[1] only after x[0].
-  const CpExpr times[] = {CpExpr::of(x[0]), CpExpr::of(x[1])};
+  const engines::CpExpr times[] = {engines::CpExpr::of(x[0]), engines::CpExpr::of(x[1])};
   const std::int64_t changes[] = {1, -1};
-  const CpVar active[] = {always, always};
+  const engines::CpVar active[] = {always, always};
   model.add_reservoir(times, changes, active, 0);
-  const CpVar either[] = {present, cp_not(always)};
+  const engines::CpVar either[] = {present, engines::cp_not(always)};
   model.add_or(either);
-  const CpVar ones[] = {present, cp_not(present)};
+  const engines::CpVar ones[] = {present, engines::cp_not(present)};
   model.add_exactly_one(ones);
   model.add_at_most_one(ones);
   model.add_and(std::span(&present, 1), std::span(&always, 1));
-  const CpTerm goal[] = {{x[0], 1}, {x[1], 2}, {x[2], 3}, {x[3], 4}};
+  const engines::CpTerm goal[] = {{x[0], 1}, {x[1], 2}, {x[2], 3}, {x[3], 4}};
   model.minimise(goal);
   model.add_hint(x[0], 0);
-  EngineLimits limits;
+  engines::EngineLimits limits;
   limits.seconds = 20;
-  const CpAnswer answer = solve_cp(model, engine, limits);
+  const engines::CpAnswer answer = engines::solve_cp(model, engine, limits);
   CHECK(answer.end.failure == "");
-  REQUIRE(answer.end.status == EngineStatus::optimal);
+  REQUIRE(answer.end.status == engines::EngineStatus::optimal);
   const auto& v = answer.values;
   REQUIRE(v.size() == model.var_count());
   CHECK(v[0] < v[1]);
@@ -84,25 +84,25 @@ TEST_CASE("engines: CP-SAT solves what uses every kind of constraint") {
 }
 
 TEST_CASE("engines: CP-SAT reports while it runs, and stops at its time") {
-  NEED(EngineKind::cpsat)
-  EngineLimits limits;
+  NEED(engines::EngineKind::cpsat)
+  engines::EngineLimits limits;
   limits.seconds = 8;
   limits.threads = 2;
   int incumbents = 0, objectives = 0, bounds = 0;
   double first = 1e9;
   const auto begin = Clock::now();
   const auto now = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  CpWatch watch;
+  engines::CpWatch watch;
   watch.incumbent = [&](std::span<const std::int64_t>) {
     ++incumbents;
     first = std::min(first, now());
   };
   watch.objective = [&](double) { ++objectives; };
   watch.bound = [&](double) { ++bounds; };
-  const CpAnswer answer = solve_cp(hard_model(), engine, limits, watch);
+  const engines::CpAnswer answer = engines::solve_cp(hard_model(), engine, limits, watch);
   CHECK(now() < 9);
   CHECK(answer.end.failure == "");
-  CHECK(answer.end.status == EngineStatus::feasible);
+  CHECK(answer.end.status == engines::EngineStatus::feasible);
   CHECK(objectives > 1);
   CHECK(bounds > 0);
   CHECK(incumbents > 1);
@@ -111,20 +111,20 @@ TEST_CASE("engines: CP-SAT reports while it runs, and stops at its time") {
 }
 
 TEST_CASE("engines: CP-SAT without a clock repeats exactly") {
-  NEED(EngineKind::cpsat)
-  EngineLimits limits;
+  NEED(engines::EngineKind::cpsat)
+  engines::EngineLimits limits;
   limits.effort = 0.3;
-  const CpAnswer one = solve_cp(hard_model(), engine, limits);
-  const CpAnswer two = solve_cp(hard_model(), engine, limits);
+  const engines::CpAnswer one = engines::solve_cp(hard_model(), engine, limits);
+  const engines::CpAnswer two = engines::solve_cp(hard_model(), engine, limits);
   CHECK(one.end.failure == "");
   CHECK(one.values == two.values);
   CHECK(one.end.effort == two.end.effort);
 }
 
 TEST_CASE("engines: a cancel ends CP-SAT and HiGHS within 50 ms") {
-  NEED(EngineKind::cpsat)
+  NEED(engines::EngineKind::cpsat)
   for (const int after_ms : {20, 400, 900}) {
-    EngineLimits limits;
+    engines::EngineLimits limits;
     limits.seconds = 60;
     limits.threads = 2;
     const auto begin = Clock::now();
@@ -134,7 +134,7 @@ TEST_CASE("engines: a cancel ends CP-SAT and HiGHS within 50 ms") {
       asked = std::min(asked, Clock::now());
       return true;
     };
-    const CpAnswer answer = solve_cp(hard_model(), engine, limits);
+    const engines::CpAnswer answer = engines::solve_cp(hard_model(), engine, limits);
     CHECK(answer.end.stopped);
     // The promise, doubled for machines that are busy with something else.
     CHECK(std::chrono::duration<double>(Clock::now() - asked).count() < 0.1);
@@ -142,53 +142,53 @@ TEST_CASE("engines: a cancel ends CP-SAT and HiGHS within 50 ms") {
 }
 
 TEST_CASE("engines: CP-SAT with two threads keeps within a gigabyte") {
-  NEED(EngineKind::cpsat)
-  EngineLimits limits;
+  NEED(engines::EngineKind::cpsat)
+  engines::EngineLimits limits;
   limits.seconds = 2;
   limits.threads = 2;
   limits.memory_bytes = std::int64_t{1} << 30;
-  const CpAnswer answer = solve_cp(hard_model(), engine, limits);
+  const engines::CpAnswer answer = engines::solve_cp(hard_model(), engine, limits);
   CHECK(answer.end.failure == "");
-  CHECK(answer.end.status == EngineStatus::feasible);
+  CHECK(answer.end.status == engines::EngineStatus::feasible);
 }
 
 TEST_CASE("engines: HiGHS solves programs, relaxed and whole") {
-  NEED(EngineKind::highs)
-  MipModel model;
+  NEED(engines::EngineKind::highs)
+  engines::MipModel model;
   // A knapsack: 5, 4 and 3 for 2, 3 and 1 of 5.
   const double worth[] = {5, 4, 3}, weight[] = {2, 3, 1};
-  std::vector<MipTerm> terms;
+  std::vector<engines::MipTerm> terms;
   for (int i = 0; i < 3; ++i)
     terms.push_back({model.add_column(-worth[i], {0, 1}, true), weight[i]});
-  model.add_row(terms, {-MipModel::kInfinity, 5});
+  model.add_row(terms, {-engines::MipModel::kInfinity, 5});
   model.add_start(0, 1);
-  EngineLimits limits;
+  engines::EngineLimits limits;
   limits.seconds = 20;
   limits.threads = 2;
   limits.memory_bytes = std::int64_t{1} << 30;
   int incumbents = 0;
-  MipWatch watch;
+  engines::MipWatch watch;
   watch.incumbent = [&](std::span<const double>) { ++incumbents; };
-  const MipAnswer answer = solve_mip(model, engine, limits, watch);
+  const engines::MipAnswer answer = engines::solve_mip(model, engine, limits, watch);
   CHECK(answer.end.failure == "");
-  REQUIRE(answer.end.status == EngineStatus::optimal);
+  REQUIRE(answer.end.status == engines::EngineStatus::optimal);
   CHECK(*answer.end.bound == doctest::Approx(-9));
   CHECK(std::lround(answer.values[0] + answer.values[1] + answer.values[2]) == 2);
   CHECK(incumbents > 0);
 
-  MipModel relaxed;
+  engines::MipModel relaxed;
   terms.clear();
   for (int i = 0; i < 3; ++i)
     terms.push_back({relaxed.add_column(-worth[i], {0, 1}, false), weight[i]});
-  relaxed.add_row(terms, {-MipModel::kInfinity, 5});
-  const MipAnswer lp = solve_mip(relaxed, engine, limits);
-  REQUIRE(lp.end.status == EngineStatus::optimal);
+  relaxed.add_row(terms, {-engines::MipModel::kInfinity, 5});
+  const engines::MipAnswer lp = engines::solve_mip(relaxed, engine, limits);
+  REQUIRE(lp.end.status == engines::EngineStatus::optimal);
   CHECK(*lp.end.bound == doctest::Approx(-8 - 8.0 / 3));
 
-  MipModel impossible;
-  const MipTerm one[] = {{impossible.add_column(1, {0, 1}, true), 1}};
+  engines::MipModel impossible;
+  const engines::MipTerm one[] = {{impossible.add_column(1, {0, 1}, true), 1}};
   impossible.add_row(one, {2, 3});
-  CHECK(solve_mip(impossible, engine, limits).end.status == EngineStatus::infeasible);
+  CHECK(engines::solve_mip(impossible, engine, limits).end.status == engines::EngineStatus::infeasible);
 }
 
 }  // namespace

@@ -22,25 +22,25 @@ std::string bytes(std::initializer_list<int> list) {
 }
 
 TEST_CASE("wire: the examples of the encoding guide") {
-  CHECK(WireWriter().number(1, 150).bytes() == bytes({0x08, 0x96, 0x01}));
-  CHECK(WireWriter().text(2, "testing").bytes() == bytes({0x12, 0x07}) + "testing");
-  CHECK(WireWriter().message(3, WireWriter().number(1, 150)).bytes() ==
+  CHECK(engines::WireWriter().number(1, 150).bytes() == bytes({0x08, 0x96, 0x01}));
+  CHECK(engines::WireWriter().text(2, "testing").bytes() == bytes({0x12, 0x07}) + "testing");
+  CHECK(engines::WireWriter().message(3, engines::WireWriter().number(1, 150)).bytes() ==
         bytes({0x1a, 0x03, 0x08, 0x96, 0x01}));
   const std::int64_t list[] = {3, 270, 86942};
-  CHECK(WireWriter().numbers(6, list).bytes() ==
+  CHECK(engines::WireWriter().numbers(6, list).bytes() ==
         bytes({0x32, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05}));
-  CHECK(WireWriter().number(1, -2).bytes() ==
+  CHECK(engines::WireWriter().number(1, -2).bytes() ==
         bytes({0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}));
-  CHECK(WireWriter().real(36, 1.0).bytes() == bytes({0xa1, 0x02, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}));
+  CHECK(engines::WireWriter().real(36, 1.0).bytes() == bytes({0xa1, 0x02, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}));
 }
 
 TEST_CASE("wire: what is written is read") {
   const std::int64_t whole[] = {0, -1, 1, std::numeric_limits<std::int64_t>::min(),
                                 std::numeric_limits<std::int64_t>::max()};
   const double real[] = {0, -0.5, 1e300};
-  WireWriter out;
+  engines::WireWriter out;
   out.number(1, -7).real(2, 0.25).text(3, "text").numbers(4, whole).reals(5, real).number(4, 9);
-  WireReader in(out.bytes());
+  engines::WireReader in(out.bytes());
   std::vector<std::int64_t> numbers;
   std::vector<double> reals;
   int fields = 0;
@@ -64,30 +64,30 @@ TEST_CASE("wire: no bytes crash the readers") {
     std::string noise;
     for (std::size_t n = random.below(40); n > 0; --n)
       noise += static_cast<char>(random.below(random.chance(0.5) ? 256 : 20));
-    WireReader in(noise);
+    engines::WireReader in(noise);
     std::vector<std::int64_t> numbers;
     std::vector<double> reals;
     while (in.next()) {
       in.numbers(numbers);
       in.reals(reals);
     }
-    EngineReport report;
-    EngineReport::decode(noise, report);
-    MipModel model;
+    engines::EngineReport report;
+    engines::EngineReport::decode(noise, report);
+    engines::MipModel model;
     model.decode(noise);
     std::string message;
-    take_frame(noise, message);
+    engines::take_frame(noise, message);
   }
 }
 
 TEST_CASE("wire: a model is what CP-SAT reads") {
-  CpModel model;
-  const CpVar x = model.add_var(0, 9), b = model.add_bool();
+  engines::CpModel model;
+  const engines::CpVar x = model.add_var(0, 9), b = model.add_bool();
   const std::int64_t holes[] = {1, 2, 5};
   model.add_var(holes);
-  const CpVar when[] = {cp_not(b)};
+  const engines::CpVar when[] = {engines::cp_not(b)};
   model.add_linear({{x, 3}}, {2, 7}, when);
-  const CpTerm goal[] = {{x, 1}};
+  const engines::CpTerm goal[] = {{x, 1}};
   model.minimise(goal);
   CHECK(model.encode() ==
         bytes({0x12, 0x04, 0x12, 0x02, 0x00, 0x09,                                      // x
@@ -101,61 +101,61 @@ TEST_CASE("wire: a model is what CP-SAT reads") {
 }
 
 TEST_CASE("wire: requests, reports and programs survive the line") {
-  EngineRequest request;
-  request.engine = EngineKind::highs;
+  engines::EngineRequest request;
+  request.engine = engines::EngineKind::highs;
   request.library = "/a/b.so";
   request.model = std::string("\0model", 6);
   request.seconds = 1.5;
   request.seed = 12345678901;
   request.stream = true;
-  EngineRequest there;
-  REQUIRE(EngineRequest::decode(request.encode(), there));
-  CHECK(there.engine == EngineKind::highs);
+  engines::EngineRequest there;
+  REQUIRE(engines::EngineRequest::decode(request.encode(), there));
+  CHECK(there.engine == engines::EngineKind::highs);
   CHECK(there.library == request.library);
   CHECK(there.model == request.model);
   CHECK(there.seconds == 1.5);
   CHECK(there.seed == request.seed);
   CHECK(there.stream);
 
-  EngineReport report;
-  report.kind = EngineReport::incumbent;
+  engines::EngineReport report;
+  report.kind = engines::EngineReport::incumbent;
   report.numbers = {1, -2};
-  EngineReport heard;
-  REQUIRE(EngineReport::decode(report.encode(), heard));
-  CHECK(heard.kind == EngineReport::incumbent);
+  engines::EngineReport heard;
+  REQUIRE(engines::EngineReport::decode(report.encode(), heard));
+  CHECK(heard.kind == engines::EngineReport::incumbent);
   CHECK(heard.numbers == report.numbers);
 
-  MipModel program;
-  const auto column = program.add_column(2.5, {0, MipModel::kInfinity}, true);
-  const MipTerm terms[] = {{column, -1.5}};
-  program.add_row(terms, {-MipModel::kInfinity, 4});
+  engines::MipModel program;
+  const auto column = program.add_column(2.5, {0, engines::MipModel::kInfinity}, true);
+  const engines::MipTerm terms[] = {{column, -1.5}};
+  program.add_row(terms, {-engines::MipModel::kInfinity, 4});
   program.add_start(column, 3);
-  MipModel again;
+  engines::MipModel again;
   REQUIRE(again.decode(program.encode()));
   CHECK(again.encode() == program.encode());
   CHECK(again.has_integers());
 
-  std::string buffer = frame("one") + frame("") + frame("two").substr(0, 5);
+  std::string buffer = engines::frame("one") + engines::frame("") + engines::frame("two").substr(0, 5);
   std::string message;
-  CHECK(take_frame(buffer, message) == Framed::whole);
+  CHECK(engines::take_frame(buffer, message) == engines::Framed::whole);
   CHECK(message == "one");
-  CHECK(take_frame(buffer, message) == Framed::whole);
+  CHECK(engines::take_frame(buffer, message) == engines::Framed::whole);
   CHECK(message.empty());
-  CHECK(take_frame(buffer, message) == Framed::none);
+  CHECK(engines::take_frame(buffer, message) == engines::Framed::none);
 }
 
 TEST_CASE("wire: lines of CP-SAT's log") {
-  const LogLine found =
-      read_log_line("#3       1.51s best:43940 next:[37055,43939] scheduling_lns (d=5.00e-01)");
+  const engines::LogLine found =
+      engines::read_log_line("#3       1.51s best:43940 next:[37055,43939] scheduling_lns (d=5.00e-01)");
   CHECK(*found.objective == 43940);
   CHECK(*found.bound == 37055);
-  const LogLine bound = read_log_line("#Bound   0.34s best:377   next:[226,376]  default_lp");
+  const engines::LogLine bound = engines::read_log_line("#Bound   0.34s best:377   next:[226,376]  default_lp");
   CHECK_FALSE(bound.objective);
   CHECK(*bound.bound == 226);
-  CHECK_FALSE(read_log_line("#Bound   0.21s best:inf   next:[]  x").bound);
-  CHECK_FALSE(read_log_line("#Done    0.35s default_lp").bound);
-  CHECK_FALSE(read_log_line("#Variables: 1'437").objective);
-  CHECK_FALSE(read_log_line("").objective);
+  CHECK_FALSE(engines::read_log_line("#Bound   0.21s best:inf   next:[]  x").bound);
+  CHECK_FALSE(engines::read_log_line("#Done    0.35s default_lp").bound);
+  CHECK_FALSE(engines::read_log_line("#Variables: 1'437").objective);
+  CHECK_FALSE(engines::read_log_line("").objective);
 }
 
 }  // namespace

@@ -19,33 +19,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-CpModel small_model() {
-  CpModel model;
-  const CpTerm goal[] = {{model.add_var(3, 9), 1}};
+engines::CpModel small_model() {
+  engines::CpModel model;
+  const engines::CpTerm goal[] = {{model.add_var(3, 9), 1}};
   model.minimise(goal);
   return model;
 }
 
 struct Seen {
-  CpAnswer answer;
+  engines::CpAnswer answer;
   double seconds;
 };
 
-Seen solve(const EngineState& engine, EngineLimits limits = {}) {
+Seen solve(const engines::EngineState& engine, engines::EngineLimits limits = {}) {
   const auto begin = Clock::now();
-  CpAnswer answer = solve_cp(small_model(), engine, limits);
+  engines::CpAnswer answer = engines::solve_cp(small_model(), engine, limits);
   return {std::move(answer), std::chrono::duration<double>(Clock::now() - begin).count()};
 }
 
-EngineState fake_worker() {
-  EngineState engine;
+engines::EngineState fake_worker() {
+  engines::EngineState engine;
   engine.paths = {"nothing.so", LOWTIDE_FAKE_WORKER};
   return engine;
 }
 
-EngineState fake_library() {
-  const EngineState engine =
-      find_engine(EngineKind::cpsat, {LOWTIDE_FAKE_LIBRARY, LOWTIDE_REAL_WORKER});
+engines::EngineState fake_library() {
+  const engines::EngineState engine =
+      engines::find_engine(engines::EngineKind::cpsat, {LOWTIDE_FAKE_LIBRARY, LOWTIDE_REAL_WORKER});
   REQUIRE(engine.missing == "");
   return engine;
 }
@@ -66,7 +66,7 @@ TEST_CASE("worker: one that crashes, quits, closes its line or talks nonsense is
     const Seen seen = solve(fake_worker());
     CHECK(seen.answer.end.failure == said);
     CHECK(seen.answer.values.empty());
-    CHECK(seen.answer.end.status == EngineStatus::unknown);
+    CHECK(seen.answer.end.status == engines::EngineStatus::unknown);
   }
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("worker: one that hangs is ended a second after its time") {
   for (const char* how : {"hang", "deaf"}) {
     CAPTURE(how);
     const Variable fake("LOWTIDE_FAKE", how);
-    EngineLimits limits;
+    engines::EngineLimits limits;
     limits.seconds = 0.1;
     const Seen seen = solve(fake_worker(), limits);
     CHECK(seen.answer.end.failure == "CP-SAT did not stop at its time limit");
@@ -84,7 +84,7 @@ TEST_CASE("worker: one that hangs is ended a second after its time") {
 
 TEST_CASE("worker: a cancel ends it within 50 ms") {
   const Variable fake("LOWTIDE_FAKE", "hang");
-  EngineLimits limits;
+  engines::EngineLimits limits;
   const auto begin = Clock::now();
   Clock::time_point cancelled = Clock::time_point::max();
   limits.stop = [&] {
@@ -106,17 +106,17 @@ TEST_CASE("worker: a number that is none is nonsense, wherever it is said") {
       CAPTURE(how);
       const Variable fake("LOWTIDE_FAKE", how);
       int told = 0;
-      const CpWatch watch{
+      const engines::CpWatch watch{
           .incumbent = {}, .objective = [&](double) { ++told; }, .bound = [&](double) { ++told; }};
-      const CpAnswer answer = solve_cp(small_model(), fake_worker(), {}, watch);
+      const engines::CpAnswer answer = engines::solve_cp(small_model(), fake_worker(), {}, watch);
       CHECK(answer.end.failure == "the worker talks nonsense");
       CHECK_FALSE(answer.end.bound);
       CHECK(told == 0);
     }
     const Variable fake("LOWTIDE_FAKE", "value");
-    MipModel program;
+    engines::MipModel program;
     program.add_column(1, {0, 1}, true);
-    const MipAnswer answer = solve_mip(program, fake_worker(), {});
+    const engines::MipAnswer answer = engines::solve_mip(program, fake_worker(), {});
     CHECK(answer.end.failure == "the worker talks nonsense");
     CHECK(answer.values.empty());
   }
@@ -125,20 +125,20 @@ TEST_CASE("worker: a number that is none is nonsense, wherever it is said") {
 TEST_CASE("worker: a bound before anything and a refutation are handed on as they are") {
   {
     const Variable fake("LOWTIDE_FAKE", "bound_first");
-    const CpAnswer answer = solve(fake_worker()).answer;
+    const engines::CpAnswer answer = solve(fake_worker()).answer;
     CHECK(answer.end.failure == "");
-    CHECK(answer.end.status == EngineStatus::unknown);
+    CHECK(answer.end.status == engines::EngineStatus::unknown);
     CHECK(answer.end.bound == 1e9);
   }
   const Variable fake("LOWTIDE_FAKE", "infeasible");
-  CHECK(solve(fake_worker()).answer.end.status == EngineStatus::infeasible);
+  CHECK(solve(fake_worker()).answer.end.status == engines::EngineStatus::infeasible);
 }
 
 TEST_CASE("worker: a flood does not keep from stopping") {
   for (const char* how : {"flood", "endless"}) {
     CAPTURE(how);
     const Variable fake("LOWTIDE_FAKE", how);
-    EngineLimits limits;
+    engines::EngineLimits limits;
     const auto begin = Clock::now();
     limits.stop = [&] { return Clock::now() - begin > std::chrono::milliseconds(200); };
     const Seen seen = solve(fake_worker(), limits);
@@ -149,14 +149,14 @@ TEST_CASE("worker: a flood does not keep from stopping") {
 
 TEST_CASE("worker: a model too large for the line is refused") {
   if (kSanitized) return;  // which would make a gigabyte slow
-  EngineRequest request;
-  request.model.assign(kMostFrame, 'x');
-  const EngineEnd end = converse(fake_worker(), request, {}, {});
+  engines::EngineRequest request;
+  request.model.assign(engines::kMostFrame, 'x');
+  const engines::EngineEnd end = engines::converse(fake_worker(), request, {}, {});
   CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
 }
 
 TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is reported") {
-  const EngineState engine = fake_library();
+  const engines::EngineState engine = fake_library();
   CHECK(engine.version == "of unknown version");
   const std::pair<const char*, const char*> kinds[] = {
       {"abort", "CP-SAT crashed (Aborted)"},
@@ -170,7 +170,7 @@ TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is re
     CHECK(solve(engine).answer.end.failure == said);
   }
   const Variable fake("LOWTIDE_FAKE", "hang");
-  EngineLimits limits;
+  engines::EngineLimits limits;
   limits.seconds = 0.1;
   CHECK(solve(engine, limits).answer.end.failure == "CP-SAT did not stop at its time limit");
 }
@@ -178,17 +178,17 @@ TEST_CASE("worker: a library that aborts, exits, hangs or answers nonsense is re
 TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
   if (kSanitized) return;  // whose shadow is memory too
   const Variable fake("LOWTIDE_FAKE", "memory");
-  EngineLimits limits;
+  engines::EngineLimits limits;
   limits.memory_bytes = std::int64_t{256} << 20;
   const std::string failure = solve(fake_library(), limits).answer.end.failure;
   CHECK((failure == "CP-SAT: it ran out of memory" || failure == "CP-SAT crashed (Aborted)"));
 }
 
 TEST_CASE("worker: unless told, it gets a part of what is free") {
-  CHECK(free_memory() > 0);
-  const EngineRequest request = request_for(EngineKind::cpsat, fake_worker(), {});
-  CHECK(request.memory_bytes > free_memory() / 2);
-  CHECK(request.memory_bytes < free_memory());
+  CHECK(engines::free_memory() > 0);
+  const engines::EngineRequest request = engines::request_for(engines::EngineKind::cpsat, fake_worker(), {});
+  CHECK(request.memory_bytes > engines::free_memory() / 2);
+  CHECK(request.memory_bytes < engines::free_memory());
 }
 
 }  // namespace

@@ -26,24 +26,24 @@ inline void demand(bool holds, const char* what) {
 
 // What a file of these bytes holds: unpacked if they are gzip's.
 inline std::string content_of(std::string_view bytes) {
-  return bytes.starts_with("\x1f\x8b") ? gunzip(bytes) : std::string(bytes);
+  return bytes.starts_with("\x1f\x8b") ? io::gunzip(bytes) : std::string(bytes);
 }
 
 // Says whether the bytes were a graph.
 inline bool fuzz_graph(std::string_view bytes) {
   try {
-    const GraphFile file = read_graph_text(content_of(bytes), "fuzz");
-    const std::string text = write_graph(file.graph);
+    const io::GraphFile file = io::read_graph_text(content_of(bytes), "fuzz");
+    const std::string text = io::write_graph(file.graph);
     try {
-      const GraphFile again = read_graph_text(text, "again");
+      const io::GraphFile again = io::read_graph_text(text, "again");
       demand(again.warnings.empty(), "we warn of what we wrote");
       demand(graph_hash(again.graph) == graph_hash(file.graph), "another hash when read again");
-      demand(write_graph(again.graph) == text, "another text when written again");
+      demand(io::write_graph(again.graph) == text, "another text when written again");
     } catch (const InputError& error) {
       throw std::logic_error(std::string("we refuse what we wrote: ") + error.what());
     }
     demand(!simulate(file.graph, own_plan(file.graph)).violation, "its own plan does not hold");
-    demand(!write_dot(file.graph).empty(), "no picture");
+    demand(!report::write_dot(file.graph).empty(), "no picture");
     return true;
   } catch (const InputError& error) {
     demand(!error.reason().empty(), "refused without a reason");
@@ -68,17 +68,17 @@ inline Graph fuzz_chain() {
 // Says whether the bytes were a plan.
 inline bool fuzz_plan(std::string_view bytes) {
   try {
-    PlanFile file = read_plan_text(content_of(bytes), "fuzz");
-    const std::string text = write_plan(file);
+    PlanFile file = io::read_plan_text(content_of(bytes), "fuzz");
+    const std::string text = io::write_plan(file);
     try {
-      const PlanFile again = read_plan_text(text, "again");
+      const PlanFile again = io::read_plan_text(text, "again");
       demand(again.warnings.empty(), "we warn of what we wrote");
       demand(again.plan.steps == file.plan.steps && again.plan.machine == file.plan.machine,
              "other steps when read again");
       demand(again.claims == file.claims && again.budget == file.budget &&
                  again.order == file.order && again.graph_hash == file.graph_hash,
              "another file when read again");
-      demand(write_plan(again) == text, "another text when written again");
+      demand(io::write_plan(again) == text, "another text when written again");
     } catch (const InputError& error) {
       throw std::logic_error(std::string("we refuse what we wrote: ") + error.what());
     }

@@ -1,5 +1,6 @@
 // The judgement of a plan file: each thing that can be false in it, alone.
 #include "lowtide/sim/check_plan.h"
+#include "lowtide/io/plan_json.h"
 
 #include <string>
 
@@ -160,7 +161,7 @@ TEST_CASE("check plan: written, read and judged the same") {
     file.claims = {Status::optimal, graph.total_time(), own_peak(graph), graph.total_time()};
     CAPTURE(seed);
     if (graph.op_count() == 0) continue;
-    CHECK(check_plan(graph, read_plan_text(write_plan(file), "file")).reason == "");
+    CHECK(check_plan(graph, io::read_plan_text(io::write_plan(file), "file")).reason == "");
     file.budget = *file.budget - Bytes(1);
     CHECK(check_plan(graph, file).kind == Kind::broken);
   }

@@ -42,25 +42,25 @@ TEST_CASE("curve text: the smallest budget without overhead is a plan's peak") {
   Tradeoff curve{.own_peak = Bytes(1000), .points = {point(500, 100, 480, 150)}};
   curve.points.push_back(point(1000, 100, 700, 100));
   curve.smallest = curve.points[0];
-  const std::string text = curve_text(graph_of(100), curve, {});
+  const std::string text = report::curve_text(graph_of(100), curve, {});
   CHECK(has(text, "full speed 700 B, 70.0 %"));
   curve.points.pop_back();
-  CHECK_FALSE(has(curve_text(graph_of(100), curve, {}), "full speed"));
+  CHECK_FALSE(has(report::curve_text(graph_of(100), curve, {}), "full speed"));
 }
 
 TEST_CASE("curve text: a smallest budget outside of the range is named and not drawn") {
   Tradeoff curve{.own_peak = Bytes(1000),
                  .points = {point(600, 100, 590, 120), point(700, 100, 700, 110)}};
-  const std::string alone = plot_in(curve_text(graph_of(100), curve, {}));
+  const std::string alone = plot_in(report::curve_text(graph_of(100), curve, {}));
   curve.smallest = point(200, 100, 200, 300);
-  const std::string below = curve_text(graph_of(100), curve, {});
+  const std::string below = report::curve_text(graph_of(100), curve, {});
   CHECK(plot_in(below) == alone);
   CHECK(has(below, "200 B, 20.0 %, overhead 200.00 %; below this range"));
   curve.smallest = point(650, 100, 650, 115);
-  const std::string within = curve_text(graph_of(100), curve, {});
+  const std::string within = report::curve_text(graph_of(100), curve, {});
   CHECK(plot_in(within) != alone);
   CHECK_FALSE(has(within, "this range"));
-  const std::string page = html_curve(graph_of(100), curve);
+  const std::string page = report::html_curve(graph_of(100), curve);
   CHECK(has(page, "inRange"));
 }
 
@@ -70,19 +70,19 @@ TEST_CASE("curve text: without any plan in the range, what is proven is drawn an
                  .smallest = point(600, 100, 600, 140),
                  .floor = Bytes(350)};
   curve.points[0].outcome.status = Status::infeasible;
-  const std::string text = curve_text(graph_of(100), curve, {});
+  const std::string text = report::curve_text(graph_of(100), curve, {});
   for (const char* words : {"no plan has so little", "no plan fits", "; above this range"})
     CHECK(has(text, words));
   CHECK_FALSE(has(text, "overhead of the plan"));
   curve = {.own_peak = Bytes(1000), .points = {point(300, 100), point(500, 100)}};
-  CHECK_FALSE(has(curve_text(graph_of(100), curve, {}), "no plan has so little"));
+  CHECK_FALSE(has(report::curve_text(graph_of(100), curve, {}), "no plan has so little"));
 }
 
 TEST_CASE("fit text: how it ended, and graphs without times") {
   Fit fit{.own_peak = Bytes(1000), .time_limit = Ticks(105)};
   fit.point = point(700, 102, 700, 104);
   fit.floor = Bytes(600);
-  const auto said = [&](std::int64_t ticks = 100) { return fit_text(graph_of(ticks), fit, {}); };
+  const auto said = [&](std::int64_t ticks = 100) { return report::fit_text(graph_of(ticks), fit, {}); };
   CHECK(has(said(), "4.00 % of 5.00 % allowed"));
   CHECK(has(said(), "gave up"));
   fit.stopped_by = StopReason::deadline;

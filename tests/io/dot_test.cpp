@@ -36,7 +36,7 @@ TEST_CASE("dot: one of everything") {
   builder.add_op(second, OpLinks{{1}, {2}, {}, {}});
   builder.add_op(last, OpLinks{{0}, {}, {1}, {0}});
   builder.set_outputs({2});
-  CHECK(write_dot(builder.build()) == R"(digraph "a \"name\"\\" {
+  CHECK(report::write_dot(builder.build()) == R"(digraph "a \"name\"\\" {
   node [shape=box];
   op0 [label="f\naten.mm\n1.50 ms\nworkspace 1.00 MiB"];
   op1 [label="g\n0 us"];
@@ -54,7 +54,7 @@ TEST_CASE("dot: one of everything") {
 
 TEST_CASE("dot: no ops") {
   GraphBuilder builder;
-  CHECK(write_dot(builder.build()) == "digraph \"\" {\n  node [shape=box];\n}\n");
+  CHECK(report::write_dot(builder.build()) == "digraph \"\" {\n  node [shape=box];\n}\n");
 }
 
 }  // namespace

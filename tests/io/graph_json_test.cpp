@@ -21,7 +21,7 @@ const std::string kEveryKey =
     std::string(LOWTIDE_SOURCE_DIR) + "/tests/fuzz/seeds/every_key.graph.json";
 
 TEST_CASE("graph file: every key is read") {
-  const GraphFile file = read_graph(kEveryKey);
+  const io::GraphFile file = io::read_graph(kEveryKey);
   const Graph& graph = file.graph;
   CHECK(file.warnings.empty());
   CHECK(graph.name() == "every key");
@@ -60,7 +60,7 @@ TEST_CASE("graph file: every key is read") {
 }
 
 TEST_CASE("graph file: defaults") {
-  const Graph graph = read_graph_text(R"({"ops": [{"inputs": [0], "outputs": [1], "time": 0}],
+  const Graph graph = io::read_graph_text(R"({"ops": [{"inputs": [0], "outputs": [1], "time": 0}],
       "tensors": [{"bytes": 1}, {"bytes": 2}], "outputs": [],
       "format": "lowtide-graph", "version": 1})",
                                       "file")
@@ -75,8 +75,8 @@ TEST_CASE("graph file: defaults") {
 }
 
 TEST_CASE("graph file: unknown keys give one warning and are not written back") {
-  const GraphFile file =
-      read_graph_text(R"({"format": "lowtide-graph", "version": 1, "author": "me",
+  const io::GraphFile file =
+      io::read_graph_text(R"({"format": "lowtide-graph", "version": 1, "author": "me",
       "tensors": [{"bytes": 1, "color": 1}, {"bytes": 2, "color": 2}], "outputs": [1],
       "ops": [{"inputs": [0], "outputs": [1], "time": 0, "flops": 5, "attributes": {"any": 1}}]})",
                       "file");
@@ -84,10 +84,10 @@ TEST_CASE("graph file: unknown keys give one warning and are not written back") 
   CHECK(file.warnings[0] ==
         "unknown keys, without effect: \"author\", \"flops\" in \"ops\", "
         "\"color\" in \"tensors\"");
-  CHECK(write_graph(file.graph).find("author") == std::string::npos);
+  CHECK(io::write_graph(file.graph).find("author") == std::string::npos);
   std::string many = R"({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [])";
   for (int i = 0; i < 1000; ++i) many += ", \"x" + std::to_string(i) + "\": 0";
-  CHECK(read_graph_text(many + ", \"outputs\": []}", "file").warnings[0].ends_with("and 950 more"));
+  CHECK(io::read_graph_text(many + ", \"outputs\": []}", "file").warnings[0].ends_with("and 950 more"));
 }
 
 TEST_CASE("graph file: written on one line for each tensor and op, defaults left out") {
@@ -107,20 +107,20 @@ TEST_CASE("graph file: written on one line for each tensor and op, defaults left
   "outputs": [1]
 }
 )";
-  CHECK(write_graph(read_graph_text(text, "file").graph) == text);
+  CHECK(io::write_graph(io::read_graph_text(text, "file").graph) == text);
   const std::string none =
       "{\n  \"format\": \"lowtide-graph\",\n  \"version\": 1,\n"
       "  \"tensors\": [],\n  \"ops\": [],\n  \"outputs\": []\n}\n";
-  CHECK(write_graph(read_graph_text(none, "file").graph) == none);
+  CHECK(io::write_graph(io::read_graph_text(none, "file").graph) == none);
 }
 
 TEST_CASE("graph file: round trip of every key") {
-  const Graph graph = read_graph(kEveryKey).graph;
-  const std::string text = write_graph(graph);
-  const GraphFile again = read_graph_text(text, "again");
+  const Graph graph = io::read_graph(kEveryKey).graph;
+  const std::string text = io::write_graph(graph);
+  const io::GraphFile again = io::read_graph_text(text, "again");
   CHECK(again.warnings.empty());
   CHECK(difference(graph, again.graph) == "");
-  CHECK(write_graph(again.graph) == text);
+  CHECK(io::write_graph(again.graph) == text);
 }
 
 TEST_CASE("graph file: round trip of random graphs") {
@@ -130,28 +130,28 @@ TEST_CASE("graph file: round trip of random graphs") {
     settings.ops = random.below(60);
     settings.described = 0.7;
     const Graph graph = random_graph(random, settings);
-    const std::string text = write_graph(graph);
-    const GraphFile again = read_graph_text(text, "again");
+    const std::string text = io::write_graph(graph);
+    const io::GraphFile again = io::read_graph_text(text, "again");
     REQUIRE(again.warnings.empty());
     REQUIRE(difference(graph, again.graph) == "");
     REQUIRE(graph_hash(graph) == graph_hash(again.graph));
-    REQUIRE(write_graph(again.graph) == text);
+    REQUIRE(io::write_graph(again.graph) == text);
   }
 }
 
 TEST_CASE("graph file: through a file, plain and compressed") {
   const TemporaryFolder folder;
-  const Graph graph = read_graph(kEveryKey).graph;
+  const Graph graph = io::read_graph(kEveryKey).graph;
   for (const char* name : {"g.graph.json", "g.graph.json.gz"}) {
-    write_text_file(folder / name, write_graph(graph));
-    CHECK(difference(graph, read_graph(folder / name).graph) == "");
+    io::write_text_file(folder / name, io::write_graph(graph));
+    CHECK(difference(graph, io::read_graph(folder / name).graph) == "");
   }
 }
 
 TEST_CASE("graph file: errors name the file") {
-  CHECK(refusal_of([] { read_graph_text("[]", "some.json"); }) ==
+  CHECK(refusal_of([] { io::read_graph_text("[]", "some.json"); }) ==
         Refusal{"some.json", "", "a graph file is an object, not a list"});
-  CHECK(refusal_of([] { read_graph("/no/such/graph.json"); }).file == "/no/such/graph.json");
+  CHECK(refusal_of([] { io::read_graph("/no/such/graph.json"); }).file == "/no/such/graph.json");
 }
 
 }  // namespace

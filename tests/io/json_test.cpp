@@ -13,10 +13,10 @@
 namespace lowtide {
 namespace {
 
-std::string compact(std::string_view text) { return JsonDocument(text).root().text(); }
+std::string compact(std::string_view text) { return io::JsonDocument(text).root().text(); }
 
 Refusal refusal(std::string_view text) {
-  return refusal_of([&] { JsonDocument document(text); });
+  return refusal_of([&] { io::JsonDocument document(text); });
 }
 
 TEST_CASE("json: values come back as they were written") {
@@ -37,22 +37,22 @@ TEST_CASE("json: values come back as they were written") {
 }
 
 TEST_CASE("json: walking") {
-  const JsonDocument document(R"({"a": [10, {"x": 1, "y": [2, 3]}, 30], "b/~": "text"})");
-  const JsonValue root = document.root();
+  const io::JsonDocument document(R"({"a": [10, {"x": 1, "y": [2, 3]}, 30], "b/~": "text"})");
+  const io::JsonValue root = document.root();
   CHECK(root.size() == 2);
   std::vector<std::string> keys;
   for (const auto& [key, value] : root.members()) keys.emplace_back(key);
   CHECK(keys == std::vector<std::string>{"a", "b/~"});
-  const JsonValue list = *root.find("a");
+  const io::JsonValue list = *root.find("a");
   CHECK(list.size() == 3);
   std::vector<std::string> texts, pointers;
-  for (const JsonValue item : list.items()) {
+  for (const io::JsonValue item : list.items()) {
     texts.push_back(item.text());
     pointers.push_back(item.pointer());
   }
   CHECK(texts == std::vector<std::string>{"10", "{\"x\":1,\"y\":[2,3]}", "30"});
   CHECK(pointers == std::vector<std::string>{"/a/0", "/a/1", "/a/2"});
-  const JsonValue inner = *(*++list.items().begin()).find("y");
+  const io::JsonValue inner = *(*++list.items().begin()).find("y");
   CHECK((*++inner.items().begin()).pointer() == "/a/1/y/1");
   CHECK(root.find("b/~")->pointer() == "/b~1~0");
   CHECK(root.find("b/~")->as_string() == "text");
@@ -62,10 +62,10 @@ TEST_CASE("json: walking") {
 }
 
 TEST_CASE("json: only integers pass as integers") {
-  const JsonDocument document(
+  const io::JsonDocument document(
       R"([-5, 9223372036854775807, 1.0, 1e2, 9223372036854775808, "1", true, null, [], {}, 3])");
-  std::vector<JsonValue> items;
-  for (const JsonValue item : document.root().items()) items.push_back(item);
+  std::vector<io::JsonValue> items;
+  for (const io::JsonValue item : document.root().items()) items.push_back(item);
   CHECK(items[0].as_integer() == -5);
   CHECK(items[1].as_integer() == INT64_MAX);
   CHECK(items[10].as_count() == 3);
@@ -109,8 +109,8 @@ TEST_CASE("json: depth is refused, not felt") {
   const auto nested = [](std::size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  CHECK(compact(nested(kMaxJsonDepth)) == nested(kMaxJsonDepth));
-  CHECK(refusal(nested(kMaxJsonDepth + 1)).reason == "nested deeper than 1000 levels");
+  CHECK(compact(nested(io::kMaxJsonDepth)) == nested(io::kMaxJsonDepth));
+  CHECK(refusal(nested(io::kMaxJsonDepth + 1)).reason == "nested deeper than 1000 levels");
   CHECK(refusal(std::string(5000000, '[')).place == "line 1, column 1001");
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
@@ -121,7 +121,7 @@ TEST_CASE("json: depth is refused, not felt") {
 
 TEST_CASE("json: long keys, many keys, long strings") {
   const std::string key(1000000, 'k');
-  const JsonDocument long_key("{\"" + key + "\": 1.5}");
+  const io::JsonDocument long_key("{\"" + key + "\": 1.5}");
   CHECK(long_key.root().find(key)->number_text() == "1.5");
   const Refusal refused = refusal_of([&] { long_key.root().find(key)->as_integer(); });
   CHECK(refused.place.size() < 200);
@@ -129,19 +129,19 @@ TEST_CASE("json: long keys, many keys, long strings") {
 
   std::string text = "{";
   for (int i = 0; i < 200000; ++i) text += "\"key" + std::to_string(i) + "\": 0, ";
-  const JsonDocument many(text + "\"last\": 1}");
+  const io::JsonDocument many(text + "\"last\": 1}");
   CHECK(many.root().size() == 200001);
   CHECK(many.root().find("last")->as_integer() == 1);
   CHECK(refusal(text + "\"key7\": 1}").place == "/key7");
 
   const std::string letters(3000000, 'x');
-  CHECK(JsonDocument("[\"" + letters + "\"]").root().text().size() == letters.size() + 4);
+  CHECK(io::JsonDocument("[\"" + letters + "\"]").root().text().size() == letters.size() + 4);
 }
 
 TEST_CASE("json: strings are written so that they can be read") {
   const auto written = [](std::string_view text) {
     std::string out;
-    append_json_string(out, text);
+    io::append_json_string(out, text);
     return out;
   };
   CHECK(written("a\"b\\c\td") == "\"a\\\"b\\\\c\\td\"");
@@ -153,7 +153,7 @@ TEST_CASE("json: strings are written so that they can be read") {
   CHECK(written("\xed\xa0\x80") == "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
   CHECK(written("\xf4\x90\x80\x80").size() == 2 + 4 * 3);
   for (int byte = 0; byte < 256; ++byte)
-    CHECK_NOTHROW(JsonDocument(written(std::string(2, static_cast<char>(byte)))));
+    CHECK_NOTHROW(io::JsonDocument(written(std::string(2, static_cast<char>(byte)))));
 }
 
 }  // namespace

@@ -56,11 +56,11 @@ double seconds_of(auto&& work) {
 TEST_CASE("large: 100,000 ops are written, read and simulated in linear time") {
   const Graph graph = large_graph();
   std::string text;
-  CHECK(seconds_of([&] { text = write_graph(graph); }) < 20);
+  CHECK(seconds_of([&] { text = io::write_graph(graph); }) < 20);
   CHECK(text.size() > 20000000);
   std::string hash;
   CHECK(seconds_of([&] {
-          const Graph again = read_graph_text(text, "file").graph;
+          const Graph again = io::read_graph_text(text, "file").graph;
           CHECK(own_peak(again) == own_peak(graph));
           hash = graph_hash(again);
         }) < 20);
@@ -71,18 +71,18 @@ TEST_CASE("large: 100,000 ops are written, read and simulated in linear time") {
   file.plan = own_plan(graph);
   file.claims = {Status::optimal, graph.total_time(), own_peak(graph), graph.total_time()};
   CHECK(seconds_of([&] {
-          const PlanFile again = read_plan_text(write_plan(file), "file");
+          const PlanFile again = io::read_plan_text(io::write_plan(file), "file");
           CHECK(check_plan(graph, again).kind == PlanVerdict::Kind::holds);
         }) < 20);
 }
 
 TEST_CASE("large: what is wrong at the end is found as fast") {
-  std::string text = write_graph(large_graph());
+  std::string text = io::write_graph(large_graph());
   const std::size_t last = text.rfind("\"time\": ");
   CHECK(seconds_of([&] {
-          CHECK_THROWS(read_graph_text(text.substr(0, last) + "\"time\": 1.5}]}", "file"));
+          CHECK_THROWS(io::read_graph_text(text.substr(0, last) + "\"time\": 1.5}]}", "file"));
           text.insert(last, "\"time\": \"1\", \"unknown\": 0, ");
-          CHECK_THROWS(read_graph_text(text, "file"));
+          CHECK_THROWS(io::read_graph_text(text, "file"));
         }) < 40);
 }
 

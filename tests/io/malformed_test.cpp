@@ -20,7 +20,7 @@ namespace {
 const std::string kFolder = std::string(LOWTIDE_SOURCE_DIR) + "/tests/io/malformed/";
 
 TEST_CASE("malformed files are refused, each in its place and words") {
-  const JsonDocument listing(read_text_file(kFolder + "listing.json"));
+  const io::JsonDocument listing(io::read_text_file(kFolder + "listing.json"));
   std::set<std::string> listed;
   std::size_t graphs = 0, plans = 0;
   for (const auto& [name, expected] : listing.root().members()) {
@@ -29,9 +29,9 @@ TEST_CASE("malformed files are refused, each in its place and words") {
     ++(graph ? graphs : plans);
     const Refusal found = refusal_of([&] {
       if (graph) {
-        read_graph(path);
+        io::read_graph(path);
       } else {
-        read_plan(path);
+        io::read_plan(path);
       }
     });
     const auto items = expected.items();

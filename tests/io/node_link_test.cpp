@@ -15,7 +15,7 @@
 namespace lowtide {
 namespace {
 
-GraphFile read(const std::string& text) { return read_graph_text(text, "file"); }
+io::GraphFile read(const std::string& text) { return io::read_graph_text(text, "file"); }
 
 std::vector<std::size_t> indices(std::span<const OpId> ids) {
   std::vector<std::size_t> result;
@@ -26,7 +26,7 @@ std::vector<std::size_t> indices(std::span<const OpId> ids) {
 using Indices = std::vector<std::size_t>;
 
 TEST_CASE("node-link: every node is an op with one tensor") {
-  const GraphFile file = read(R"({"directed": true, "multigraph": false,
+  const io::GraphFile file = read(R"({"directed": true, "multigraph": false,
       "graph": {"name": "g", "pos": {"0": [0, 1]}, "order": [0, 2, 1]},
       "nodes": [{"out_cost": 790, "param_cost": 0, "duration": 3, "name": 0},
                 {"out_cost": 20, "param_cost": 0, "duration": 4, "name": 1},
@@ -50,7 +50,7 @@ TEST_CASE("node-link: every node is an op with one tensor") {
 }
 
 TEST_CASE("node-link: newer networkx, a multigraph, whole numbers as fractions") {
-  const GraphFile file = read(R"({"directed": true, "multigraph": true, "graph": {},
+  const io::GraphFile file = read(R"({"directed": true, "multigraph": true, "graph": {},
       "nodes": [{"name": "conv", "backward": false, "cost_cpu": 139.0, "cost_ram": 4.0, "id": 7},
                 {"label": "grad", "backward": true, "cost_cpu": 1e3, "cost_ram": 20, "id": 9}],
       "edges": [{"source": 7, "target": 9, "key": 0}, {"source": 7, "target": 9, "key": 1}]})");
@@ -86,10 +86,10 @@ TEST_CASE("node-link: ids are text, integers, or lists; 1 is not \"1\"") {
 TEST_CASE("node-link: without an order, index order or the nearest that is topological") {
   const std::string nodes = R"({"nodes": [{"id": "a", "bytes": 1, "time": 1},
       {"id": "b", "bytes": 1, "time": 1}, {"id": "c", "bytes": 1, "time": 1}], "links": [)";
-  const GraphFile listed = read(nodes + R"({"source": "a", "target": "c"}]})");
+  const io::GraphFile listed = read(nodes + R"({"source": "a", "target": "c"}]})");
   CHECK(indices(listed.graph.order()) == Indices{0, 1, 2});
   CHECK(listed.warnings.empty());
-  const GraphFile sorted = read(nodes + R"({"source": "c", "target": "a"}]})");
+  const io::GraphFile sorted = read(nodes + R"({"source": "c", "target": "a"}]})");
   CHECK(indices(sorted.graph.order()) == Indices{1, 2, 0});
   REQUIRE(sorted.warnings.size() == 1);
   CHECK(sorted.warnings[0] ==
@@ -97,13 +97,13 @@ TEST_CASE("node-link: without an order, index order or the nearest that is topol
 }
 
 TEST_CASE("node-link: missing durations and unknown keys are said") {
-  const GraphFile none = read(R"({"nodes": [{"id": 0, "bytes": 1}, {"id": 1, "bytes": 1}],
+  const io::GraphFile none = read(R"({"nodes": [{"id": 0, "bytes": 1}, {"id": 1, "bytes": 1}],
       "links": [{"source": 0, "target": 1, "weight": 2}]})");
   CHECK(none.graph.total_time() == Ticks(2));
   CHECK(none.warnings ==
         std::vector<std::string>{"no node has a \"duration\": each counts as 1 tick",
                                  "unknown key, without effect: \"weight\" in \"links\""});
-  const GraphFile some = read(R"({"nodes": [{"id": 0, "bytes": 1, "duration": 5, "param_cost": 3},
+  const io::GraphFile some = read(R"({"nodes": [{"id": 0, "bytes": 1, "duration": 5, "param_cost": 3},
       {"id": 1, "bytes": 1}], "links": []})");
   CHECK(some.graph.total_time() == Ticks(5));
   CHECK(some.warnings ==
@@ -115,7 +115,7 @@ TEST_CASE("node-link: written in our format and read again") {
   const Graph graph = read(R"({"nodes": [{"id": "a", "bytes": 8, "time": 1},
       {"id": "b", "bytes": 4, "time": 2}], "links": [{"source": "b", "target": "a"}]})")
                           .graph;
-  const Graph again = read(write_graph(graph)).graph;
+  const Graph again = read(io::write_graph(graph)).graph;
   CHECK(indices(again.order()) == Indices{1, 0});
   CHECK(own_peak(again) == own_peak(graph));
 }
@@ -130,15 +130,15 @@ TEST_CASE("node-link: published graphs have their published peaks") {
   const std::string folder = std::string(data) + "/moccasin/";
   constexpr std::array<std::int64_t, 4> kPeaks{46319, 146840, 284439, 608619};
   for (std::size_t i = 0; i < kPeaks.size(); ++i) {
-    const GraphFile file = read_graph(folder + "G" + std::to_string(i + 1) + ".json");
+    const io::GraphFile file = io::read_graph(folder + "G" + std::to_string(i + 1) + ".json");
     CHECK(own_peak(file.graph) == Bytes(kPeaks[i]));
     CHECK(file.warnings.empty());
   }
-  const Graph vgg = read_graph(folder + "CM1.json").graph;
+  const Graph vgg = io::read_graph(folder + "CM1.json").graph;
   CHECK(vgg.op_count() == 73);
   CHECK(vgg.link_count() == 73 + 149);
   CHECK(vgg.total_time().count() > INT32_MAX);
-  const Graph resnet = read_graph(folder + "CM2.json").graph;
+  const Graph resnet = io::read_graph(folder + "CM2.json").graph;
   CHECK(resnet.op_count() == 353);
   CHECK(resnet.link_count() == 353 + 751);
   CHECK(resnet.op(OpId(352)).phase == "backward");

@@ -19,7 +19,7 @@ namespace {
 const std::string kSeeds = std::string(LOWTIDE_SOURCE_DIR) + "/tests/fuzz/seeds/";
 
 TEST_CASE("plan file: every key is read") {
-  const PlanFile file = read_plan(kSeeds + "every_key.plan.json");
+  const PlanFile file = io::read_plan(kSeeds + "every_key.plan.json");
   CHECK(file.warnings.empty());
   CHECK(file.graph_hash == "sha256:" + std::string(64, 'a'));
   CHECK(file.graph_name == "every key");
@@ -47,7 +47,7 @@ TEST_CASE("plan file: every key is read") {
 }
 
 TEST_CASE("plan file: what may be absent") {
-  const PlanFile file = read_plan_text(
+  const PlanFile file = io::read_plan_text(
       R"({"format": "lowtide-plan", "version": 1, "graph_hash": "h", "steps": []})", "file");
   CHECK(file.order == Order::free);
   CHECK_FALSE(file.budget);
@@ -57,7 +57,7 @@ TEST_CASE("plan file: what may be absent") {
 }
 
 TEST_CASE("plan file: unknown keys give one warning; found_by may hold anything") {
-  const PlanFile file = read_plan_text(
+  const PlanFile file = io::read_plan_text(
       R"({"format": "lowtide-plan", "version": 1, "graph_hash": "h", "steps": [], "date": 1,
           "claims": {"gap": 2}, "found_by": {"host": "h", "seed": "none", "history": [1, {}]}})",
       "file");
@@ -78,7 +78,7 @@ TEST_CASE("plan file: as it is written") {
   file.found_by->solver = "evict";
   file.found_by->seed = 1;
   file.found_by->history = {{0.5, 10, {Ticks(11), Bytes(95), Bytes(0)}}};
-  CHECK(write_plan(file) == R"({
+  CHECK(io::write_plan(file) == R"({
   "format": "lowtide-plan",
   "version": 1,
   "graph_hash": "sha256:0",
@@ -102,19 +102,19 @@ TEST_CASE("plan file: as it is written") {
 )");
   // A run that repeats exactly gives the same file.
   file.found_by->work_limit = 20;
-  CHECK(write_plan(file).find("\"seconds\"") == std::string::npos);
-  CHECK(read_plan_text(write_plan(file), "file").found_by->history.size() == 1);
+  CHECK(io::write_plan(file).find("\"seconds\"") == std::string::npos);
+  CHECK(io::read_plan_text(io::write_plan(file), "file").found_by->history.size() == 1);
   // Values that JSON has no words for do no harm.
   file.found_by->time_limit = std::numeric_limits<double>::infinity();
   file.found_by->history[0].seconds = std::numeric_limits<double>::quiet_NaN();
-  CHECK_NOTHROW(read_plan_text(write_plan(file), "file"));
+  CHECK_NOTHROW(io::read_plan_text(io::write_plan(file), "file"));
 }
 
 TEST_CASE("plan file: round trip of every key") {
-  const PlanFile file = read_plan(kSeeds + "every_key.plan.json");
-  const std::string text = write_plan(file);
-  CHECK(read_plan_text(text, "again").warnings.empty());
-  CHECK(write_plan(read_plan_text(text, "again")) == text);
+  const PlanFile file = io::read_plan(kSeeds + "every_key.plan.json");
+  const std::string text = io::write_plan(file);
+  CHECK(io::read_plan_text(text, "again").warnings.empty());
+  CHECK(io::write_plan(io::read_plan_text(text, "again")) == text);
 }
 
 TEST_CASE("plan file: round trip of random plans") {
@@ -125,19 +125,19 @@ TEST_CASE("plan file: round trip of random plans") {
     file.graph_hash = graph_hash(graph);
     file.order = random.chance(0.5) ? Order::given : Order::free;
     file.plan = random_plan(random, graph, {.order = file.order});
-    const std::string text = write_plan(file);
-    const PlanFile again = read_plan_text(text, "again");
+    const std::string text = io::write_plan(file);
+    const PlanFile again = io::read_plan_text(text, "again");
     REQUIRE(again.plan.steps == file.plan.steps);
     REQUIRE(again.plan.machine == file.plan.machine);
     REQUIRE(again.order == file.order);
     REQUIRE(again.graph_hash == file.graph_hash);
-    REQUIRE(write_plan(again) == text);
+    REQUIRE(io::write_plan(again) == text);
   }
 }
 
 TEST_CASE("plan file: errors name the file") {
-  CHECK(refusal_of([] { read_plan_text("{", "some.json"); }).file == "some.json");
-  CHECK(refusal_of([] { read_plan("/no/such/plan.json"); }).file == "/no/such/plan.json");
+  CHECK(refusal_of([] { io::read_plan_text("{", "some.json"); }).file == "some.json");
+  CHECK(refusal_of([] { io::read_plan("/no/such/plan.json"); }).file == "/no/such/plan.json");
 }
 
 }  // namespace

@@ -36,14 +36,14 @@ Graph diamond() {
 }
 Plan dropping() { return steps("c0 c1 f1 c2 f2 c0 c3 f1 f3"); }
 
-void check_fits(const Report& report) {
+void check_fits(const report::Report& report) {
   for (std::size_t width : {1, 40, 41, 55, 80, 200}) {
     for (const bool unicode : {false, true}) {
       std::string_view text;
-      const std::string whole = text_report(report, {.width = width, .unicode = unicode});
+      const std::string whole = report::text_report(report, {.width = width, .unicode = unicode});
       for (text = whole; !text.empty(); text.remove_prefix(text.find('\n') + 1)) {
         const std::string_view line = text.substr(0, text.find('\n'));
-        CHECK_MESSAGE(columns_of(line) <= std::max<std::size_t>(width, 40), std::string(line));
+        CHECK_MESSAGE(report::columns_of(line) <= std::max<std::size_t>(width, 40), std::string(line));
         if (!unicode)
           CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
       }
@@ -52,12 +52,12 @@ void check_fits(const Report& report) {
 }
 
 // The data in a page, parsed.
-JsonDocument data_in(const std::string& page) {
+io::JsonDocument data_in(const std::string& page) {
   constexpr std::string_view kOpen = "<script id=\"data\" type=\"application/json\">";
   const std::size_t start = page.find(kOpen);
   REQUIRE(start != std::string::npos);
   const std::size_t from = start + kOpen.size();
-  return JsonDocument(std::string_view(page).substr(from, page.find("</script>", from) - from));
+  return io::JsonDocument(std::string_view(page).substr(from, page.find("</script>", from) - from));
 }
 
 std::size_t count(std::string_view text, std::string_view part) {
@@ -70,7 +70,7 @@ std::size_t count(std::string_view text, std::string_view part) {
 TEST_CASE("report: before and after") {
   const Graph graph = diamond();
   const Plan plan = dropping();
-  const Report report = make_report(graph, &plan, Bytes(1160));
+  const report::Report report = report::make_report(graph, &plan, Bytes(1160));
   CHECK(report.ops == 4);
   CHECK(report.tensors == 5);
   CHECK(report.base_duration == Ticks(16));
@@ -85,7 +85,7 @@ TEST_CASE("report: before and after") {
   CHECK(report.before.workspace == Bytes(60));
 
   REQUIRE(report.after);
-  const Run& after = *report.after;
+  const report::Run& after = *report.after;
   CHECK(&report.shown() == &after);
   CHECK(after.timeline.cost.peak == Bytes(1155));  // d: x, a, c and its own output
   CHECK(after.peak_step == 6);
@@ -121,15 +121,15 @@ TEST_CASE("report: recomputed time is added up by origin, and by origins that ar
   }
   const Graph graph = builder.build();
   const Plan plan = steps("c0 f0 c0 f0 c0 c1 f1 c1 c2 f2 c2 c3 f3 c3 c4");
-  const Report report = make_report(graph, &plan);
+  const report::Report report = report::make_report(graph, &plan);
   CHECK(report.recomputed_by == "origin");
-  const auto row = [](const Recomputed& group) {
+  const auto row = [](const report::Recomputed& group) {
     return group.what + " " + std::to_string(group.ops) + " " + std::to_string(group.times) + " " +
            std::to_string(group.time.count());
   };
   std::vector<std::string> rows, alike;
-  for (const Recomputed& group : report.recomputed) rows.push_back(row(group));
-  for (const Recomputed& group : report.recomputed_alike) alike.push_back(row(group));
+  for (const report::Recomputed& group : report.recomputed) rows.push_back(row(group));
+  for (const report::Recomputed& group : report.recomputed_alike) alike.push_back(row(group));
   CHECK(rows == std::vector<std::string>{"kind.7 1 1 4", "h.1.conv2 1 1 3", "h.0.fc 1 2 2",
                                          "h.1.fc 1 1 2"});
   CHECK(alike == std::vector<std::string>{"h.*.fc 2 3 4", "kind.* 1 1 4", "h.*.conv2 1 1 3"});
@@ -138,7 +138,7 @@ TEST_CASE("report: recomputed time is added up by origin, and by origins that ar
 TEST_CASE("report: text by hand") {
   const Graph graph = diamond();
   const Plan plan = dropping();
-  const std::string text = text_report(make_report(graph, &plan, Bytes(1160)),
+  const std::string text = report::text_report(report::make_report(graph, &plan, Bytes(1160)),
                                        {.width = 60, .height = 6, .unicode = false});
   for (const char* part :
        {"4 ops, 5 tensors, 1010 B in use from the start\n",
@@ -162,18 +162,18 @@ TEST_CASE("report: graphs and plans with nothing in them") {
   const Plan empty, computed = steps("c0"), freed = steps("f0 c0 f1");
   for (const Graph* graph : {&nothing, &one, &start}) {
     for (const Plan* plan : {static_cast<const Plan*>(nullptr), &empty, &computed, &freed}) {
-      const Report report = make_report(*graph, plan, Bytes(0));
+      const report::Report report = report::make_report(*graph, plan, Bytes(0));
       check_fits(report);
-      const std::string page = html_report(*graph, report);
+      const std::string page = report::html_report(*graph, report);
       const std::size_t runs = data_in(page).root().find("runs")->size();
       CHECK(runs == (&report.shown() == &report.before ? 1 : 2));
     }
   }
-  CHECK(make_report(nothing, &empty).notice.empty());
-  CHECK(make_report(one, &empty).notice == "The plan has no steps.");
-  CHECK(make_report(one, &computed).notice.empty());
-  CHECK(make_report(one, &freed).notice.substr(0, 30) == "The plan breaks a rule at step");
-  const Report started = make_report(start);
+  CHECK(report::make_report(nothing, &empty).notice.empty());
+  CHECK(report::make_report(one, &empty).notice == "The plan has no steps.");
+  CHECK(report::make_report(one, &computed).notice.empty());
+  CHECK(report::make_report(one, &freed).notice.substr(0, 30) == "The plan breaks a rule at step");
+  const report::Report started = report::make_report(start);
   CHECK(started.before.peak_what == "free of tensor 0");
 }
 
@@ -194,20 +194,20 @@ TEST_CASE("report: names cannot break the page or steer the terminal") {
   builder.add_op(op, OpLinks{{}, {0}, {}, {}});
   const Graph graph = builder.build();
   const Plan plan = steps("c0 f0 c0");
-  const Report report = make_report(graph, &plan);
+  const report::Report report = report::make_report(graph, &plan);
   check_fits(report);
-  const std::string text = text_report(report, {.width = 400});
+  const std::string text = report::text_report(report, {.width = 400});
   CHECK(std::none_of(text.begin(), text.end(), [](char c) { return c == '\x1b' || c == '\0'; }));
 
-  const std::string page = html_report(graph, report);
+  const std::string page = report::html_report(graph, report);
   const std::string plain =
-      html_report(Sketch({5}).op({}, {0}).graph(), make_report(Sketch({5}).op({}, {0}).graph()));
+      report::html_report(Sketch({5}).op({}, {0}).graph(), report::make_report(Sketch({5}).op({}, {0}).graph()));
   for (const char* mark : {"<script", "</script", "<title", "<!--"})
     CHECK_MESSAGE(count(page, mark) == count(plain, mark), std::string(mark));
   CHECK(std::none_of(page.begin(), page.end(), [](char c) { return c == '\x1b' || c == '\0'; }));
-  const JsonDocument data = data_in(page);
-  const JsonValue names = *data.root().find("ops")->find("name");
-  CHECK((*names.items().begin()).as_string() == clean_text(evil));
+  const io::JsonDocument data = data_in(page);
+  const io::JsonValue names = *data.root().find("ops")->find("name");
+  CHECK((*names.items().begin()).as_string() == report::clean_text(evil));
 }
 
 TEST_CASE("report: a page has every step, or the peaks where there are too many") {
@@ -215,25 +215,25 @@ TEST_CASE("report: a page has every step, or the peaks where there are too many"
   RandomGraphSettings settings;
   settings.ops = 9000;
   const Graph graph = random_graph(random, settings);
-  const Report report = make_report(graph);
+  const report::Report report = report::make_report(graph);
   const std::size_t steps_of_it = report.before.timeline.live.size();
   REQUIRE(steps_of_it > 12'000);
-  const std::string full = html_report(graph, report), sampled = html_report(graph, report, 100);
-  const auto run_of = [](const JsonDocument& data) {
+  const std::string full = report::html_report(graph, report), sampled = report::html_report(graph, report, 100);
+  const auto run_of = [](const io::JsonDocument& data) {
     return *data.root().find("runs")->items().begin();
   };
-  const JsonDocument all = data_in(full), some = data_in(sampled);
+  const io::JsonDocument all = data_in(full), some = data_in(sampled);
   CHECK(all.root().find("full")->as_boolean());
   CHECK(run_of(all).find("live")->size() == steps_of_it);
   CHECK(all.root().find("tensors")->find("name")->size() == graph.tensor_count());
 
   CHECK(!some.root().find("full")->as_boolean());
-  const JsonValue run = run_of(some);
+  const io::JsonValue run = run_of(some);
   CHECK(run.find("live")->size() == 12'000);
   std::int64_t most = 0, previous = -1;
-  for (const JsonValue& live : run.find("live")->items()) most = std::max(most, live.as_integer());
+  for (const io::JsonValue& live : run.find("live")->items()) most = std::max(most, live.as_integer());
   CHECK(most == report.before.timeline.cost.peak.count());
-  for (const JsonValue& at : run.find("at")->items()) {
+  for (const io::JsonValue& at : run.find("at")->items()) {
     CHECK(at.as_integer() > previous);
     previous = at.as_integer();
   }
@@ -251,15 +251,15 @@ TEST_CASE("report: any graph and any plan can be told of") {
     Plan plan = random_plan(random, graph);
     if (random.chance(0.5))
       plan = mutated(random, graph, plan, static_cast<Mutation>(random.below(kMutations)));
-    const Report report = make_report(graph, &plan, Bytes(random.between(0, 200)));
+    const report::Report report = report::make_report(graph, &plan, Bytes(random.between(0, 200)));
     check_fits(report);
-    const JsonDocument data = data_in(html_report(graph, report));
+    const io::JsonDocument data = data_in(report::html_report(graph, report));
     std::int64_t recomputed = 0;
-    for (const Recomputed& group : report.recomputed) recomputed += group.time.count();
+    for (const report::Recomputed& group : report.recomputed) recomputed += group.time.count();
     CHECK(recomputed == report.after->recomputed_time.count());
-    for (const Run* run : {&report.before, &*report.after}) {
+    for (const report::Run* run : {&report.before, &*report.after}) {
       std::int64_t held = report.resident.count() + run->workspace.count();
-      for (const RoleBytes& role : run->by_role) held += role.bytes.count();
+      for (const report::RoleBytes& role : run->by_role) held += role.bytes.count();
       CHECK(held == run->timeline.cost.peak.count());
     }
   }

@@ -9,7 +9,7 @@ namespace lowtide {
 namespace {
 
 TEST_CASE("units: bytes") {
-  const auto text = [](std::int64_t count) { return bytes_text(Bytes(count)); };
+  const auto text = [](std::int64_t count) { return report::bytes_text(Bytes(count)); };
   CHECK(text(0) == "0 B");
   CHECK(text(1023) == "1023 B");
   CHECK(text(1024) == "1.00 KiB");
@@ -25,33 +25,33 @@ TEST_CASE("units: bytes") {
 }
 
 TEST_CASE("units: ticks in the graph's unit") {
-  CHECK(ticks_text(Ticks(999), TickUnit::ns) == "999 ns");
-  CHECK(ticks_text(Ticks(1000), TickUnit::ns) == "1.00 us");
-  CHECK(ticks_text(Ticks(12300000), TickUnit::ns) == "12.3 ms");
-  CHECK(ticks_text(Ticks(999999), TickUnit::ns) == "1.00 ms");
-  CHECK(ticks_text(Ticks(12300), TickUnit::us) == "12.3 ms");
-  CHECK(ticks_text(Ticks(61000), TickUnit::ms) == "61.0 s");
-  CHECK(ticks_text(Ticks(7200000), TickUnit::ms) == "7200 s");
-  CHECK(ticks_text(Ticks(12300000000), TickUnit::flop) == "12.3 GFLOP");
-  CHECK(ticks_text(Ticks(7), TickUnit::flop) == "7 FLOP");
-  CHECK(ticks_text(Ticks(12345), TickUnit::none) == "12,345");
+  CHECK(report::ticks_text(Ticks(999), TickUnit::ns) == "999 ns");
+  CHECK(report::ticks_text(Ticks(1000), TickUnit::ns) == "1.00 us");
+  CHECK(report::ticks_text(Ticks(12300000), TickUnit::ns) == "12.3 ms");
+  CHECK(report::ticks_text(Ticks(999999), TickUnit::ns) == "1.00 ms");
+  CHECK(report::ticks_text(Ticks(12300), TickUnit::us) == "12.3 ms");
+  CHECK(report::ticks_text(Ticks(61000), TickUnit::ms) == "61.0 s");
+  CHECK(report::ticks_text(Ticks(7200000), TickUnit::ms) == "7200 s");
+  CHECK(report::ticks_text(Ticks(12300000000), TickUnit::flop) == "12.3 GFLOP");
+  CHECK(report::ticks_text(Ticks(7), TickUnit::flop) == "7 FLOP");
+  CHECK(report::ticks_text(Ticks(12345), TickUnit::none) == "12,345");
 }
 
 TEST_CASE("units: counts") {
-  CHECK(count_text(0) == "0");
-  CHECK(count_text(999) == "999");
-  CHECK(count_text(1000) == "1,000");
-  CHECK(count_text(-1234567) == "-1,234,567");
-  CHECK(count_text(INT64_MIN) == "-9,223,372,036,854,775,808");
+  CHECK(report::count_text(0) == "0");
+  CHECK(report::count_text(999) == "999");
+  CHECK(report::count_text(1000) == "1,000");
+  CHECK(report::count_text(-1234567) == "-1,234,567");
+  CHECK(report::count_text(INT64_MIN) == "-9,223,372,036,854,775,808");
 }
 
 TEST_CASE("units: percentages") {
-  CHECK(percent_text(0) == "0.00 %");
-  CHECK(percent_text(4.267) == "4.27 %");
-  CHECK(percent_text(123.4) == "123.40 %");
-  CHECK(percent_text(0.0042) == "0.004 %");
-  CHECK(percent_text(-1.5) == "-1.50 %");
-  CHECK(percent_text(std::numeric_limits<double>::infinity()) == "infinite");
+  CHECK(report::percent_text(0) == "0.00 %");
+  CHECK(report::percent_text(4.267) == "4.27 %");
+  CHECK(report::percent_text(123.4) == "123.40 %");
+  CHECK(report::percent_text(0.0042) == "0.004 %");
+  CHECK(report::percent_text(-1.5) == "-1.50 %");
+  CHECK(report::percent_text(std::numeric_limits<double>::infinity()) == "infinite");
 }
 
 }  // namespace

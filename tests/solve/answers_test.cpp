@@ -41,17 +41,17 @@ Graph tight_graph(Random& random) {
 }
 
 // Ends as soon as there is a plan: how good it becomes is not asked here.
-Outcome first_answer(const SolverTable& table, const Problem& problem, Request request) {
+Outcome first_answer(const solve::SolverTable& table, const Problem& problem, driver::Request request) {
   CancelToken enough;
   request.limits.cancel = &enough;
-  request.watcher = [&](const Progress& progress) {
+  request.watcher = [&](const solve::Progress& progress) {
     if (progress.plan != nullptr) enough.cancel();
   };
-  return solve(table, problem, request).outcome;
+  return driver::solve(table, problem, request).outcome;
 }
 
-void check_found(const SolverTable& table, const Problem& problem, std::uint64_t seed, bool clock) {
-  Request request;
+void check_found(const solve::SolverTable& table, const Problem& problem, std::uint64_t seed, bool clock) {
+  driver::Request request;
   request.seed = seed;
   if (clock)
     request.limits.seconds = kSeconds;
@@ -61,7 +61,7 @@ void check_found(const SolverTable& table, const Problem& problem, std::uint64_t
   CHECK(first_answer(table, problem, request).plan.has_value());
 }
 
-void check_graph(const SolverTable& table, const Graph& graph, Order order, std::uint64_t seed) {
+void check_graph(const solve::SolverTable& table, const Graph& graph, Order order, std::uint64_t seed) {
   CAPTURE(to_string(order));
   Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
   const Bytes leanest = oracle::smallest_peak(graph, order);
@@ -73,18 +73,18 @@ void check_graph(const SolverTable& table, const Graph& graph, Order order, std:
   }
   // Below it, to have ended by itself must be a proof.
   problem.budget = leanest - Bytes(1);
-  if (problem.budget < peak_floor(problem) || seed % 64 != 0) return;
-  Request request;
+  if (problem.budget < solve::peak_floor(problem) || seed % 64 != 0) return;
+  driver::Request request;
   request.seed = seed;
   request.limits.work = kWork;
-  const Outcome outcome = solve(table, problem, request).outcome;
+  const Outcome outcome = driver::solve(table, problem, request).outcome;
   CHECK_FALSE(outcome.plan.has_value());
   CHECK(outcome.stopped_by == (outcome.status == Status::infeasible ? StopReason::finished
                                                                     : StopReason::work_limit));
 }
 
 TEST_CASE("auto: finds a plan for the smallest budget of small graphs") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(500); ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 3'000'000;
     CAPTURE(seed);
@@ -95,7 +95,7 @@ TEST_CASE("auto: finds a plan for the smallest budget of small graphs") {
 }
 
 TEST_CASE("auto: finds a plan for the smallest budget of the fixed cases") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (const Case& given : small_cases())
     for (const Order order : {Order::free, Order::given})
       for (const std::uint64_t seed : {0, 1}) {

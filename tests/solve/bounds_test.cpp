@@ -44,7 +44,7 @@ void check(const Problem& problem, const std::vector<oracle::Schedule>& curve,
            std::string_view options, Tally& tally) {
   CAPTURE(problem.budget.count());
   CAPTURE(options);
-  const Outcome outcome = run_solver(*make_bounds(), problem, options);
+  const Outcome outcome = run_solver(*solve::bounds::make_bounds(), problem, options);
   CHECK(by_itself(outcome.stopped_by));
   CHECK(outcome.bound.peak <= curve.back().peak);
   const auto best = oracle::least_duration(curve, problem.budget);
@@ -80,7 +80,7 @@ std::array<Tally, kParts.size()> sweep(Order order, const RandomGraphSettings& b
           check(problem, curve, kParts[part], tallies[part]);
       }
     const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
-    CHECK(peak_floor(problem) <= curve.back().peak);
+    CHECK(solve::peak_floor(problem) <= curve.back().peak);
   }
   return tallies;
 }
@@ -144,7 +144,7 @@ TEST_CASE("bounds: no claim above the truth, where most stages are left to later
         CAPTURE(budget.count());
         const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
         const std::vector<std::size_t> first = {random.below(stages.size())};
-        StageBranch branch(problem, stages, first);
+        solve::bounds::StageBranch branch(problem, stages, first);
         Limits limits({.work = 1'000'000});
         branch.run(Ticks(0), Ticks::max(), 1'000'000, limits);
         const auto best = oracle::least_duration(curve, budget);
@@ -161,9 +161,9 @@ TEST_CASE("bounds: no claim above the truth, where most stages are left to later
 
 TEST_CASE("bounds: a tensor that only a stage left to later wants may be made in every leaf") {
   const Graph graph =
-      read_graph(std::string(LOWTIDE_SOURCE_DIR) + "/tests/solve/late_stage.graph.json").graph;
+      io::read_graph(std::string(LOWTIDE_SOURCE_DIR) + "/tests/solve/late_stage.graph.json").graph;
   const Problem problem{.graph = graph, .budget = Bytes(19), .order = Order::given};
-  CHECK(run_solver(*make_bounds(), problem).bound.duration <= Ticks(287));
+  CHECK(run_solver(*solve::bounds::make_bounds(), problem).bound.duration <= Ticks(287));
 }
 
 // The extra time may exceed what the model counts to, and is no proof that nothing fits.
@@ -185,7 +185,7 @@ TEST_CASE("bounds: no claim above the truth for the largest times") {
         CAPTURE(time);
         CAPTURE(part);
         const Problem problem{.graph = graph, .budget = schedule.peak, .order = Order::given};
-        const Outcome outcome = run_solver(*make_bounds(), problem, part);
+        const Outcome outcome = run_solver(*solve::bounds::make_bounds(), problem, part);
         CHECK(outcome.status != Status::infeasible);
         CHECK(outcome.bound.peak <= schedule.peak);
         CHECK(outcome.bound.duration <= schedule.duration);

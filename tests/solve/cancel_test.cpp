@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Cancelled after so long: back soon, with an answer that holds.
-Answered ask_and_cancel(const SolverTable& table, const Solver& solver, const Problem& problem,
+Answered ask_and_cancel(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem,
                         int wait_ms, LimitSettings limits = {}) {
   CAPTURE(wait_ms);
   CancelToken token;
@@ -28,7 +28,7 @@ Answered ask_and_cancel(const SolverTable& table, const Solver& solver, const Pr
     cancelled = Clock::now();
     token.cancel();
   });
-  ContextSettings settings = settings_for(solver);
+  solve::ContextSettings settings = settings_for(solver);
   settings.limits = limits;
   settings.limits.cancel = &token;
   Answered answered = ask(table, solver, problem, settings);
@@ -41,11 +41,11 @@ Answered ask_and_cancel(const SolverTable& table, const Solver& solver, const Pr
 }
 
 TEST_CASE("cancel: from another thread") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (const Case& given : large_cases(20000)) {
     CAPTURE(given.name);
     const Problem problem{.graph = given.graph, .budget = Bytes(own_peak(given.graph).count() / 3)};
-    for (const Solver* solver : takers(table, problem)) {
+    for (const solve::Solver* solver : takers(table, problem)) {
       CAPTURE(solver->name());
       for (const int wait_ms : {0, 20}) {
         const Answered answered = ask_and_cancel(table, *solver, problem, wait_ms);
@@ -57,25 +57,25 @@ TEST_CASE("cancel: from another thread") {
 }
 
 TEST_CASE("cancel: two solves on two threads do not disturb each other") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const auto cases = large_cases(300);
   for (const Case& given : cases) {
     CAPTURE(given.name);
     const Problem problem{.graph = given.graph, .budget = Bytes(own_peak(given.graph).count() / 2)};
-    for (const Solver* solver : takers(table, problem)) {
+    for (const solve::Solver* solver : takers(table, problem)) {
       // An engine's presolve knows no limit of work; small graphs show the same.
       if (solver->external()) continue;
       CAPTURE(solver->name());
       const auto solve = [&] {
-        ContextSettings settings = settings_for(*solver);
+        solve::ContextSettings settings = settings_for(*solver);
         settings.limits.work = 100000;
         settings.solvers = &table;
-        Context context(problem, solver->name(), std::move(settings));
+        solve::Context context(problem, solver->name(), std::move(settings));
         return solver->solve(problem, context);
       };
       Outcome here, there;
-      std::thread other([&] { there = solve(); });
-      here = solve();
+      std::thread other([&] { there = driver::solve(); });
+      here = driver::solve();
       other.join();
       CHECK(here.cost == there.cost);
       CHECK(here.plan.has_value() == there.plan.has_value());
@@ -86,19 +86,19 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
 
 // At the sizes that these solvers take at most: while a program is built, sent and worked on.
 TEST_CASE("cancel: solvers with engines end soon after it, and say so after a deadline") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Case given = large_cases(400).front();
   const Problem problem{.graph = given.graph,
                         .budget = Bytes(own_peak(given.graph).count() / 10 * 7),
                         .order = Order::given};
-  for (const Solver* solver : takers(table, problem)) {
+  for (const solve::Solver* solver : takers(table, problem)) {
     if (!solver->external()) continue;
     CAPTURE(solver->name());
     for (const int wait_ms : {0, 50, 200, 600}) {
       const Answered answered = ask_and_cancel(table, *solver, problem, wait_ms, {.seconds = 60});
       CHECK(answered.outcome.stopped_by == StopReason::cancelled);
     }
-    ContextSettings settings = settings_for(*solver);
+    solve::ContextSettings settings = settings_for(*solver);
     settings.limits.seconds = 0.6;
     const Answered answered = ask(table, *solver, problem, settings);
     CHECK(answered.outcome.stopped_by == StopReason::deadline);
@@ -107,22 +107,22 @@ TEST_CASE("cancel: solvers with engines end soon after it, and say so after a de
 }
 
 TEST_CASE("cancel: two engines at once do not disturb each other") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   const Case given = large_cases(30).front();
   const Problem problem{.graph = given.graph,
                         .budget = Bytes(own_peak(given.graph).count() / 10 * 8),
                         .order = Order::given};
-  for (const Solver* solver : takers(table, problem)) {
+  for (const solve::Solver* solver : takers(table, problem)) {
     if (!solver->external()) continue;
     CAPTURE(solver->name());
     const auto solve = [&] {
-      ContextSettings settings = settings_for(*solver);
+      solve::ContextSettings settings = settings_for(*solver);
       settings.limits.work = 100000;
       return ask(table, *solver, problem, settings);
     };
     std::optional<Answered> there;
-    std::thread other([&] { there = solve(); });
-    const Answered here = solve();
+    std::thread other([&] { there = driver::solve(); });
+    const Answered here = driver::solve();
     other.join();
     check_same(here, *there);
   }

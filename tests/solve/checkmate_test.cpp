@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/engines/engine.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/sim/simulate.h"
 
@@ -22,7 +22,7 @@ namespace lowtide {
 namespace {
 
 #define NEED_HIGHS()                                                                 \
-  if (const auto engine = find_engine(EngineKind::highs); !engine.missing.empty()) { \
+  if (const auto engine = engines::find_engine(engines::EngineKind::highs); !engine.missing.empty()) { \
     MESSAGE("left out: it needs ", engine.missing);                                  \
     return;                                                                          \
   }
@@ -95,7 +95,7 @@ std::optional<Ticks> cheapest(const Graph& graph, Bytes budget) {
 
 TEST_CASE("checkmate: both forms agree with every way to fill R and S") {
   NEED_HIGHS()
-  const auto solver = make_checkmate();
+  const auto solver = solve::exact::checkmate::make_checkmate();
   int told = 0;
   for (int i = 0; i < 200 && told < (kSanitized ? 3 : 16); ++i) {
     CAPTURE(i);
@@ -138,7 +138,7 @@ TEST_CASE("checkmate: several outputs with one reader") {
         .graph = graph, .budget = curve[curve.size() > 1 ? 1 : 0].peak, .order = Order::given};
     for (const char* options : {"form=tight", "form=paper", "mode=rounding", "mode=frontier"}) {
       CAPTURE(options);
-      const Outcome outcome = run_solver(*make_checkmate(), problem, options);
+      const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, options);
       CHECK(outcome.note.find("HiGHS") == std::string::npos);
       CHECK(outcome.bound.duration <= oracle::least_duration(curve, problem.budget).value());
       if (!outcome.model || !outcome.model->optimal || options[0] == 'm') continue;
@@ -178,7 +178,7 @@ TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") 
             .graph = graph, .budget = schedule.peak - Bytes(less), .order = Order::given};
         for (const char* form : {"form=tight", "form=paper"}) {
           CAPTURE(form);
-          const Outcome outcome = run_solver(*make_checkmate(), problem, form);
+          const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, form);
           CHECK(outcome.note == "");
           if (!outcome.model || !outcome.model->optimal) continue;
           REQUIRE(outcome.plan);
@@ -193,7 +193,7 @@ TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") 
 
 TEST_CASE("checkmate: what the frontier proves is true of every plan") {
   NEED_HIGHS()
-  const auto solver = make_checkmate();
+  const auto solver = solve::exact::checkmate::make_checkmate();
   int raised = 0, proven = 0;
   for (int i = 0; i < samples(60); ++i) {
     CAPTURE(i);
@@ -205,7 +205,7 @@ TEST_CASE("checkmate: what the frontier proves is true of every plan") {
     const auto curve = oracle::all_tradeoffs(graph, Order::given);
     for (const auto& schedule : curve) {
       const Problem problem{.graph = graph, .budget = schedule.peak, .order = Order::given};
-      ContextSettings start;
+      solve::ContextSettings start;
       if (random.chance(0.5)) start.starts = {schedule.plan};
       const Outcome outcome = run_solver(*solver, problem, "mode=frontier", start);
       CHECK(outcome.note == "");
@@ -233,10 +233,10 @@ TEST_CASE("checkmate: graphs of 30 ops in seconds") {
     const Problem problem{.graph = graph,
                           .budget = Bytes(own_peak(graph).count() * percent / 100),
                           .order = Order::given};
-    ContextSettings limits;
+    solve::ContextSettings limits;
     limits.limits.seconds = 60;
     limits.threads = 2;
-    const Outcome outcome = run_solver(*make_checkmate(), problem, "", limits);
+    const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", limits);
     if (outcome.status == Status::infeasible) continue;  // known at once
     REQUIRE(outcome.model);
     CHECK((outcome.model->optimal || outcome.model->infeasible));
@@ -245,7 +245,7 @@ TEST_CASE("checkmate: graphs of 30 ops in seconds") {
 
 TEST_CASE("checkmate: every kind of graph, and rounding that says how often it fails") {
   NEED_HIGHS()
-  const auto solver = make_checkmate();
+  const auto solver = solve::exact::checkmate::make_checkmate();
   int failed = 0, told = 0, refuted = 0;
   for (int i = 0; i < (kSanitized ? 12 : 25); ++i) {
     CAPTURE(i);
@@ -279,8 +279,8 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
 
 TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
   const FakeEngine fake("LOWTIDE_HIGHS", "liar");
-  on_small_graphs([](const Problem& problem, const ContextSettings& settings, Ticks best) {
-    const Outcome outcome = run_solver(*make_checkmate(), problem, "", settings);
+  on_small_graphs([](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
+    const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", settings);
     if (outcome.status == Status::optimal) return 0;
     CHECK(outcome.note == "checkmate: HiGHS claims a bound that its own solution beats");
     CHECK_FALSE(outcome.model);
@@ -295,14 +295,14 @@ TEST_CASE("checkmate: lies about the frontier are found out by any plan, before 
   for (const char* how : {"bound_first", "infeasible", "bound"}) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_HIGHS", how);
-    on_small_graphs([&](const Problem& problem, const ContextSettings& settings, Ticks best) {
-      const Outcome beside = run_solver(*make_checkmate(), problem, "mode=frontier", settings);
+    on_small_graphs([&](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
+      const Outcome beside = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "mode=frontier", settings);
       if (beside.status == Status::optimal) return 0;
       CHECK(beside.note.find("HiGHS claims") != std::string::npos);
       CHECK(beside.bound.duration <= best);
       CHECK_FALSE(beside.model);
       // The lie first, then a plan.
-      Context context(problem, "test", {});
+      solve::Context context(problem, "test", {});
       context.raise_engine_bound(best + Ticks(5));
       CHECK(context.bound().duration == best + Ticks(5));
       context.offer(settings.starts.front());
@@ -320,8 +320,8 @@ TEST_CASE("checkmate: numbers beyond all sense prove nothing") {
     for (const char* mode : {"mode=milp", "mode=frontier"}) {
       CAPTURE(value);
       const FakeEngine fake("LOWTIDE_HIGHS", "bound_first", value);
-      on_small_graphs([&](const Problem& problem, const ContextSettings&, Ticks best) {
-        const Outcome outcome = run_solver(*make_checkmate(), problem, mode);
+      on_small_graphs([&](const Problem& problem, const solve::ContextSettings&, Ticks best) {
+        const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, mode);
         CHECK(outcome.status != Status::optimal);
         CHECK(outcome.bound.duration <= best);
         return 1;

@@ -62,17 +62,17 @@ void check_history(const Problem& problem, const Answered& answered) {
 
 }  // namespace
 
-Answered ask(const SolverTable& table, const Solver& solver, const Problem& problem,
-             ContextSettings settings) {
+Answered ask(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem,
+             solve::ContextSettings settings) {
   settings.solvers = &table;
   // Limits are part of the question; a watcher that is there already sees everything first.
-  const Watcher outer = std::move(settings.watcher);
-  settings.watcher = [&](const Progress& progress) {
+  const solve::Watcher outer = std::move(settings.watcher);
+  settings.watcher = [&](const solve::Progress& progress) {
     if (outer) outer(progress);
     if (progress.plan != nullptr) check_plan(problem, *progress.plan, progress.cost);
     CHECK(progress.solver == solver.name());
   };
-  Context context(problem, solver.name(), std::move(settings));
+  solve::Context context(problem, solver.name(), std::move(settings));
   Answered answered;
   answered.outcome = solver.solve(problem, context);
   answered.work = context.limits().work();
@@ -81,13 +81,13 @@ Answered ask(const SolverTable& table, const Solver& solver, const Problem& prob
   return answered;
 }
 
-ContextSettings settings_for(const Solver& solver) {
-  ContextSettings settings;
-  settings.options = Options(solver.options());
+solve::ContextSettings settings_for(const solve::Solver& solver) {
+  solve::ContextSettings settings;
+  settings.options = solve::Options(solver.options());
   return settings;
 }
 
-void check_answer(const Problem& problem, const SolverTable& table, const Answered& answered) {
+void check_answer(const Problem& problem, const solve::SolverTable& table, const Answered& answered) {
   const Outcome& outcome = answered.outcome;
   const bool claims_plan = outcome.status == Status::optimal || outcome.status == Status::feasible;
   CHECK(claims_plan == outcome.plan.has_value());
@@ -107,7 +107,7 @@ void check_answer(const Problem& problem, const SolverTable& table, const Answer
     CHECK_FALSE(outcome.plan);
   }
   CHECK(outcome.bound.duration >= problem.graph.total_time());
-  CHECK(outcome.bound.peak >= peak_floor(problem));
+  CHECK(outcome.bound.peak >= solve::peak_floor(problem));
   if (outcome.status == Status::optimal || outcome.status == Status::infeasible)
     CHECK(outcome.stopped_by == StopReason::finished);
   // To have nothing more to try is no answer.
@@ -164,7 +164,7 @@ void check_same(const Answered& a, const Answered& b) {
   }
 }
 
-void examine(const SolverTable& table, const Problem& base, std::uint64_t seed,
+void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t seed,
              const std::vector<oracle::Schedule>& curve) {
   Random random(seed);
   const Bytes own = own_peak(base.graph);
@@ -172,11 +172,11 @@ void examine(const SolverTable& table, const Problem& base, std::uint64_t seed,
   for (const Bytes budget : telling_budgets(base, curve)) {
     problem.budget = budget;
     CAPTURE(budget.count());
-    for (const Solver* solver : takers(table, problem)) {
+    for (const solve::Solver* solver : takers(table, problem)) {
       // These take tenths of a second to begin.
       if (solver->external() && !random.chance(kSanitized ? 0.002 : 0.01)) continue;
       CAPTURE(solver->name());
-      ContextSettings settings = settings_for(*solver);
+      solve::ContextSettings settings = settings_for(*solver);
       settings.seed = seed;
       settings.options = random_options(random, *solver);
       if (random.chance(0.3))
@@ -197,11 +197,11 @@ void examine(const SolverTable& table, const Problem& base, std::uint64_t seed,
   }
 }
 
-void check_work_limits(const SolverTable& table, const Solver& solver, const Problem& problem) {
+void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem) {
   for (const std::int64_t work : {0, 1, 2000, 30000, 300000}) {
     if (kSanitized && work > 100000) continue;
     CAPTURE(work);
-    ContextSettings settings = settings_for(solver);
+    solve::ContextSettings settings = settings_for(solver);
     settings.limits.work = work;
     settings.seed = 3;
     const Answered answered = ask(table, solver, problem, settings);
@@ -215,8 +215,8 @@ void check_work_limits(const SolverTable& table, const Solver& solver, const Pro
   }
 }
 
-void check_polls(const SolverTable& table, const Solver& solver, const Problem& problem) {
-  ContextSettings settings = settings_for(solver);
+void check_polls(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem) {
+  solve::ContextSettings settings = settings_for(solver);
   settings.limits.work = sanitized(100'000, 1'000'000);
   const Answered answered = ask(table, solver, problem, settings);
   CHECK(answered.work <= (answered.polls + 1) * slack(problem.graph));
@@ -228,7 +228,7 @@ void check_polls(const SolverTable& table, const Solver& solver, const Problem& 
 
 std::vector<Bytes> telling_budgets(const Problem& problem,
                                    const std::vector<oracle::Schedule>& curve) {
-  const Bytes own = own_peak(problem.graph), floor = peak_floor(problem), one(1);
+  const Bytes own = own_peak(problem.graph), floor = solve::peak_floor(problem), one(1);
   std::vector<Bytes> budgets = {Bytes(0), floor - one, floor,       own - one,
                                 own,      own + own,   Bytes::max()};
   for (const oracle::Schedule& schedule : curve) {
@@ -246,9 +246,9 @@ std::int64_t slack(const Graph& graph) {
          static_cast<std::int64_t>(graph.op_count() + graph.tensor_count() + graph.link_count());
 }
 
-Options random_options(Random& random, const Solver& solver) {
-  Options options(solver.options());
-  for (const OptionSpec& spec : solver.options()) {
+solve::Options random_options(Random& random, const solve::Solver& solver) {
+  solve::Options options(solver.options());
+  for (const solve::OptionSpec& spec : solver.options()) {
     if (random.chance(0.5)) continue;
     if (!spec.choices.empty()) {
       options.set(spec.name, spec.choices[random.below(spec.choices.size())]);
@@ -263,10 +263,10 @@ Options random_options(Random& random, const Solver& solver) {
   return options;
 }
 
-std::vector<const Solver*> takers(const SolverTable& table, const Problem& problem) {
-  std::vector<const Solver*> result;
+std::vector<const solve::Solver*> takers(const solve::SolverTable& table, const Problem& problem) {
+  std::vector<const solve::Solver*> result;
   for (const auto& solver : table.all()) {
-    const Support support = solver->supports(problem);
+    const solve::Support support = solver->supports(problem);
     CHECK(support.yes == support.reason.empty());
     if (support.yes && solver->missing().empty()) result.push_back(solver.get());
   }

@@ -19,13 +19,13 @@ struct Answered {
   std::int64_t work = 0, polls = 0;
   double seconds = 0;
 };
-Answered ask(const SolverTable& table, const Solver& solver, const Problem& problem,
-             ContextSettings settings);
+Answered ask(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem,
+             solve::ContextSettings settings);
 // The solver's own defaults, no limits.
-ContextSettings settings_for(const Solver& solver);
+solve::ContextSettings settings_for(const solve::Solver& solver);
 
 // Plan, claims, history and bound fit together, and the plan is what verify finds.
-void check_answer(const Problem& problem, const SolverTable& table, const Answered& answered);
+void check_answer(const Problem& problem, const solve::SolverTable& table, const Answered& answered);
 
 // The claims are true, by every schedule that nothing beats.
 void check_truth(const Problem& problem, const Outcome& outcome,
@@ -36,14 +36,14 @@ void check_same(const Answered& a, const Answered& b);
 
 // All of the above for each solver that takes the problem, at each telling budget; the seed decides
 // on options, starts and a limit of work. `problem.budget` does not count.
-void examine(const SolverTable& table, const Problem& problem, std::uint64_t seed,
+void examine(const solve::SolverTable& table, const Problem& problem, std::uint64_t seed,
              const std::vector<oracle::Schedule>& curve);
 
 // Several limits of work, each kept and each with the same answer twice.
-void check_work_limits(const SolverTable& table, const Solver& solver, const Problem& problem);
+void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem);
 // A poll comes for every unit of work between polls, and work stands for time. Not for solvers that
 // are made of others: they count those when they return.
-void check_polls(const SolverTable& table, const Solver& solver, const Problem& problem);
+void check_polls(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem);
 
 // Budgets from hopeless to generous, all the edges of the curve among them.
 std::vector<Bytes> telling_budgets(const Problem& problem,
@@ -54,9 +54,9 @@ std::vector<Bytes> telling_budgets(const Problem& problem,
 std::int64_t slack(const Graph& graph);
 
 // Values drawn from the solver's own table of options.
-Options random_options(Random& random, const Solver& solver);
+solve::Options random_options(Random& random, const solve::Solver& solver);
 
 // The solvers that take the problem and lack nothing. A refusal must say why.
-std::vector<const Solver*> takers(const SolverTable& table, const Problem& problem);
+std::vector<const solve::Solver*> takers(const solve::SolverTable& table, const Problem& problem);
 
 }  // namespace lowtide

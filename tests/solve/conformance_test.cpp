@@ -24,7 +24,7 @@ Graph any_graph(Random& random) {
 }
 
 void sweep(Order order, int graphs) {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < graphs; ++i) {
     const auto seed = static_cast<std::uint64_t>(i);
     CAPTURE(seed);
@@ -41,7 +41,7 @@ TEST_CASE("conformance: random graphs in any order") { sweep(Order::free, sample
 TEST_CASE("conformance: random graphs in the given order") { sweep(Order::given, samples(600)); }
 
 TEST_CASE("conformance: least memory within a time limit") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < samples(300); ++i) {
     const auto seed = static_cast<std::uint64_t>(i) + 500000;
     CAPTURE(seed);
@@ -57,7 +57,7 @@ TEST_CASE("conformance: least memory within a time limit") {
         problem.time_limit = limit;
         problem.budget = Bytes::max();
         CAPTURE(limit.count());
-        for (const Solver* solver : takers(table, problem)) {
+        for (const solve::Solver* solver : takers(table, problem)) {
           CAPTURE(solver->name());
           const Answered answered = ask(table, *solver, problem, settings_for(*solver));
           check_answer(problem, table, answered);
@@ -68,7 +68,7 @@ TEST_CASE("conformance: least memory within a time limit") {
 }
 
 TEST_CASE("conformance: the fixed cases") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   for (const Case& given : small_cases())
     for (const Order order : {Order::free, Order::given})
       for (const Objective objective : {Objective::least_time, Objective::least_memory}) {
@@ -82,17 +82,17 @@ TEST_CASE("conformance: the fixed cases") {
 }
 
 TEST_CASE("conformance: names are distinct and every solver says what it is for") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   CHECK(table.find("no such solver") == nullptr);
   for (const auto& solver : table.all()) {
     CHECK_FALSE(solver->name().empty());
     CHECK_FALSE(solver->summary().empty());
     CHECK(table.find(solver->name()) == solver.get());
-    for (const OptionSpec& option : solver->options()) {
+    for (const solve::OptionSpec& option : solver->options()) {
       CHECK_FALSE(option.name.empty());
       CHECK_FALSE(option.usage.empty());
       // What is the default must be allowed.
-      Options options(solver->options());
+      solve::Options options(solver->options());
       if (option.choices.empty()) {
         options.set(option.name, std::to_string(option.default_number));
         CHECK(options.number(option.name) == doctest::Approx(option.default_number));

@@ -42,10 +42,10 @@ class Maker {
 };
 
 Outcome solve(const Graph& graph, std::int64_t budget) {
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 300 * kMany;
   const Problem problem{.graph = graph, .budget = Bytes(budget)};
-  return run_solver(*make_evict(), problem, {}, std::move(settings));
+  return run_solver(*solve::evict::make_evict(), problem, {}, std::move(settings));
 }
 
 TEST_CASE("evict: an op of many inputs that have to be made again over a budget that is passed") {

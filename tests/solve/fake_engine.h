@@ -36,7 +36,7 @@ void on_small_graphs(Check check) {
     const auto curve = oracle::all_tradeoffs(graph, Order::given);
     if (curve.size() < 2) continue;
     const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};
-    ContextSettings settings;
+    solve::ContextSettings settings;
     settings.starts = {curve[1].plan};
     told += check(problem, settings, curve[1].duration);
   }

@@ -15,21 +15,21 @@ namespace lowtide {
 namespace {
 
 // Answers nothing as Solver does by itself.
-class Odd final : public Solver {
+class Odd final : public solve::Solver {
  public:
-  static constexpr OptionSpec kSpecs[] = {{.name = "way", .usage = "which", .default_number = 3}};
+  static constexpr solve::OptionSpec kSpecs[] = {{.name = "way", .usage = "which", .default_number = 3}};
 
   std::string_view name() const override { return "odd"; }
   std::string_view summary() const override { return "unlike any other"; }
-  std::span<const OptionSpec> options() const override { return kSpecs; }
+  std::span<const solve::OptionSpec> options() const override { return kSpecs; }
   std::string missing(const std::function<bool()>& stop) const override {
     return stop && stop() ? "time" : "a library";
   }
   bool external() const override { return true; }
-  Support supports(const Problem& problem) const override {
-    return problem.order == Order::given ? Support{} : Support::no("the order is free");
+  solve::Support supports(const Problem& problem) const override {
+    return problem.order == Order::given ? solve::Support{} : solve::Support::no("the order is free");
   }
-  Outcome solve(const Problem&, Context& context) const override {
+  Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend(11);
     context.set_note("was here");
     return context.finish();
@@ -38,8 +38,8 @@ class Odd final : public Solver {
 
 TEST_CASE("forwarding: every question reaches the solver behind it") {
   const Odd odd;
-  const Forwarding forwarding(odd);
-  const Solver& solver = forwarding;
+  const solve::Forwarding forwarding(odd);
+  const solve::Solver& solver = forwarding;
   CHECK(solver.name() == "odd");
   CHECK(solver.summary() == "unlike any other");
   CHECK(solver.options().data() == odd.options().data());
@@ -52,7 +52,7 @@ TEST_CASE("forwarding: every question reaches the solver behind it") {
   CHECK(solver.supports(problem).yes);
   problem.order = Order::free;
   CHECK(solver.supports(problem).reason == "the order is free");
-  Context context(problem, solver.name(), {});
+  solve::Context context(problem, solver.name(), {});
   CHECK(solver.solve(problem, context).note == "was here");
   CHECK(context.limits().work() == 11);
 }

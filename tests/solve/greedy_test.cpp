@@ -18,7 +18,7 @@ constexpr std::string_view kPaper = "choice=bytes repeats=1 block=1";
 std::string greedy(const Graph& graph, std::int64_t budget, Order order = Order::given,
                    std::string_view options = kPaper) {
   const Problem problem{.graph = graph, .budget = Bytes(budget), .order = order};
-  return computes(run_solver(*make_greedy(), problem, options));
+  return computes(run_solver(*solve::greedy::make_greedy(), problem, options));
 }
 
 TEST_CASE("greedy: a tensor over the budget is made again right before its next use") {
@@ -134,7 +134,7 @@ TEST_CASE("greedy: one op is repeated as often as the option says") {
 TEST_CASE("greedy: loses on a chain, where every second tensor is pinned by the next") {
   const Graph graph = training_chain({.layers = 64});
   const Problem problem{.graph = graph, .budget = resolve_budget(parse_budget("20%"), graph)};
-  const Outcome paper = run_solver(*make_greedy(), problem, kPaper);
+  const Outcome paper = run_solver(*solve::greedy::make_greedy(), problem, kPaper);
   CHECK_FALSE(paper.plan);
   CHECK(*paper.smallest_peak > Bytes(own_peak(graph).count() / 3));
 }
@@ -152,11 +152,11 @@ TEST_CASE("greedy: builds on the order of the best start as well") {
                           .keep({4})
                           .graph();
   const Problem problem{.graph = graph, .budget = Bytes(12)};
-  CHECK_FALSE(run_solver(*make_greedy(), problem).plan);
-  ContextSettings settings;
+  CHECK_FALSE(run_solver(*solve::greedy::make_greedy(), problem).plan);
+  solve::ContextSettings settings;
   const std::vector<OpId> order = {OpId(0), OpId(2), OpId(1), OpId(3), OpId(4)};
   settings.starts.push_back(plan_from_sequence(graph, order));
-  CHECK(computes(run_solver(*make_greedy(), problem, {}, settings)) == "0 2 1 3 4");
+  CHECK(computes(run_solver(*solve::greedy::make_greedy(), problem, {}, settings)) == "0 2 1 3 4");
 }
 
 }  // namespace

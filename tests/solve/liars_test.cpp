@@ -30,16 +30,16 @@ enum class Lie {
   finished,        // says that all is done where it has neither a plan nor a proof
 };
 
-class Liar final : public Solver {
+class Liar final : public solve::Solver {
  public:
   explicit Liar(Lie lie) : lie_(lie) {}
   std::string_view name() const override { return "liar"; }
   std::string_view summary() const override { return "breaks a promise"; }
-  Support supports(const Problem&) const override {
-    return lie_ == Lie::refuses_mutely ? Support::no("") : Support{};
+  solve::Support supports(const Problem&) const override {
+    return lie_ == Lie::refuses_mutely ? solve::Support::no("") : solve::Support{};
   }
 
-  Outcome solve(const Problem& problem, Context& context) const override {
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
     const Graph& graph = problem.graph;
     Plan plan = own_plan(graph);
     if (lie_ == Lie::order) std::swap(plan.steps[0], plan.steps[1]);
@@ -74,8 +74,8 @@ class Liar final : public Solver {
   mutable int calls_ = 0;
 };
 
-SolverTable table_of(Lie lie) {
-  SolverTable table;
+solve::SolverTable table_of(Lie lie) {
+  solve::SolverTable table;
   table.add(std::make_unique<Liar>(lie));
   return table;
 }
@@ -93,7 +93,7 @@ Graph crossing() {
 }
 
 void examine_liar(Lie lie, Order order = Order::free) {
-  const SolverTable table = table_of(lie);
+  const solve::SolverTable table = table_of(lie);
   const Graph graph = crossing();
   const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
   const auto curve = oracle::all_tradeoffs(graph, order);
@@ -101,7 +101,7 @@ void examine_liar(Lie lie, Order order = Order::free) {
 }
 
 void limit_liar(Lie lie) {
-  const SolverTable table = table_of(lie);
+  const solve::SolverTable table = table_of(lie);
   const Case given = large_cases(2000).front();
   const Problem problem{.graph = given.graph, .budget = Bytes(0)};
   check_work_limits(table, *table.find("liar"), problem);

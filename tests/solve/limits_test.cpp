@@ -17,7 +17,7 @@ Bytes share(Bytes bytes, std::int64_t percent) { return Bytes(bytes.count() / 10
 
 // Each solver on each large case, with a tight and a loose budget; those that start an engine once.
 template <class Visit>
-void for_each_solve(const SolverTable& table, std::size_t ops, Visit visit) {
+void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visit) {
   bool first = true;
   for (const Case& given : large_cases(ops)) {
     CAPTURE(given.name);
@@ -27,7 +27,7 @@ void for_each_solve(const SolverTable& table, std::size_t ops, Visit visit) {
         CAPTURE(to_string(order));
         const Problem problem{
             .graph = given.graph, .budget = share(own_peak(given.graph), percent), .order = order};
-        for (const Solver* solver : takers(table, problem)) {
+        for (const solve::Solver* solver : takers(table, problem)) {
           if (solver->external() && !first) continue;
           CAPTURE(solver->name());
           visit(*solver, problem);
@@ -39,15 +39,15 @@ void for_each_solve(const SolverTable& table, std::size_t ops, Visit visit) {
 }
 
 TEST_CASE("limits: a limit of work is kept, and what is found by then is returned") {
-  const SolverTable table = all_solvers();
-  for_each_solve(table, 1000, [&](const Solver& solver, const Problem& problem) {
+  const solve::SolverTable table = driver::all_solvers();
+  for_each_solve(table, 1000, [&](const solve::Solver& solver, const Problem& problem) {
     check_work_limits(table, solver, problem);
   });
 }
 
 // Annealing is spread over what it may spend, so another limit is another run: with luck the
 // shorter one is a little better.
-double luck(const Solver& solver) {
+double luck(const solve::Solver& solver) {
   return solver.name() == "search" || solver.name() == "auto" ? 0.02 : 0;
 }
 
@@ -57,13 +57,13 @@ bool no_more(T now, T before, double tolerance) {
 }
 
 TEST_CASE("limits: more work never makes the answer worse") {
-  const SolverTable table = all_solvers();
-  for_each_solve(table, 300, [&](const Solver& solver, const Problem& problem) {
+  const solve::SolverTable table = driver::all_solvers();
+  for_each_solve(table, 300, [&](const solve::Solver& solver, const Problem& problem) {
     if (solver.external()) return;  // no promise that is ours to keep
     std::optional<Outcome> before;
     for (const std::int64_t work : {0, 1000, 10000, 100000, 1000000}) {
       if (kSanitized && work > 100000) continue;
-      ContextSettings settings = settings_for(solver);
+      solve::ContextSettings settings = settings_for(solver);
       settings.limits.work = work;
       const Answered answered = ask(table, solver, problem, settings);
       check_answer(problem, table, answered);
@@ -82,19 +82,19 @@ TEST_CASE("limits: more work never makes the answer worse") {
 }
 
 TEST_CASE("limits: a poll comes for every unit of work between polls, and work stands for time") {
-  const SolverTable table = make_solvers();
-  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
+  const solve::SolverTable table = solve::make_solvers();
+  for_each_solve(table, 2000, [&](const solve::Solver& solver, const Problem& problem) {
     if (solver.external()) return;  // works in another process
     check_polls(table, solver, problem);
   });
 }
 
 TEST_CASE("limits: who is cancelled before the start does little more than nothing") {
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   CancelToken token;
   token.cancel();
-  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
-    ContextSettings settings = settings_for(solver);
+  for_each_solve(table, 2000, [&](const solve::Solver& solver, const Problem& problem) {
+    solve::ContextSettings settings = settings_for(solver);
     settings.limits.cancel = &token;
     const Answered answered = ask(table, solver, problem, settings);
     check_answer(problem, table, answered);
@@ -105,13 +105,13 @@ TEST_CASE("limits: who is cancelled before the start does little more than nothi
 }
 
 TEST_CASE("limits: a cancel at the first plan is seen within the units between two polls") {
-  const SolverTable table = make_solvers();
-  for_each_solve(table, 2000, [&](const Solver& solver, const Problem& problem) {
+  const solve::SolverTable table = solve::make_solvers();
+  for_each_solve(table, 2000, [&](const solve::Solver& solver, const Problem& problem) {
     CancelToken token;
     std::int64_t cancelled_at = -1;
-    ContextSettings settings = settings_for(solver);
+    solve::ContextSettings settings = settings_for(solver);
     settings.limits.cancel = &token;
-    settings.watcher = [&](const Progress& progress) {
+    settings.watcher = [&](const solve::Progress& progress) {
       if (cancelled_at < 0) cancelled_at = progress.work;
       token.cancel();
     };
@@ -125,10 +125,10 @@ TEST_CASE("limits: a cancel at the first plan is seen within the units between t
 }
 
 TEST_CASE("limits: a deadline is kept") {
-  const SolverTable table = all_solvers();
-  for_each_solve(table, 20000, [&](const Solver& solver, const Problem& problem) {
+  const solve::SolverTable table = driver::all_solvers();
+  for_each_solve(table, 20000, [&](const solve::Solver& solver, const Problem& problem) {
     if (problem.order == Order::given) return;
-    ContextSettings settings = settings_for(solver);
+    solve::ContextSettings settings = settings_for(solver);
     settings.limits.seconds = 0.02;
     const Answered answered = ask(table, solver, problem, settings);
     check_answer(problem, table, answered);

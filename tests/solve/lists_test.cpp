@@ -11,36 +11,36 @@
 namespace lowtide {
 namespace {
 
-void compare(const OrderList& list, const std::vector<OrderList::Item>& plain) {
-  OrderList::Item item = list.first();
+void compare(const solve::greedy::OrderList& list, const std::vector<solve::greedy::OrderList::Item>& plain) {
+  solve::greedy::OrderList::Item item = list.first();
   for (std::size_t i = 0; i < plain.size(); ++i, item = list.next(item)) {
     REQUIRE(item == plain[i]);
     if (i > 0) REQUIRE(list.before(plain[i - 1], item));
   }
-  CHECK(item == OrderList::kNone);
+  CHECK(item == solve::greedy::OrderList::kNone);
 }
 
 TEST_CASE("order list: items at random places") {
   Random random(1);
-  OrderList list(3);
-  std::vector<OrderList::Item> plain = {0, 1, 2};
+  solve::greedy::OrderList list(3);
+  std::vector<solve::greedy::OrderList::Item> plain = {0, 1, 2};
   for (int i = 0; i < 3000; ++i) {
     const std::size_t at = random.below(plain.size());
-    const OrderList::Item made = list.insert_before(plain[at]);
+    const solve::greedy::OrderList::Item made = list.insert_before(plain[at]);
     plain.insert(plain.begin() + static_cast<std::ptrdiff_t>(at), made);
   }
   compare(list, plain);
 }
 
 TEST_CASE("order list: all before one item, and each before the one put in last") {
-  OrderList list(2);
-  std::vector<OrderList::Item> plain = {0};
+  solve::greedy::OrderList list(2);
+  std::vector<solve::greedy::OrderList::Item> plain = {0};
   for (int i = 0; i < 20000; ++i) plain.push_back(list.insert_before(1));
   plain.push_back(1);
   compare(list, plain);
 
-  OrderList first(1);
-  OrderList::Item at = 0;
+  solve::greedy::OrderList first(1);
+  solve::greedy::OrderList::Item at = 0;
   for (int i = 0; i < 20000; ++i) at = first.insert_before(at);
   CHECK(first.first() == at);
   CHECK(first.before(at, 0));
@@ -48,7 +48,7 @@ TEST_CASE("order list: all before one item, and each before the one put in last"
 
 TEST_CASE("profile: suffix changes and maxima") {
   Random random(2);
-  Profile profile;
+  solve::greedy::Profile profile;
   std::vector<Bytes> plain;
   for (int i = 0; i < 5000; ++i) {
     const Bytes value(random.between(0, 1000));

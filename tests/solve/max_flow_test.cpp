@@ -50,7 +50,7 @@ TEST_CASE("max_flow: values and cuts agree with augmenting paths while capacitie
     const std::size_t nodes = 1 + random.below(14), arcs = random.below(40);
     const std::int64_t most = random.chance(0.2) ? std::int64_t{1} << 50 : 20;
     Matrix capacity(nodes + 2, std::vector<std::int64_t>(nodes + 2, 0));
-    MaxFlow flow;
+    solve::bounds::MaxFlow flow;
     struct Arc {
       std::size_t from, to;
       std::int32_t id;
@@ -65,7 +65,7 @@ TEST_CASE("max_flow: values and cuts agree with augmenting paths while capacitie
     }
     flow.build();
     Limits limits;
-    MaxFlow::State state;
+    solve::bounds::MaxFlow::State state;
     Matrix saved;
     for (int round = 0; round < 4; ++round) {
       if (round == 2 && random.chance(0.5)) {

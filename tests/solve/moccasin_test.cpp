@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/engines/engine.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/exact/moccasin/events.h"
@@ -20,7 +20,7 @@ namespace lowtide {
 namespace {
 
 #define NEED_CPSAT()                                                                 \
-  if (const auto engine = find_engine(EngineKind::cpsat); !engine.missing.empty()) { \
+  if (const auto engine = engines::find_engine(engines::EngineKind::cpsat); !engine.missing.empty()) { \
     MESSAGE("left out: it needs ", engine.missing);                                  \
     return;                                                                          \
   }
@@ -73,7 +73,7 @@ class Capped {
 
 TEST_CASE("moccasin: free events find the best plan of at most C_v computations of each op") {
   NEED_CPSAT()
-  const auto solver = make_moccasin();
+  const auto solver = solve::exact::moccasin::make_moccasin();
   int told = 0, apart = 0;
   for (int i = 0; i < 200 && told < (kSanitized ? 3 : 24); ++i) {
     CAPTURE(i);
@@ -112,7 +112,7 @@ TEST_CASE("moccasin: free events find the best plan of at most C_v computations 
 
 TEST_CASE("moccasin: both ways to write (5) and both lengths agree where they must") {
   NEED_CPSAT()
-  const auto solver = make_moccasin();
+  const auto solver = solve::exact::moccasin::make_moccasin();
   int told = 0;
   for (int i = 0; i < 60 && told < (kSanitized ? 2 : 8); ++i) {
     CAPTURE(i);
@@ -161,7 +161,7 @@ TEST_CASE("moccasin: the paper's example recomputes its first node") {
   const Graph graph = builder.build();
   const Problem problem{.graph = graph, .budget = Bytes(4), .order = Order::given};
   REQUIRE(own_peak(graph) > Bytes(4));
-  const Outcome outcome = run_solver(*make_moccasin(), problem);
+  const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem);
   CHECK(computes(outcome) == "0 1 2 3 0 4");
   REQUIRE(outcome.model);
   CHECK(outcome.model->optimal);
@@ -171,7 +171,7 @@ TEST_CASE("moccasin: the paper's example recomputes its first node") {
 
 TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises C_v") {
   NEED_CPSAT()
-  const auto solver = make_moccasin();
+  const auto solver = solve::exact::moccasin::make_moccasin();
   for (int i = 0; i < 30; ++i) {
     Random random(static_cast<std::uint64_t>(i));
     const Graph other = random_graph(random, RandomGraphSettings::plain(7));
@@ -182,7 +182,7 @@ TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises 
     CHECK_FALSE(once.plan);
     REQUIRE(once.model);
     CHECK(once.model->infeasible);
-    ContextSettings settings;
+    solve::ContextSettings settings;
     settings.starts = {curve.back().plan};
     const Outcome started = run_solver(*solver, problem, "intervals=1", settings);
     REQUIRE(started.plan);
@@ -193,19 +193,19 @@ TEST_CASE("moccasin: one interval an op is no recomputation, and a start raises 
 
 TEST_CASE("moccasin: with a start it is never above what others find") {
   NEED_CPSAT()
-  const SolverTable table = all_solvers();
+  const solve::SolverTable table = driver::all_solvers();
   Random random(3);
   const Graph graph = random_graph(random, RandomGraphSettings::plain(30));
   const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 8 / 10)};
-  Request request;
+  driver::Request request;
   request.solver = "moccasin";
   request.limits.seconds = 3;
   request.options = {{"start", "auto"}};
-  const Answer answer = solve(table, problem, request);
+  const driver::Answer answer = driver::solve(table, problem, request);
   request.solver = "search";
   request.options.clear();
   request.limits.seconds = 0.5;
-  const Answer search = solve(table, problem, request);
+  const driver::Answer search = driver::solve(table, problem, request);
   if (search.outcome.plan) {
     REQUIRE(answer.outcome.plan);
     CHECK(answer.outcome.cost.duration <= search.outcome.cost.duration);
@@ -225,14 +225,14 @@ TEST_CASE("moccasin: an engine that lies is reported and survived") {
   for (const auto& [how, said] : kinds) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_CPSAT", how);
-    const Outcome outcome = run_solver(*make_moccasin(), problem);
+    const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem);
     CHECK(outcome.note.find(said) != std::string::npos);
     CHECK_FALSE(outcome.model);
     CHECK(outcome.status != Status::optimal);
   }
   // A refutation without a plan is the model's own, and believed of nothing else.
   const FakeEngine fake("LOWTIDE_CPSAT", "infeasible");
-  CHECK(run_solver(*make_moccasin(), problem).status == Status::unknown);
+  CHECK(run_solver(*solve::exact::moccasin::make_moccasin(), problem).status == Status::unknown);
 }
 
 // What the model holds, the engine need not have found itself.
@@ -240,8 +240,8 @@ TEST_CASE("moccasin: a start that the model holds finds out lies") {
   for (const char* how : {"bound_first", "infeasible"}) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_CPSAT", how);
-    on_small_graphs([](const Problem& problem, const ContextSettings& settings, Ticks) {
-      const Outcome outcome = run_solver(*make_moccasin(), problem, "events=free", settings);
+    on_small_graphs([](const Problem& problem, const solve::ContextSettings& settings, Ticks) {
+      const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem, "events=free", settings);
       if (outcome.status == Status::optimal) return 0;
       CHECK(outcome.note == "moccasin: CP-SAT claims a bound that a plan of the model beats");
       CHECK_FALSE(outcome.model);
@@ -259,10 +259,10 @@ TEST_CASE("moccasin: a model is named by what it leaves out") {
     const auto curve = oracle::all_tradeoffs(graph, Order::given);
     if (curve.size() < 2) continue;
     const auto name = [&](Order order, const char* options, bool start) {
-      ContextSettings settings;
+      solve::ContextSettings settings;
       if (start) settings.starts = {curve[1].plan};
       const Problem problem{.graph = graph, .budget = curve[1].peak, .order = order};
-      const Outcome outcome = run_solver(*make_moccasin(), problem, options, settings);
+      const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem, options, settings);
       return outcome.model ? outcome.model->name : "";
     };
     if (name(Order::free, "", false).empty()) continue;  // settled before there was a model
@@ -283,8 +283,8 @@ TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the grap
   Random random(2);
   const Graph graph = random_graph(random, RandomGraphSettings::plain(9));
   const std::vector<OpId> order(graph.order().begin(), graph.order().end());
-  using moccasin::Domain;
-  const moccasin::Events staged(graph, Domain::staged, order, std::vector<int>(9, 2));
+  using solve::exact::moccasin::Domain;
+  const solve::exact::moccasin::Events staged(graph, solve::exact::moccasin::Domain::staged, order, std::vector<int>(9, 2));
   std::int64_t last = 0;
   for (std::size_t stage = 1; stage <= 10; ++stage)
     for (std::size_t i = 1; i <= std::min<std::size_t>(stage, 9); ++i) {
@@ -292,7 +292,7 @@ TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the grap
       last = staged.event(stage, i);
     }
   CHECK(staged.end() > last);
-  const moccasin::Events free(graph, Domain::free, order, std::vector<int>(9, 2));
+  const solve::exact::moccasin::Events free(graph, solve::exact::moccasin::Domain::free, order, std::vector<int>(9, 2));
   CHECK(free.end() == 19);
   for (std::size_t i = 0; i < 9; ++i) {
     CHECK(staged.starts(order[i], 0).low == static_cast<std::int64_t>(i) + 1);

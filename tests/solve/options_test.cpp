@@ -9,7 +9,7 @@
 namespace lowtide {
 namespace {
 
-const OptionSpec kSpecs[] = {
+const solve::OptionSpec kSpecs[] = {
     {.name = "count",
      .usage = "",
      .default_number = 2,
@@ -35,7 +35,7 @@ Graph named_graph() {
 }
 
 TEST_CASE("options: the last value holds, and one out of its range is none") {
-  Options options(kSpecs);
+  solve::Options options(kSpecs);
   CHECK(options.number("share") == 0.5);
   options.set("share", "0.25");
   options.set("share", "1");
@@ -48,7 +48,7 @@ TEST_CASE("options: the last value holds, and one out of its range is none") {
 TEST_CASE("options: a number of some ops apart goes by name, pattern or index") {
   const Graph graph = named_graph();
   const auto counts = [&](std::initializer_list<const char*> values) {
-    Options options(kSpecs);
+    solve::Options options(kSpecs);
     for (const char* value : values) options.set("count", value);
     return options.numbers("count", graph);
   };
@@ -59,7 +59,7 @@ TEST_CASE("options: a number of some ops apart goes by name, pattern or index") 
   CHECK(counts({"conv*:5", "conv??:6", "conv:1:7"}) == std::vector<double>{7, 6, 2, 2, 2});
   CHECK(counts({"a?:8"}) == std::vector<double>{2, 2, 2, 2, 8});
   CHECK(counts({"a[0]:8"}) == std::vector<double>{2, 2, 2, 8, 2});
-  Options all(kSpecs);
+  solve::Options all(kSpecs);
   all.set("count", "*:3");
   CHECK(all.numbers("count", GraphBuilder().build()).empty());
   CHECK(counts({"*:1", "#0:8"}) == std::vector<double>{8, 1, 1, 1, 1});

@@ -39,10 +39,10 @@ Graph pieces(std::size_t count) {
 }
 
 Outcome solve(const Graph& graph, std::int64_t budget, std::string_view options = {}) {
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.seconds = 20;
   const Problem problem{.graph = graph, .budget = Bytes(budget)};
-  return run_solver(*make_order(), problem, options, std::move(settings));
+  return run_solver(*solve::order::make_order(), problem, options, std::move(settings));
 }
 
 TEST_CASE("order: a piece that only the exact search orders well") {

@@ -19,17 +19,17 @@
 namespace lowtide {
 namespace {
 
-using pwremat::add_spine;
-using pwremat::from_order;
-using pwremat::improve_order;
-using pwremat::Interleaved;
-using pwremat::narrow_order;
-using pwremat::Node;
-using pwremat::PathDecomposition;
-using pwremat::PathSchedule;
-using pwremat::Ropes;
-using pwremat::Spine;
-using pwremat::SpinedGraph;
+using solve::kumar::pwremat::add_spine;
+using solve::kumar::pwremat::from_order;
+using solve::kumar::pwremat::improve_order;
+using solve::kumar::pwremat::Interleaved;
+using solve::kumar::pwremat::narrow_order;
+using solve::kumar::pwremat::Node;
+using solve::kumar::pwremat::PathDecomposition;
+using solve::kumar::pwremat::PathSchedule;
+using solve::kumar::pwremat::Ropes;
+using solve::kumar::pwremat::Spine;
+using solve::kumar::pwremat::SpinedGraph;
 
 const std::function<bool(std::int64_t)> kEndless = [](std::int64_t) { return false; };
 
@@ -42,20 +42,20 @@ Graph plain_graph(Random& random, std::size_t most) {
   return random_graph(random, settings);
 }
 
-std::vector<Node> some_order(Random& random, const Graph& graph, const Neighbours& neighbours) {
+std::vector<Node> some_order(Random& random, const Graph& graph, const solve::kumar::Neighbours& neighbours) {
   if (random.chance(0.5))
-    return narrow_order(neighbours, static_cast<Node>(random.below(neighbours.size())), kEndless);
+    return solve::kumar::pwremat::narrow_order(neighbours, static_cast<Node>(random.below(neighbours.size())), kEndless);
   std::vector<Node> order;
   for (OpId op : graph.order()) order.push_back(static_cast<Node>(op.index()));
   if (random.chance(0.3)) random.shuffle(order);
   return order;
 }
 
-bool meet(const PathDecomposition& path, Node a, Node b) {
+bool meet(const solve::kumar::pwremat::PathDecomposition& path, Node a, Node b) {
   return path.first[at(a)] <= path.last[at(b)] && path.first[at(b)] <= path.last[at(a)];
 }
 
-void check_path(const Neighbours& neighbours, const PathDecomposition& path) {
+void check_path(const solve::kumar::Neighbours& neighbours, const solve::kumar::pwremat::PathDecomposition& path) {
   for (std::size_t i = 0; i < neighbours.size(); ++i) {
     CHECK(path.first[i] >= 0);
     CHECK(path.first[i] <= path.last[i]);
@@ -65,8 +65,8 @@ void check_path(const Neighbours& neighbours, const PathDecomposition& path) {
 }
 
 // Nodes along the spine, as the schedule wants them.
-SpinedGraph along(const OpGraph& graph, const Spine& spine) {
-  SpinedGraph result;
+solve::kumar::pwremat::SpinedGraph along(const solve::kumar::OpGraph& graph, const solve::kumar::pwremat::Spine& spine) {
+  solve::kumar::pwremat::SpinedGraph result;
   result.path.bags = spine.path.bags;
   std::vector<Node> number(spine.order.size());
   for (std::size_t i = 0; i < number.size(); ++i) number[at(spine.order[i])] = static_cast<Node>(i);
@@ -84,14 +84,14 @@ SpinedGraph along(const OpGraph& graph, const Spine& spine) {
   return result;
 }
 
-Spine random_spine(Random& random, const Graph& graph) {
-  const OpGraph ops(graph, false);
-  const Neighbours neighbours = undirected(ops);
-  return add_spine(ops.makers, from_order(neighbours, some_order(random, graph, neighbours)));
+solve::kumar::pwremat::Spine random_spine(Random& random, const Graph& graph) {
+  const solve::kumar::OpGraph ops(graph, false);
+  const solve::kumar::Neighbours neighbours = solve::kumar::undirected(ops);
+  return solve::kumar::pwremat::add_spine(ops.makers, solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours)));
 }
 
 // Bytes at the busiest step, where every node makes one: the paper's M.
-std::int64_t peak_of(const SpinedGraph& graph, const std::vector<Node>& schedule) {
+std::int64_t peak_of(const solve::kumar::pwremat::SpinedGraph& graph, const std::vector<Node>& schedule) {
   std::vector<std::int64_t> change(schedule.size() + 1, 0);
   std::vector<std::size_t> made(graph.inputs.rows(), SIZE_MAX), used(graph.inputs.rows(), 0);
   const auto close = [&](std::size_t node) {
@@ -115,14 +115,14 @@ TEST_CASE("path width: orders give path decompositions, and improving never wide
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 60);
-    const Neighbours neighbours = undirected(OpGraph(graph, random.chance(0.3)));
+    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, random.chance(0.3)));
     std::vector<Node> order = some_order(random, graph, neighbours);
     REQUIRE(order.size() == neighbours.size());
-    const PathDecomposition before = from_order(neighbours, order);
+    const solve::kumar::pwremat::PathDecomposition before = solve::kumar::pwremat::from_order(neighbours, order);
     check_path(neighbours, before);
     CHECK(before.bags <= static_cast<std::int32_t>(neighbours.size()));
-    improve_order(neighbours, order, 6, random, kEndless);
-    const PathDecomposition after = from_order(neighbours, order);
+    solve::kumar::pwremat::improve_order(neighbours, order, 6, random, kEndless);
+    const solve::kumar::pwremat::PathDecomposition after = solve::kumar::pwremat::from_order(neighbours, order);
     check_path(neighbours, after);
     CHECK(after.largest_bag() <= before.largest_bag());
     std::size_t largest = 0;
@@ -137,10 +137,10 @@ TEST_CASE(
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 40);
-    const OpGraph ops(graph, false);
-    const Neighbours neighbours = undirected(ops);
-    const PathDecomposition path = from_order(neighbours, some_order(random, graph, neighbours));
-    const Spine spine = add_spine(ops.makers, path);
+    const solve::kumar::OpGraph ops(graph, false);
+    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(ops);
+    const solve::kumar::pwremat::PathDecomposition path = solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours));
+    const solve::kumar::pwremat::Spine spine = solve::kumar::pwremat::add_spine(ops.makers, path);
     REQUIRE(spine.order.size() == graph.op_count());
     std::vector<std::uint8_t> seen(graph.op_count(), 0);
     for (Node node : spine.order) {
@@ -164,8 +164,8 @@ TEST_CASE("path width: a spine that has run past the next node is extended to th
     for (std::size_t maker : row) makers.push(OpId(maker));
     makers.end_row();
   }
-  const PathDecomposition path{.bags = 3, .first = {0, 1, 0, 2, 1}, .last = {0, 1, 2, 2, 2}};
-  const Spine spine = add_spine(makers, path);
+  const solve::kumar::pwremat::PathDecomposition path{.bags = 3, .first = {0, 1, 0, 2, 1}, .last = {0, 1, 2, 2, 2}};
+  const solve::kumar::pwremat::Spine spine = solve::kumar::pwremat::add_spine(makers, path);
   CHECK(spine.order == std::vector<Node>{0, 2, 3, 1, 4});
   CHECK(spine.path.first[3] == 1);
   CHECK(meet(spine.path, 3, 1));
@@ -176,7 +176,7 @@ TEST_CASE("path width: the last nodes of bags have one peak, and without them ba
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 40);
-    const SpinedGraph spined = along(OpGraph(graph, false), random_spine(random, graph));
+    const solve::kumar::pwremat::SpinedGraph spined = along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
     const auto bags = spined.path.bag_contents();
     const std::size_t largest = spined.path.largest_bag();
     const auto peak = at(spined.path.first.back());
@@ -198,7 +198,7 @@ TEST_CASE("path width: the last nodes of bags have one peak, and without them ba
 }
 
 // Definition 12 for the known set and all that is not in the bags.
-void check_valid(const SpinedGraph& graph, const PathSchedule::Asked& asked,
+void check_valid(const solve::kumar::pwremat::SpinedGraph& graph, const solve::kumar::pwremat::PathSchedule::Asked& asked,
                  const std::vector<Node>& schedule) {
   std::vector<std::uint8_t> there(graph.inputs.rows(), 0);
   for (std::size_t i = 0; i < there.size(); ++i)
@@ -217,10 +217,10 @@ TEST_CASE("path width: every schedule on the way is valid for its known set") {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 30);
-    const SpinedGraph spined = along(OpGraph(graph, false), random_spine(random, graph));
-    PathSchedule schedule(spined, random.below(3), kEndless);
+    const solve::kumar::pwremat::SpinedGraph spined = along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
+    solve::kumar::pwremat::PathSchedule schedule(spined, random.below(3), kEndless);
     std::size_t looked_at = 0;
-    schedule.on_schedule = [&](const PathSchedule::Asked& asked, Ropes::Rope rope) {
+    schedule.on_schedule = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked, solve::kumar::pwremat::Ropes::Rope rope) {
       if (++looked_at > 3000) return;
       std::vector<Node> nodes;
       schedule.ropes().append(rope, nodes);
@@ -230,7 +230,7 @@ TEST_CASE("path width: every schedule on the way is valid for its known set") {
     };
     // One after the other, that is flattened: by themselves they need not be, whatever Property 18
     // says. What a tuple computes beside the nodes asked for, later ones may read.
-    schedule.on_interleaved = [&](const PathSchedule::Asked& asked, const Interleaved& tuples) {
+    schedule.on_interleaved = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked, const solve::kumar::pwremat::Interleaved& tuples) {
       if (++looked_at > 3000) return;
       std::vector<Node> nodes;
       for (std::size_t k = 0; k < tuples.nodes.size(); ++k) {
@@ -249,8 +249,8 @@ TEST_CASE("path width: every schedule on the way is valid for its known set") {
 
 // A spine of `count` nodes that goes up and down `turns` times over one stretch, with a rung from
 // each lap to the one before: its path-width is at most `turns`.
-SpinedGraph folded(std::size_t count, std::size_t turns) {
-  SpinedGraph graph;
+solve::kumar::pwremat::SpinedGraph folded(std::size_t count, std::size_t turns) {
+  solve::kumar::pwremat::SpinedGraph graph;
   const std::size_t lap = count / turns;
   for (std::size_t i = 0; i < lap * turns; ++i) {
     const std::size_t turn = i / lap, along = i % lap;
@@ -275,9 +275,9 @@ TEST_CASE("path width: on long spines, near-linear length and polylogarithmic me
     for (const std::size_t count : {100U, 1000U, 10000U, 100000U}) {
       CAPTURE(turns);
       CAPTURE(count);
-      const SpinedGraph graph = folded(count, turns);
+      const solve::kumar::pwremat::SpinedGraph graph = folded(count, turns);
       const auto bag = static_cast<double>(graph.path.largest_bag());
-      PathSchedule schedule(graph, 0, kEndless);
+      solve::kumar::pwremat::PathSchedule schedule(graph, 0, kEndless);
       const auto nodes = schedule.schedule(200'000'000);
       REQUIRE(nodes);
       const double n = static_cast<double>(count), log = std::log2(n);
@@ -294,7 +294,7 @@ TEST_CASE("pwremat: little memory on chains, in both orders") {
   const Graph graph = training_chain({.layers = 400});
   for (const Order order : {Order::free, Order::given}) {
     const Problem problem{.graph = graph, .budget = Bytes(40), .order = order};
-    const Outcome outcome = run_solver(*make_pwremat(), problem);
+    const Outcome outcome = run_solver(*solve::kumar::pwremat::make_pwremat(), problem);
     REQUIRE(outcome.plan);
     CHECK(outcome.cost.duration <= graph.total_time() + graph.total_time());
   }
@@ -303,10 +303,10 @@ TEST_CASE("pwremat: little memory on chains, in both orders") {
 TEST_CASE("pwremat: what is too long to be filtered at once is a plan where nothing else fits") {
   const Graph graph = training_chain({.layers = 20'000});
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::free};
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 1'000'000;
-  const Outcome filtered = run_solver(*make_pwremat(), problem, "", settings);
-  const Outcome raw = run_solver(*make_pwremat(), problem, "filter=off");
+  const Outcome filtered = run_solver(*solve::kumar::pwremat::make_pwremat(), problem, "", settings);
+  const Outcome raw = run_solver(*solve::kumar::pwremat::make_pwremat(), problem, "filter=off");
   CAPTURE(filtered.note);
   REQUIRE(filtered.plan);
   REQUIRE(raw.plan);

@@ -16,7 +16,7 @@ TEST_CASE("range_max: adds to ranges and knows the largest") {
     CAPTURE(count);
     std::vector<std::int64_t> plain(count);
     for (auto& each : plain) each = random.between(-50, 50);
-    RangeMax tree(plain);
+    solve::kumar::RangeMax tree(plain);
     for (int i = 0; i < 60; ++i) {
       const std::size_t begin = random.below(count + 1), end = random.below(count + 1);
       const std::int64_t value = random.between(-20, 20);

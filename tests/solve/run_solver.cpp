@@ -6,16 +6,16 @@
 
 namespace lowtide {
 
-Outcome run_solver(const Solver& solver, const Problem& problem, std::string_view options,
-                   ContextSettings settings) {
-  settings.options = Options(solver.options());
+Outcome run_solver(const solve::Solver& solver, const Problem& problem, std::string_view options,
+                   solve::ContextSettings settings) {
+  settings.options = solve::Options(solver.options());
   while (!options.empty()) {
     const std::string_view word = options.substr(0, options.find(' '));
     options.remove_prefix(std::min(options.size(), word.size() + 1));
     const std::size_t equals = word.find('=');
     settings.options.set(word.substr(0, equals), word.substr(equals + 1));
   }
-  Context context(problem, solver.name(), std::move(settings));
+  solve::Context context(problem, solver.name(), std::move(settings));
   Outcome outcome = solver.solve(problem, context);
   if (outcome.plan) {
     const Verdict verdict = judge(problem, *outcome.plan);

@@ -8,7 +8,7 @@
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -65,4 +65,4 @@ Snapshot::Snapshot(const State& state)
       items(state.item_count()),
       repeats(state.repeat_count()) {}
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

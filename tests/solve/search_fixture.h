@@ -6,7 +6,7 @@
 #include "lowtide/base/random.h"
 #include "lowtide/solve/search/state/state.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 class Fixture {
  public:
@@ -33,4 +33,4 @@ struct Snapshot {
   std::size_t items, repeats;
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

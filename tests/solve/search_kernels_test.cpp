@@ -7,7 +7,7 @@
 #include "lowtide/base/random.h"
 #include "lowtide/solve/search/state/kernels.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 namespace {
 
 constexpr std::size_t kMargin = 16;
@@ -67,4 +67,4 @@ TEST_CASE("search kernels: clamped sum") {
 }
 
 }  // namespace
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -8,7 +8,7 @@
 #include "support/scale.h"
 #include "support/sketch.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 namespace {
 
 template <class Prepare, class Move>
@@ -152,4 +152,4 @@ TEST_CASE("search moves: an overload is a step above the budget") {
 }
 
 }  // namespace
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -9,7 +9,7 @@
 
 #include "support/scale.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 namespace {
 
 struct Plain {
@@ -148,4 +148,4 @@ TEST_CASE("search profile: exact at the largest numbers") {
 }
 
 }  // namespace
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

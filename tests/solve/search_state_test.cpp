@@ -9,7 +9,7 @@
 #include "solve/search_fixture.h"
 #include "support/scale.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 namespace {
 
 // Whether a computation of the op may stand there; drawn without looking, so mostly it may not.
@@ -101,4 +101,4 @@ TEST_CASE("search state: a sequence comes back as it was loaded") {
 }
 
 }  // namespace
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -24,7 +24,7 @@ Graph small_graph(Random& random) {
 }
 
 TEST_CASE("search: never worse than its start") {
-  const auto search = make_search();
+  const auto search = solve::search::make_search();
   for (int i = 0; i < samples(200); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -34,7 +34,7 @@ TEST_CASE("search: never worse than its start") {
     const Order order = random.chance(0.5) ? Order::given : Order::free;
     const Plan start = random_plan(random, graph, {.order = order, .transfers = false});
     const Cost cost = simulate(graph, start).cost;
-    ContextSettings settings;
+    solve::ContextSettings settings;
     settings.limits.work = random.between(0, 2000);
     settings.starts = {start};
     const Outcome within =
@@ -49,11 +49,11 @@ TEST_CASE("search: never worse than its start") {
 }
 
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {
-  const auto search = make_search();
+  const auto search = solve::search::make_search();
   const Graph graph = generate("transformer", 400, 1);
   const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() / 2)};
   const auto solve = [&](std::uint64_t seed) {
-    ContextSettings settings;
+    solve::ContextSettings settings;
     settings.limits.work = 100'000;
     settings.seed = seed;
     return run_solver(*search, problem, {}, settings);
@@ -68,7 +68,7 @@ TEST_CASE("search: the same seed and limit of work give the same steps, another 
 // Without a start within the budget it sometimes finds no way below it; where it does, it finds the
 // best.
 TEST_CASE("search: nearly always finds the optimum of small graphs") {
-  const auto search = make_search();
+  const auto search = solve::search::make_search();
   int asked = 0, feasible = 0, reached = 0;
   // The same graphs everywhere, so that the thresholds mean the same.
   for (int i = 0; i < 150; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("search: nearly always finds the optimum of small graphs") {
     for (const Order order : {Order::free, Order::given}) {
       const auto curve = oracle::all_tradeoffs(graph, order);
       for (const oracle::Schedule& schedule : curve) {
-        ContextSettings settings;
+        solve::ContextSettings settings;
         settings.limits.work = 10'000;
         const Outcome outcome = run_solver(
             *search, {.graph = graph, .budget = schedule.peak, .order = order}, {}, settings);
@@ -95,24 +95,24 @@ TEST_CASE("search: nearly always finds the optimum of small graphs") {
 TEST_CASE("search: a start in an order that is not the given one is left alone") {
   const Graph graph = Sketch({4, 4, 1}).op({}, {0}).op({}, {1}).op({0, 1}, {2}).keep({2}).graph();
   const std::vector<OpId> other = {OpId(1), OpId(0), OpId(2)};
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 100;
   settings.starts = {plan_from_sequence(graph, other)};
   const Problem problem{.graph = graph, .budget = Bytes(9), .order = Order::given};
-  CHECK(computes(run_solver(*make_search(), problem, {}, settings)) == "0 1 2");
+  CHECK(computes(run_solver(*solve::search::make_search(), problem, {}, settings)) == "0 1 2");
 }
 
 TEST_CASE("search: refuses what a double cannot count, in a sentence") {
-  const auto search = make_search();
+  const auto search = solve::search::make_search();
   const std::int64_t most = std::int64_t{1} << 50;
   const auto supports = [&](const Graph& graph) {
     return search->supports({.graph = graph, .budget = Bytes(most)});
   };
   CHECK(supports(Sketch({most - 5}).op({}, {0}, most).workspace(5).graph()).yes);
-  const Support bytes = supports(Sketch({most - 4}).op({}, {0}).workspace(5).graph());
+  const solve::Support bytes = supports(Sketch({most - 4}).op({}, {0}).workspace(5).graph());
   CHECK_FALSE(bytes.yes);
   CHECK(bytes.reason.find("bytes") != std::string::npos);
-  const Support ticks = supports(Sketch({1}).op({}, {0}, most + 1).graph());
+  const solve::Support ticks = supports(Sketch({1}).op({}, {0}, most + 1).graph());
   CHECK_FALSE(ticks.yes);
   CHECK(ticks.reason.find("time") != std::string::npos);
   // What stays anyway is not counted.
@@ -128,14 +128,14 @@ TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
                           .op({2, 0}, {3}, 1)
                           .keep({3})
                           .graph();
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 3000;
   const Outcome outcome =
-      run_solver(*make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
+      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
   REQUIRE(outcome.plan);
   CHECK(computes(outcome) == "0 1 2 0 3");
   const Outcome hopeless =
-      run_solver(*make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
+      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
   CHECK_FALSE(hopeless.plan);
 }
 
@@ -147,10 +147,10 @@ TEST_CASE("search: resident bytes far beyond the budget") {
                           .keep({2})
                           .resident(std::int64_t{1} << 60)
                           .graph();
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 3000;
   const Outcome outcome =
-      run_solver(*make_search(), {.graph = graph, .budget = Bytes(7)}, {}, settings);
+      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(7)}, {}, settings);
   CHECK(outcome.status == Status::infeasible);
 }
 

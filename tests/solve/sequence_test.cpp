@@ -1,3 +1,4 @@
+#include "lowtide/solve/interface/starts.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 #include <doctest/doctest.h>
@@ -21,19 +22,19 @@ TEST_CASE("sequence: computations that nothing reads go, and those that only the
   const Graph graph =
       Sketch({1, 1, 1, 1}).op({}, {0}).op({0}, {1}).op({}, {2}).op({1, 2}, {3}).keep({3}).graph();
   Problem problem{.graph = graph, .budget = Bytes(9)};
-  CHECK(without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({2, 0, 1, 3}));
-  CHECK(without_unread(problem, ops({0, 1, 2, 3})) == ops({0, 1, 2, 3}));
+  CHECK(solve::without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({2, 0, 1, 3}));
+  CHECK(solve::without_unread(problem, ops({0, 1, 2, 3})) == ops({0, 1, 2, 3}));
   problem.order = Order::given;
-  CHECK(without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({0, 1, 2, 0, 1, 3}));
+  CHECK(solve::without_unread(problem, ops({0, 1, 2, 0, 1, 3})) == ops({0, 1, 2, 0, 1, 3}));
   // A repetition may go in any order.
-  CHECK(without_unread(problem, ops({0, 1, 0, 2, 3})) == ops({0, 1, 2, 3}));
+  CHECK(solve::without_unread(problem, ops({0, 1, 0, 2, 3})) == ops({0, 1, 2, 3}));
 }
 
 TEST_CASE("sequence: an op that others must come after stays where it is") {
   const Graph graph =
       Sketch({1, 1, 1}).op({}, {0}).op({}, {1}).after({0}).op({0, 1}, {2}).keep({2}).graph();
   const Problem problem{.graph = graph, .budget = Bytes(9)};
-  CHECK(without_unread(problem, ops({0, 1, 0, 2})) == ops({0, 1, 0, 2}));
+  CHECK(solve::without_unread(problem, ops({0, 1, 0, 2})) == ops({0, 1, 0, 2}));
 }
 
 TEST_CASE("sequence: deadlines are the first change of what an op reads, or made and must leave") {
@@ -45,7 +46,7 @@ TEST_CASE("sequence: deadlines are the first change of what an op reads, or made
                           .mutates({0, 1})
                           .keep({1, 2, 3})
                           .graph();
-  CHECK(rerun_deadlines(graph, graph.order()) == std::vector<std::size_t>{2, 2, 2});
+  CHECK(solve::rerun_deadlines(graph, graph.order()) == std::vector<std::size_t>{2, 2, 2});
 }
 
 TEST_CASE("sequence: without what is unread, random plans stay legal and need no more") {
@@ -55,7 +56,7 @@ TEST_CASE("sequence: without what is unread, random plans stay legal and need no
     RandomGraphSettings settings;
     settings.ops = 2 + random.below(12);
     const Graph graph = random_graph(random, settings);
-    const auto deadlines = rerun_deadlines(graph, graph.order());
+    const auto deadlines = solve::rerun_deadlines(graph, graph.order());
     std::vector<OpId> sequence;
     for (std::size_t at = 0; at < graph.op_count(); ++at) {
       for (std::size_t before = 0; before < at; ++before) {
@@ -69,12 +70,12 @@ TEST_CASE("sequence: without what is unread, random plans stay legal and need no
     REQUIRE_FALSE(whole.violation);
     for (const Order order : {Order::given, Order::free}) {
       const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
-      const auto rest = without_unread(problem, sequence);
+      const auto rest = solve::without_unread(problem, sequence);
       const Timeline less = simulate(graph, plan_from_sequence(graph, rest));
       REQUIRE_FALSE(less.violation);
       CHECK(less.cost.peak <= whole.cost.peak);
       CHECK(less.cost.duration <= whole.cost.duration);
-      CHECK(without_unread(problem, rest) == rest);
+      CHECK(solve::without_unread(problem, rest) == rest);
     }
   }
 }
@@ -83,7 +84,7 @@ TEST_CASE("sequence: one that lasts longer than can be counted is no plan") {
   const Graph graph =
       Sketch({1, 1}).op({}, {0}, INT64_MAX / 2).op({0}, {1}, INT64_MAX / 3).keep({1}).graph();
   const Problem problem{.graph = graph, .budget = Bytes(9)};
-  Context context(problem, "test", {});
+  solve::Context context(problem, "test", {});
   CHECK_FALSE(context.offer_sequence(ops({0, 1, 0})));
   CHECK_FALSE(context.has_plan());
   CHECK(context.offer_sequence(ops({0, 1})));

@@ -18,7 +18,7 @@ namespace {
 
 Outcome solve(const Graph& graph, std::int64_t budget, std::string_view options = {}) {
   const Problem problem{.graph = graph, .budget = Bytes(budget), .order = Order::given};
-  return run_solver(*make_sqrt(), problem, options);
+  return run_solver(*solve::sqrt::make_sqrt(), problem, options);
 }
 
 TEST_CASE("sqrt: 2 sqrt(n) memory and one more forward on chains") {
@@ -87,8 +87,8 @@ TEST_CASE("sqrt: loses where the forward reads its own first half again") {
   const Graph graph = training_chain({.layers = 100, .mirrored = true});
   const auto budget = own_peak(graph).count() * 6 / 10;
   const Problem problem{.graph = graph, .budget = Bytes(budget), .order = Order::given};
-  CHECK_FALSE(run_solver(*make_sqrt(), problem).plan);
-  CHECK(run_solver(*make_greedy(), problem).plan);
+  CHECK_FALSE(run_solver(*solve::sqrt::make_sqrt(), problem).plan);
+  CHECK(run_solver(*solve::greedy::make_greedy(), problem).plan);
 }
 
 TEST_CASE("sqrt: a graph without a backward comes back as it is") {

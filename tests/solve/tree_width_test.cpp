@@ -26,16 +26,16 @@
 namespace lowtide {
 namespace {
 
-using twremat::Bag;
-using twremat::balanced_separator;
-using twremat::decompose;
-using twremat::Division;
-using twremat::Elimination;
-using twremat::EliminationSettings;
-using twremat::Node;
-using twremat::Part;
-using twremat::TreeDecomposition;
-using twremat::TreeSchedule;
+using solve::kumar::twremat::Bag;
+using solve::kumar::twremat::balanced_separator;
+using solve::kumar::twremat::decompose;
+using solve::kumar::twremat::Division;
+using solve::kumar::twremat::Elimination;
+using solve::kumar::twremat::EliminationSettings;
+using solve::kumar::twremat::Node;
+using solve::kumar::twremat::Part;
+using solve::kumar::twremat::TreeDecomposition;
+using solve::kumar::twremat::TreeSchedule;
 
 const std::function<bool(std::int64_t)> kEndless = [](std::int64_t) { return false; };
 
@@ -48,29 +48,29 @@ Graph plain_graph(Random& random, std::size_t most) {
   return random_graph(random, settings);
 }
 
-EliminationSettings some_rule(Random& random) {
-  constexpr Elimination kRules[] = {Elimination::min_fill, Elimination::min_degree,
-                                    Elimination::given};
-  EliminationSettings settings{.rule = kRules[random.below(3)]};
+solve::kumar::twremat::EliminationSettings some_rule(Random& random) {
+  constexpr solve::kumar::twremat::Elimination kRules[] = {solve::kumar::twremat::Elimination::min_fill, solve::kumar::twremat::Elimination::min_degree,
+                                    solve::kumar::twremat::Elimination::given};
+  solve::kumar::twremat::EliminationSettings settings{.rule = kRules[random.below(3)]};
   if (random.chance(0.2)) settings.dense = 1 + random.below(5);
   return settings;
 }
 
-TreeDecomposition decomposed(Random& random, const Graph& graph, bool spine) {
-  const auto tree = decompose(undirected(OpGraph(graph, spine)), positions_of(graph),
+solve::kumar::twremat::TreeDecomposition decomposed(Random& random, const Graph& graph, bool spine) {
+  const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(solve::kumar::OpGraph(graph, spine)), solve::kumar::positions_of(graph),
                               some_rule(random), kEndless);
   REQUIRE(tree);
   return *tree;
 }
 
 // Nodes and edges in bags, bags of a node connected, one tree.
-void check_tree(const Neighbours& neighbours, const TreeDecomposition& tree) {
+void check_tree(const solve::kumar::Neighbours& neighbours, const solve::kumar::twremat::TreeDecomposition& tree) {
   std::set<std::pair<Node, Node>> together;
   // Of the bags of a node, all but one have their parent among them.
   std::vector<int> tops(neighbours.size(), 0);
   int roots = 0;
   for (std::size_t b = 0; b < tree.bags.size(); ++b) {
-    const Bag& bag = tree.bags[b];
+    const solve::kumar::twremat::Bag& bag = tree.bags[b];
     CHECK(std::is_sorted(bag.begin(), bag.end()));
     for (Node x : bag)
       for (Node y : bag) together.insert({x, y});
@@ -93,16 +93,16 @@ TEST_CASE("tree width: every elimination gives a tree decomposition, and Lemma 1
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 60);
     const bool spine = random.chance(0.3);
-    const TreeDecomposition tree = decomposed(random, graph, spine);
-    const Neighbours neighbours = undirected(OpGraph(graph, spine));
+    const solve::kumar::twremat::TreeDecomposition tree = decomposed(random, graph, spine);
+    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, spine));
     check_tree(neighbours, tree);
-    const TreeDecomposition small = shrink(tree);
+    const solve::kumar::twremat::TreeDecomposition small = solve::kumar::twremat::shrink(tree);
     check_tree(neighbours, small);
     CHECK(small.bags.size() <= graph.op_count());
     CHECK(small.width() == tree.width());
     for (std::size_t b = 0; b < small.bags.size(); ++b) {
       if (small.parent[b] < 0) continue;
-      const Bag &below = small.bags[b], &above = small.bags[at(small.parent[b])];
+      const solve::kumar::twremat::Bag &below = small.bags[b], &above = small.bags[at(small.parent[b])];
       CHECK_FALSE(std::includes(below.begin(), below.end(), above.begin(), above.end()));
       CHECK_FALSE(std::includes(above.begin(), above.end(), below.begin(), below.end()));
     }
@@ -111,13 +111,13 @@ TEST_CASE("tree width: every elimination gives a tree decomposition, and Lemma 1
 
 TEST_CASE("tree width: min-fill finds the width of trees, cycles and ladders") {
   const auto width = [](const std::vector<std::pair<Node, Node>>& edges, std::size_t count) {
-    Neighbours neighbours(count);
+    solve::kumar::Neighbours neighbours(count);
     for (const auto& [a, b] : edges) {
       neighbours[at(a)].push_back(b);
       neighbours[at(b)].push_back(a);
     }
     for (auto& row : neighbours) std::sort(row.begin(), row.end());
-    return decompose(neighbours, std::vector<std::int32_t>(count, 0), {}, kEndless)->width();
+    return solve::kumar::twremat::decompose(neighbours, std::vector<std::int32_t>(count, 0), {}, kEndless)->width();
   };
   CHECK(width({{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 5}}, 6) == 1);
   CHECK(width({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}}, 5) == 2);
@@ -127,7 +127,7 @@ TEST_CASE("tree width: min-fill finds the width of trees, cycles and ladders") {
 }
 
 // The weight of the largest subtree that is left without a bag.
-double largest_without(const TreeDecomposition& tree, std::int32_t bag,
+double largest_without(const solve::kumar::twremat::TreeDecomposition& tree, std::int32_t bag,
                        const std::vector<double>& weights) {
   std::vector<std::int32_t> component(tree.bags.size(), -1);
   double largest = 0;
@@ -156,13 +156,13 @@ TEST_CASE("tree width: separators leave at most half on each side, by number or 
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 60);
-    const TreeDecomposition tree = shrink(decomposed(random, graph, false));
+    const solve::kumar::twremat::TreeDecomposition tree = solve::kumar::twremat::shrink(decomposed(random, graph, false));
     std::vector<double> weights(tree.bags.size(), 1);
     if (random.chance(0.5))
       for (double& weight : weights) weight = random.uniform();
     double total = 0;
     for (double weight : weights) total += weight;
-    CHECK(largest_without(tree, balanced_separator(tree, weights), weights) <= total / 2 + 1e-9);
+    CHECK(largest_without(tree, solve::kumar::twremat::balanced_separator(tree, weights), weights) <= total / 2 + 1e-9);
   }
 }
 
@@ -178,14 +178,14 @@ TEST_CASE("tree width: parts hold each node once, and neighbours above one anoth
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 80);
-    const auto positions = positions_of(graph);
-    const TreeDecomposition tree = shrink(decomposed(random, graph, false));
+    const auto positions = solve::kumar::positions_of(graph);
+    const solve::kumar::twremat::TreeDecomposition tree = solve::kumar::twremat::shrink(decomposed(random, graph, false));
     const auto weights = some_weights(random, graph.op_count());
-    Division division = divide(tree, positions, weights);
+    solve::kumar::twremat::Division division = solve::kumar::twremat::divide(tree, positions, weights);
     if (weights.empty())
-      for (const Part& part : division.parts)
+      for (const solve::kumar::twremat::Part& part : division.parts)
         CHECK(part.depth <= std::log2(static_cast<double>(tree.bags.size())) + 1e-9);
-    if (random.chance(0.5)) division = stop_below(division, positions, random.below(10));
+    if (random.chance(0.5)) division = solve::kumar::twremat::stop_below(division, positions, random.below(10));
     std::size_t nodes = 0;
     for (std::size_t p = 0; p < division.parts.size(); ++p) {
       nodes += division.parts[p].separator.size();
@@ -197,7 +197,7 @@ TEST_CASE("tree width: parts hold each node once, and neighbours above one anoth
       while (b >= 0 && b != a) b = division.parts[at(b)].parent;
       return b == a;
     };
-    const Neighbours neighbours = undirected(OpGraph(graph, false));
+    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, false));
     for (std::size_t k = 0; k < neighbours.size(); ++k)
       for (Node other : neighbours[k]) {
         const std::int32_t a = division.part_of[k], b = division.part_of[at(other)];
@@ -212,14 +212,14 @@ TEST_CASE(
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 50);
-    const auto positions = positions_of(graph);
-    const OpGraph ops(graph, random.chance(0.3));
-    const auto tree = decompose(undirected(ops), positions, some_rule(random), kEndless);
+    const auto positions = solve::kumar::positions_of(graph);
+    const solve::kumar::OpGraph ops(graph, random.chance(0.3));
+    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions, some_rule(random), kEndless);
     REQUIRE(tree);
-    const Division division =
-        stop_below(divide(shrink(*tree), positions, some_weights(random, graph.op_count())),
+    const solve::kumar::twremat::Division division =
+        solve::kumar::twremat::stop_below(solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions, some_weights(random, graph.op_count())),
                    positions, random.below(12));
-    const TreeSchedule schedule(ops, division, positions, kEndless);
+    const solve::kumar::twremat::TreeSchedule schedule(ops, division, positions, kEndless);
     REQUIRE(schedule.length());
     if (*schedule.length() > 1e6) continue;
     const auto sequence = schedule.emit();
@@ -240,7 +240,7 @@ TEST_CASE("tree width: logarithmic memory on chains, whatever their length") {
     CAPTURE(layers);
     const Graph graph = training_chain({.layers = layers});
     const Problem problem{.graph = graph, .budget = Bytes(1'000'000)};
-    const Outcome outcome = run_solver(*make_twremat(), problem,
+    const Outcome outcome = run_solver(*solve::kumar::twremat::make_twremat(), problem,
                                        "filter=off limit=1 separators=unit decomposition=min_fill");
     REQUIRE(outcome.plan);
     const double log = std::log2(static_cast<double>(graph.op_count()));
@@ -252,10 +252,10 @@ TEST_CASE("tree width: logarithmic memory on chains, whatever their length") {
 TEST_CASE("twremat: what is too long to be filtered at once is a plan where nothing else fits") {
   const Graph graph = training_chain({.layers = 20'000});
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::given};
-  ContextSettings settings;
+  solve::ContextSettings settings;
   settings.limits.work = 1'000'000;
-  const Outcome filtered = run_solver(*make_twremat(), problem, "", settings);
-  const Outcome raw = run_solver(*make_twremat(), problem, "filter=off");
+  const Outcome filtered = run_solver(*solve::kumar::twremat::make_twremat(), problem, "", settings);
+  const Outcome raw = run_solver(*solve::kumar::twremat::make_twremat(), problem, "filter=off");
   CAPTURE(filtered.note);
   REQUIRE(filtered.plan);
   REQUIRE(raw.plan);
@@ -272,8 +272,8 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
       if (graph.is_input(TensorId(i))) inputs += graph.bytes(TensorId(i));
     const Bytes half(inputs.count() + (own_peak(graph) - inputs).count() / 2);
     const Problem problem{.graph = graph, .budget = half};
-    const Outcome narrowest = run_solver(*make_twremat(), problem, "decomposition=narrowest");
-    const Outcome all = run_solver(*make_twremat(), problem);
+    const Outcome narrowest = run_solver(*solve::kumar::twremat::make_twremat(), problem, "decomposition=narrowest");
+    const Outcome all = run_solver(*solve::kumar::twremat::make_twremat(), problem);
     REQUIRE(all.plan);
     if (narrowest.plan) CHECK(all.cost.duration < narrowest.cost.duration);
   }
@@ -281,8 +281,8 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
 
 TEST_CASE("twremat, pwremat: without a plan they say what the leanest schedule needs") {
   const Graph graph = generate_layered(60, 0);
-  const Problem problem{.graph = graph, .budget = peak_floor({.graph = graph, .budget = {}})};
-  for (const auto& solver : {make_twremat(), make_pwremat()}) {
+  const Problem problem{.graph = graph, .budget = solve::peak_floor({.graph = graph, .budget = {}})};
+  for (const auto& solver : {solve::kumar::twremat::make_twremat(), solve::kumar::pwremat::make_pwremat()}) {
     const Outcome outcome = run_solver(*solver, problem);
     REQUIRE_FALSE(outcome.plan);
     REQUIRE(outcome.smallest_peak);
@@ -300,33 +300,33 @@ TEST_CASE("tree width: sequences made legal are legal, and taking out and puttin
     RandomGraphSettings settings;
     settings.ops = 1 + random.below(25);
     const Graph graph = random_graph(random, settings);
-    const auto positions = positions_of(graph);
+    const auto positions = solve::kumar::positions_of(graph);
     const Order order = random.chance(0.5) ? Order::given : Order::free;
     const Problem problem{.graph = graph, .budget = Bytes::max(), .order = order};
-    const OpGraph ops(graph, random.chance(0.5));
-    const auto tree = decompose(undirected(ops), positions, some_rule(random), kEndless);
+    const solve::kumar::OpGraph ops(graph, random.chance(0.5));
+    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions, some_rule(random), kEndless);
     REQUIRE(tree);
-    const Division division = divide(shrink(*tree), positions, {});
-    const TreeSchedule schedule(ops, division, positions, kEndless);
+    const solve::kumar::twremat::Division division = solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions, {});
+    const solve::kumar::twremat::TreeSchedule schedule(ops, division, positions, kEndless);
     REQUIRE(schedule.length());
     if (*schedule.length() > 3000) continue;
-    const auto sequence = legal_sequence(problem, schedule.emit());
+    const auto sequence = solve::kumar::legal_sequence(problem, schedule.emit());
 
-    Timetable table(problem, sequence);
+    solve::kumar::Timetable table(problem, sequence);
     const auto check_table = [&] {
       const auto now = table.sequence();
       const Timeline timeline = simulate(graph, plan_from_sequence(graph, now));
       REQUIRE_FALSE(timeline.violation);
       CHECK(timeline.cost.duration == table.duration());
       CHECK(timeline.cost.peak <= table.peak());
-      CHECK(Timetable(problem, now).peak() == table.peak());
+      CHECK(solve::kumar::Timetable(problem, now).peak() == table.peak());
     };
     check_table();
     const std::vector<double> prices(sequence.size() + 1, 0);
     std::vector<std::size_t> sizes{table.log_size()};
     std::vector<Bytes> peaks{table.peak()};
     for (int change = 0; change < 30; ++change) {
-      const auto item = static_cast<Timetable::Item>(random.below(sequence.size()));
+      const auto item = static_cast<solve::kumar::Timetable::Item>(random.below(sequence.size()));
       if (random.chance(0.2)) {
         table.restore(sizes.back());
         CHECK(table.peak() == peaks.back());

@@ -45,7 +45,7 @@ void add_convert(CLI::App& app, int& status) {
     const std::string format = format_of(*given);
     require_writable(given->to);
     const Graph graph = load_graph(given->from);
-    write_text_file(given->to, format == "dot" ? write_dot(graph) : write_graph(graph));
+    io::write_text_file(given->to, format == "dot" ? report::write_dot(graph) : io::write_graph(graph));
     status = 0;
   });
 }

@@ -44,15 +44,15 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
   }
 }
 
-CurveRequest make_request(const CurveArguments& given, const Graph& graph, const CancelToken& cancel) {
-  CurveRequest request;
+driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph, const CancelToken& cancel) {
+  driver::CurveRequest request;
   request.order = given.search.problem_order();
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)
     throw InputError("--from " + given.from,
                      fmt::format("is more than --to {}: {} against {}; give the smaller first",
-                                 given.to, bytes_text(request.from), bytes_text(request.to)));
+                                 given.to, report::bytes_text(request.from), report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(given.points);
   request.settings = {.limits = given.search.limits(cancel),
                       .seed = given.search.seed,
@@ -60,10 +60,10 @@ CurveRequest make_request(const CurveArguments& given, const Graph& graph, const
   return request;
 }
 
-std::string progress_text(const CurveProgress& progress) {
+std::string progress_text(const driver::CurveProgress& progress) {
   return fmt::format("{} of {} points planned   {} settled   widest gap {:.2f} %   smallest {}",
                      progress.planned, progress.points, progress.settled, progress.widest_gap,
-                     bytes_text(progress.smallest));
+                     report::bytes_text(progress.smallest));
 }
 
 // What is on disk while the curve is searched for: from the rounds, and from the solves in them.
@@ -71,7 +71,7 @@ class CurveKeeper {
  public:
   explicit CurveKeeper(CurveOutput& output) : output_(output), keeper_(output.has_files()) {}
 
-  void update(const CurveProgress& progress) {
+  void update(const driver::CurveProgress& progress) {
     if (!keeper_.wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
@@ -107,8 +107,8 @@ int run(const CurveArguments& given) {
                      "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
-  const SolverTable solvers = all_solvers();
-  CurveRequest request = make_request(given, graph, interrupt.token());
+  const solve::SolverTable solvers = driver::all_solvers();
+  driver::CurveRequest request = make_request(given, graph, interrupt.token());
   CurveOutput output(graph, request, {given.csv, given.html, given.folder});
 
   const auto start = std::chrono::steady_clock::now();
@@ -116,21 +116,21 @@ int run(const CurveArguments& given) {
   {
     LiveLine line("no point planned yet", !given.json && is_terminal(2));
     CurveKeeper keeper(output);
-    request.watcher = [&](const CurveProgress& progress) {
+    request.watcher = [&](const driver::CurveProgress& progress) {
       line.update(progress_text(progress));
       keeper.update(progress);
     };
     request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
       keeper.find(plan, cost, found_by);
     };
-    result = curve(solvers, graph, request);
+    result = driver::curve(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   const bool text = !given.json && given.csv != "-" && given.html != "-";
-  if (given.json) fmt::print("{}", curve_json(graph, result, {given.search.seed, seconds.count()}));
+  if (given.json) fmt::print("{}", io::curve_json(graph, result, {given.search.seed, seconds.count()}));
   if (text) {
-    fmt::print("{}", curve_text(graph, result, output_style()));
+    fmt::print("{}", report::curve_text(graph, result, output_style()));
     fmt::print("{:<10} {:.3f} s, stopped by: {}\n", "time", seconds.count(),
                to_string(result.stopped_by));
   }

@@ -21,7 +21,7 @@ std::string plan_path(const std::string& folder, Bytes budget) {
 
 }  // namespace
 
-CurveOutput::CurveOutput(const Graph& graph, const CurveRequest& request, CurvePaths paths)
+CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths)
     : graph_(graph), paths_(std::move(paths)) {
   found_by_.limits = request.settings.limits;
   found_by_.seed = request.settings.seed;
@@ -36,12 +36,12 @@ CurveOutput::CurveOutput(const Graph& graph, const CurveRequest& request, CurveP
 }
 
 bool CurveOutput::has_files() const {
-  return may_be_replaced(paths_.csv) || may_be_replaced(paths_.html) || !paths_.folder.empty();
+  return io::may_be_replaced(paths_.csv) || io::may_be_replaced(paths_.html) || !paths_.folder.empty();
 }
 
 void CurveOutput::write_so_far(Tradeoff curve) {
-  if (may_be_replaced(paths_.csv)) write_text_file(paths_.csv, curve_csv(graph_, curve));
-  if (may_be_replaced(paths_.html)) write_text_file(paths_.html, html_curve(graph_, curve));
+  if (io::may_be_replaced(paths_.csv)) io::write_text_file(paths_.csv, io::curve_csv(graph_, curve));
+  if (io::may_be_replaced(paths_.html)) io::write_text_file(paths_.html, report::html_curve(graph_, curve));
   if (paths_.folder.empty()) return;
   for (TradeoffPoint& point : curve.points) point.outcome.note = kWrittenMeanwhile;
   if (curve.smallest) curve.smallest->outcome.note = kWrittenMeanwhile;
@@ -49,8 +49,8 @@ void CurveOutput::write_so_far(Tradeoff curve) {
 }
 
 std::vector<std::string> CurveOutput::write(const Tradeoff& curve) {
-  if (!paths_.csv.empty()) write_text_file(paths_.csv, curve_csv(graph_, curve));
-  if (!paths_.html.empty()) write_text_file(paths_.html, html_curve(graph_, curve));
+  if (!paths_.csv.empty()) io::write_text_file(paths_.csv, io::curve_csv(graph_, curve));
+  if (!paths_.html.empty()) io::write_text_file(paths_.html, report::html_curve(graph_, curve));
   if (!paths_.folder.empty()) write_plans(curve, true);
   std::vector<std::string> written;
   for (const std::string* path : {&paths_.csv, &paths_.html, &paths_.folder})

@@ -19,7 +19,7 @@ class CurveOutput {
  public:
   // Makes the folder. InputError if something cannot be written there: said before the search, not
   // after it.
-  CurveOutput(const Graph& graph, const CurveRequest& request, CurvePaths paths);
+  CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths);
 
   // Whether there is anything that may be written more than once.
   bool has_files() const;
@@ -33,7 +33,7 @@ class CurveOutput {
 
   const Graph& graph_;
   CurvePaths paths_;
-  Request found_by_;
+  driver::Request found_by_;
   std::map<Bytes, Cost> plans_;  // in the folder
 };
 

@@ -44,22 +44,22 @@ Ticks time_limit(const std::string& overhead, const Graph& graph) {
   }
 }
 
-std::string progress_text(const FitProgress& progress) {
-  return fmt::format("budget {}   below {} proven too small", bytes_text(progress.budget),
-                     bytes_text(progress.floor));
+std::string progress_text(const driver::FitProgress& progress) {
+  return fmt::format("budget {}   below {} proven too small", report::bytes_text(progress.budget),
+                     report::bytes_text(progress.floor));
 }
 
 // The plan file, and better ones of it as they come, from the solves and from the rounds.
 class FitOutput {
  public:
-  FitOutput(const Graph& graph, const FitRequest& request, const std::string& path)
-      : graph_(graph), path_(path), keeper_(std::in_place, may_be_replaced(path)) {
+  FitOutput(const Graph& graph, const driver::FitRequest& request, const std::string& path)
+      : graph_(graph), path_(path), keeper_(std::in_place, io::may_be_replaced(path)) {
     require_writable(path);
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
   }
 
-  void update(const FitProgress& progress) {
+  void update(const driver::FitProgress& progress) {
     if (!keeper_->wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
@@ -96,7 +96,7 @@ class FitOutput {
 
   const Graph& graph_;
   std::string path_;
-  Request found_by_;
+  driver::Request found_by_;
   Fit best_;
   std::mutex mutex_;
   std::optional<Keeper> keeper_;
@@ -107,7 +107,7 @@ int run(const FitArguments& given) {
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
-  FitRequest request;
+  driver::FitRequest request;
   request.order = given.search.problem_order();
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
@@ -115,13 +115,13 @@ int run(const FitArguments& given) {
                       .threads = given.search.thread_count()};
   std::optional<FitOutput> output;
   if (!given.output.empty()) output.emplace(graph, request, given.output);
-  const SolverTable solvers = all_solvers();
+  const solve::SolverTable solvers = driver::all_solvers();
 
   const auto start = std::chrono::steady_clock::now();
   Fit result;
   {
     LiveLine line("no budget yet", !given.json && is_terminal(2));
-    request.watcher = [&](const FitProgress& progress) {
+    request.watcher = [&](const driver::FitProgress& progress) {
       line.update(progress_text(progress));
       if (output) output->update(progress);
     };
@@ -134,9 +134,9 @@ int run(const FitArguments& given) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   if (given.json)
-    fmt::print("{}", fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
+    fmt::print("{}", io::fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
   else if (given.output != "-")
-    fmt::print("{}{:<10} {:.3f} s\n", fit_text(graph, result, output_style()), "time",
+    fmt::print("{}{:<10} {:.3f} s\n", report::fit_text(graph, result, output_style()), "time",
                seconds.count());
   if (!result.point) return kNoPlan;
   if (output) output->finish(result);

@@ -47,9 +47,9 @@ void add_generate(CLI::App& app, int& status) {
     require_writable(given->output);
     const Graph graph = layered ? generate_layered(ops, given->seed, given->layered)
                                 : generate(given->kind, ops, given->seed);
-    write_text_file(given->output, write_graph(graph));
+    io::write_text_file(given->output, io::write_graph(graph));
     const auto text = [](std::size_t count) {
-      return count_text(static_cast<std::int64_t>(count));
+      return report::count_text(static_cast<std::int64_t>(count));
     };
     // Networks are made of whole layers.
     const std::string asked =

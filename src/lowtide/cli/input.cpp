@@ -18,7 +18,7 @@ void warn(const std::string& path, const std::vector<std::string>& warnings) {
 }  // namespace
 
 Graph load_graph(const std::string& path) {
-  GraphFile file = read_graph(path);
+  io::GraphFile file = io::read_graph(path);
   warn(path, file.warnings);
   return std::move(file.graph);
 }
@@ -30,7 +30,7 @@ Graph load_named_graph(const std::string& path) {
 }
 
 PlanFile load_plan(const std::string& path) {
-  PlanFile file = read_plan(path);
+  PlanFile file = io::read_plan(path);
   warn(path, file.warnings);
   return file;
 }

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "lowtide: standard output cannot be written: {}\n", std::strerror(errno));
     return lowtide::cli::kBadInput;
   } catch (const lowtide::InputError& error) {
-    fmt::print(stderr, "lowtide: {}\n", lowtide::clean_text(error.what()));
+    fmt::print(stderr, "lowtide: {}\n", lowtide::report::clean_text(error.what()));
     return lowtide::cli::kBadInput;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "lowtide: this machine has not enough memory for that\n");

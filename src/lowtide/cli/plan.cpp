@@ -44,8 +44,8 @@ Plan load_start(const std::string& path, const Problem& problem) {
   return std::move(file.plan);
 }
 
-Request make_request(const PlanArguments& given, const Problem& problem, const CancelToken& cancel) {
-  Request request;
+driver::Request make_request(const PlanArguments& given, const Problem& problem, const CancelToken& cancel) {
+  driver::Request request;
   request.solver = given.solver;
   request.limits = given.search.limits(cancel);
   request.seed = given.search.seed;
@@ -70,10 +70,10 @@ std::string progress_text(const Problem& problem, bool has_plan, const Cost& cos
   if (!has_plan) return "no plan within the budget yet   " + bound_text;
   return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
                      overhead_percent(cost.duration, base), bound_text,
-                     gap_percent(cost.duration, bound), bytes_text(cost.peak));
+                     gap_percent(cost.duration, bound), report::bytes_text(cost.peak));
 }
 
-Outcome outcome_of(const Progress& progress) {
+Outcome outcome_of(const solve::Progress& progress) {
   Outcome outcome;
   outcome.status = Status::feasible;
   outcome.plan = *progress.plan;
@@ -92,18 +92,18 @@ int run(const PlanArguments& given) {
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
   require_writable(given.output);
-  const SolverTable solvers = all_solvers();
+  const solve::SolverTable solvers = driver::all_solvers();
 
   const auto start = std::chrono::steady_clock::now();
-  Answer answer;
+  driver::Answer answer;
   std::string not_written;
   {
-    Request request = make_request(given, problem, interrupt.token());
+    driver::Request request = make_request(given, problem, interrupt.token());
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
-      Keeper keeper(may_be_replaced(given.output));
-      request.watcher = [&](const Progress& progress) {
+      Keeper keeper(io::may_be_replaced(given.output));
+      request.watcher = [&](const solve::Progress& progress) {
         if (live)
           line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
                                     progress.bound.duration));
@@ -112,7 +112,7 @@ int run(const PlanArguments& given) {
           write_outcome(given.output, problem, so_far, request);
         });
       };
-      answer = solve(solvers, problem, request);
+      answer = driver::solve(solvers, problem, request);
     }
     try {
       if (!given.output.empty()) write_outcome(given.output, problem, answer.outcome, request);
@@ -145,7 +145,7 @@ void add_plan(CLI::App& app, int& status) {
                    "plannable (act:50%)")
       ->required();
   std::vector<std::string> names;
-  const SolverTable solvers = all_solvers();
+  const solve::SolverTable solvers = driver::all_solvers();
   for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
   command->add_option("--solver", given->solver, "Which solver; 'lowtide solvers' lists them")
       ->check(CLI::IsMember(names))

@@ -16,22 +16,22 @@
 namespace lowtide::cli {
 
 void require_writable(const std::string& path) {
-  if (!path.empty()) require_writable_file(path);
+  if (!path.empty()) io::require_writable_file(path);
 }
 
 void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
-                   const Request& request) {
+                   const driver::Request& request) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
   asked.time_limit = request.limits.seconds;
   asked.work_limit = request.limits.work;
-  write_text_file(path, write_plan(plan_file(problem, outcome, std::move(asked))));
+  io::write_text_file(path, io::write_plan(plan_file(problem, outcome, std::move(asked))));
 }
 
 namespace {
 
-std::string status_word(const Answer& answer) {
+std::string status_word(const driver::Answer& answer) {
   return answer.support.yes ? std::string(to_string(answer.outcome.status)) : "unsupported";
 }
 
@@ -39,8 +39,8 @@ std::string status_word(const Answer& answer) {
 std::string smallest_text(const Graph& graph, Bytes smallest) {
   return smallest == own_peak(graph)
              ? fmt::format("{} is the peak of the graph's own order; no leaner plan was seen",
-                           exact_bytes_text(smallest))
-             : fmt::format("{} was the smallest peak found", exact_bytes_text(smallest));
+                           report::exact_bytes_text(smallest))
+             : fmt::format("{} was the smallest peak found", report::exact_bytes_text(smallest));
 }
 
 using Json = nlohmann::ordered_json;
@@ -55,7 +55,7 @@ Json model_json(const ModelClaim& model) {
 
 }  // namespace
 
-std::string summary_text(const PlanSummary& summary, const TerminalStyle& style) {
+std::string summary_text(const PlanSummary& summary, const report::TerminalStyle& style) {
   const Graph& graph = summary.problem.graph;
   const Outcome& outcome = summary.answer.outcome;
   const Ticks base = graph.total_time();
@@ -63,8 +63,8 @@ std::string summary_text(const PlanSummary& summary, const TerminalStyle& style)
   const auto row = [&](std::string_view key, const std::string& value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("graph", graph_text(graph, style.width - 11, style.unicode));
-  row("budget", exact_bytes_text(summary.problem.budget));
+  row("graph", report::graph_text(graph, style.width - 11, style.unicode));
+  row("budget", report::exact_bytes_text(summary.problem.budget));
   if (!summary.answer.support.yes) {
     row("status",
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
@@ -74,22 +74,22 @@ std::string summary_text(const PlanSummary& summary, const TerminalStyle& style)
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
                               to_string(outcome.stopped_by)));
-    row("peak", exact_bytes_text(outcome.cost.peak));
-    row("overhead", percent_text(overhead_percent(outcome.cost.duration, base)));
+    row("peak", report::exact_bytes_text(outcome.cost.peak));
+    row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
     row("bound",
-        fmt::format("{}, gap {}", percent_text(bound),
-                    percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
+        fmt::format("{}, gap {}", report::percent_text(bound),
+                    report::percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
     row("duration", fmt::format("{} (without recomputation {})",
-                                ticks_text(outcome.cost.duration, graph.tick()),
-                                ticks_text(base, graph.tick())));
+                                report::ticks_text(outcome.cost.duration, graph.tick()),
+                                report::ticks_text(base, graph.tick())));
   } else if (outcome.status == Status::infeasible) {
     row("status", fmt::format("infeasible: no plan can need less than {}",
-                              exact_bytes_text(outcome.bound.peak)));
+                              report::exact_bytes_text(outcome.bound.peak)));
   } else {
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
     row("floor",
-        fmt::format("no plan can need less than {}", exact_bytes_text(outcome.bound.peak)));
+        fmt::format("no plan can need less than {}", report::exact_bytes_text(outcome.bound.peak)));
   }
   if (!outcome.plan && outcome.smallest_peak)
     row("smallest", smallest_text(graph, *outcome.smallest_peak));
@@ -100,7 +100,7 @@ std::string summary_text(const PlanSummary& summary, const TerminalStyle& style)
     row("model", outcome.model->infeasible
                      ? fmt::format("{}: no plan within the budget", outcome.model->name)
                      : fmt::format("{}: bound {}{}", outcome.model->name,
-                                   percent_text(overhead_percent(outcome.model->bound, base)),
+                                   report::percent_text(overhead_percent(outcome.model->bound, base)),
                                    outcome.model->optimal ? ", optimal" : ""));
   row("time", fmt::format("{:.3f} s", summary.seconds));
   if (!outcome.note.empty()) row("note", outcome.note);

@@ -17,18 +17,18 @@ inline constexpr const char* kWrittenMeanwhile = "written while the search was r
 
 // Writes the plan file of an outcome; limits and seed are the request's.
 void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
-                   const Request& request);
+                   const driver::Request& request);
 
 struct PlanSummary {
   const Problem& problem;
-  const Answer& answer;
+  const driver::Answer& answer;
   std::string solver;
   std::uint64_t seed;
   double seconds;
   std::string plan_file;
 };
 
-std::string summary_text(const PlanSummary& summary, const TerminalStyle& style);
+std::string summary_text(const PlanSummary& summary, const report::TerminalStyle& style);
 std::string summary_json(const PlanSummary& summary);
 
 }  // namespace lowtide::cli

@@ -14,10 +14,10 @@
 namespace lowtide::cli {
 
 LimitSettings SearchFlags::limits(const CancelToken& cancel) const {
-  return limits_or_default(time, work, cancel);
+  return driver::limits_or_default(time, work, cancel);
 }
 
-int SearchFlags::thread_count() const { return threads_or_all(threads); }
+int SearchFlags::thread_count() const { return driver::threads_or_all(threads); }
 
 namespace {
 

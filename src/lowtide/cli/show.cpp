@@ -39,12 +39,12 @@ int run(const ShowArguments& given) {
     }
   }
   const bool has_steps = file && !file->plan.steps.empty();
-  Report report =
-      make_report(graph, has_steps ? &file->plan : nullptr, file ? file->budget : std::nullopt);
+  report::Report report =
+      report::make_report(graph, has_steps ? &file->plan : nullptr, file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
-  fmt::print("{}", text_report(report, output_style()));
+  fmt::print("{}", report::text_report(report, output_style()));
   if (!given.html.empty()) {
-    write_text_file(given.html, html_report(graph, report));
+    io::write_text_file(given.html, report::html_report(graph, report));
     fmt::print("\nwritten    {}\n", given.html);
   }
   return status;

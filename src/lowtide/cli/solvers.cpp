@@ -8,24 +8,24 @@
 
 #include "lowtide/cli/commands.h"
 #include "lowtide/driver/driver.h"
-#include "lowtide/engines/engine.h"
+#include "lowtide/engines/find.h"
 
 namespace lowtide::cli {
 
 namespace {
 
-std::string range_text(const OptionSpec& option) {
+std::string range_text(const solve::OptionSpec& option) {
   if (option.choices.empty())
     return fmt::format("{:g} to {:g}, default {:g}{}", option.low, option.high,
                        option.default_number, option.of_ops ? "; OP:NUMBER for some ops" : "");
   return fmt::format("{}; default {}", fmt::join(option.choices, ", "), option.default_choice);
 }
 
-void print_json(const SolverTable& table) {
+void print_json(const solve::SolverTable& table) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& solver : table.all()) {
     auto options = nlohmann::ordered_json::array();
-    for (const OptionSpec& option : solver->options())
+    for (const solve::OptionSpec& option : solver->options())
       options.push_back(
           {{"name", option.name}, {"usage", option.usage}, {"values", range_text(option)}});
     const std::string missing = solver->missing();
@@ -39,18 +39,18 @@ void print_json(const SolverTable& table) {
   fmt::print("{}\n", list.dump(2));
 }
 
-void print_text(const SolverTable& table, bool with_options) {
+void print_text(const solve::SolverTable& table, bool with_options) {
   for (const auto& solver : table.all()) {
     fmt::print("{:<9} {}\n", solver->name(), solver->summary());
     if (!with_options) continue;
-    for (const OptionSpec& option : solver->options())
+    for (const solve::OptionSpec& option : solver->options())
       fmt::print("{0:<9}   --option {1}=...  {2}\n{0:<9}     {3}\n", "", option.name, option.usage,
                  range_text(option));
   }
   if (with_options) return;
   fmt::print("\n");
-  for (const EngineKind kind : {EngineKind::cpsat, EngineKind::highs}) {
-    const EngineState engine = find_engine(kind);
+  for (const engines::EngineKind kind : {engines::EngineKind::cpsat, engines::EngineKind::highs}) {
+    const engines::EngineState engine = engines::find_engine(kind);
     const std::string_view name = to_string(kind);
     // What is missing begins with "NAME: ", as here the line does.
     fmt::print("{:<9} {}\n", name,
@@ -70,7 +70,7 @@ void add_solvers(CLI::App& app, int& status) {
   command->add_flag("--json", given->json, "Print one JSON list and nothing else");
   command->add_flag("--options", given->options, "Say also what each solver's options are");
   command->callback([given, &status] {
-    const SolverTable table = all_solvers();
+    const solve::SolverTable table = driver::all_solvers();
     if (given->json)
       print_json(table);
     else

@@ -19,14 +19,14 @@ std::size_t width_of(int descriptor) {
   return 80;
 }
 
-TerminalStyle output_style() {
-  TerminalStyle style;
+report::TerminalStyle output_style() {
+  report::TerminalStyle style;
   winsize window{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 0)
     style.height = std::clamp<std::size_t>(window.ws_row / 3, 8, 20);
   style.width = std::clamp<std::size_t>(width_of(STDOUT_FILENO), 40, 160);
   style.colour = is_terminal(STDOUT_FILENO) && std::getenv("NO_COLOR") == nullptr;
-  style.unicode = utf8_locale();
+  style.unicode = report::utf8_locale();
   return style;
 }
 

@@ -13,6 +13,6 @@ std::size_t width_of(int descriptor);
 
 // For text on standard output: the window's width or $COLUMNS or 80; colour on a terminal unless
 // NO_COLOR is set; Unicode as the locale says.
-TerminalStyle output_style();
+report::TerminalStyle output_style();
 
 }  // namespace lowtide::cli

@@ -49,13 +49,13 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     return;
   }
   fmt::print("verified: every rule holds and every claim is true\n");
-  fmt::print("peak       {}\n", exact_bytes_text(verdict.cost->peak));
-  if (file.budget) fmt::print("budget     {}\n", exact_bytes_text(*file.budget));
-  fmt::print("duration   {}\n", ticks_text(verdict.cost->duration, graph.tick()));
+  fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
+  if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
+  fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",
-             percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));
+             report::percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));
   if (verdict.cost->host_peak.count() > 0)
-    fmt::print("host       {}\n", bytes_text(verdict.cost->host_peak));
+    fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }
 
 int run(const VerifyArguments& given) {

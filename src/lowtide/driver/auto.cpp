@@ -45,7 +45,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 namespace {
 
@@ -73,7 +73,7 @@ constexpr double kLookShare = 0.2;    // of the time left, to find it
 
 // One call of a part, with a context of its own: made, run (on any thread), then merged.
 struct Task {
-  const Solver* part;
+  const solve::Solver* part;
   std::int64_t work;
   std::uint64_t seed;
   bool endless = false;      // is not asked whether it finished
@@ -97,7 +97,7 @@ Problem in_given_order(Problem problem) {
 
 class Portfolio {
  public:
-  Portfolio(const Problem& problem, Context& context)
+  Portfolio(const Problem& problem, solve::Context& context)
       : problem_(problem),
         given_(in_given_order(problem)),
         context_(context),
@@ -105,7 +105,7 @@ class Portfolio {
         clocked_(context.limits().settings().seconds.has_value()),
         threads_(std::max(1, context.threads())) {
     for (std::string_view name : kConstructive)
-      if (const Solver* part = find(name)) unfinished_.push_back(part);
+      if (const solve::Solver* part = find(name)) unfinished_.push_back(part);
     deep_ = find("twremat");
     search_ = find("search");
     proving_ = find("bounds");
@@ -121,7 +121,7 @@ class Portfolio {
     // long as none has a plan, they get more, since all else is slow without one.
     std::int64_t slice = 20'000 + 10 * ops;
     for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
-      for (const Solver* part : std::vector(unfinished_)) {
+      for (const solve::Solver* part : std::vector(unfinished_)) {
         if (stop()) return;
         if (pass > 0 && context_.limits().used() > kPassesShare) break;
         alone(part, slice);
@@ -154,7 +154,7 @@ class Portfolio {
       const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
       if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
       if (number > 0)
-        for (const Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
+        for (const solve::Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
       const int count = lane_count();
       for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
       // Nobody has anything left to do.
@@ -175,12 +175,12 @@ class Portfolio {
   }
 
  private:
-  const Solver* find(std::string_view name) const {
-    const Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
+  const solve::Solver* find(std::string_view name) const {
+    const solve::Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
     return part != nullptr && part->supports(problem_).yes ? part : nullptr;
   }
 
-  Task part_task(const Solver* part, std::int64_t work) const {
+  Task part_task(const solve::Solver* part, std::int64_t work) const {
     return {
         .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
   }
@@ -237,14 +237,14 @@ class Portfolio {
   }
 
   // An engine that is slow to be found must not cost the others their time.
-  bool found_in_time(const Solver& part) const {
+  bool found_in_time(const solve::Solver& part) const {
     const double most = context_.limits().seconds() + context_seconds_left() * kLookShare;
     const auto stop = [&] { return too_late() || context_.limits().seconds() > most; };
     return part.missing(stop).empty();
   }
 
   void prove_by_engine() {
-    const Solver* part = find("checkmate");
+    const solve::Solver* part = find("checkmate");
     if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
     std::vector<Task> tasks;
     tasks.push_back({.part = part,
@@ -297,12 +297,12 @@ class Portfolio {
     if (given_best_ && std::tie(cost.duration, cost.peak) >=
                            std::tie(given_cost_.duration, given_cost_.peak))
       return;
-    if (!follows_order(problem_.graph, sequence_of(*plan))) return;
+    if (!solve::follows_order(problem_.graph, sequence_of(*plan))) return;
     given_best_ = plan;
     given_cost_ = cost;
   }
 
-  void alone(const Solver* part, std::int64_t work) {
+  void alone(const solve::Solver* part, std::int64_t work) {
     std::vector<Task> tasks;
     tasks.push_back(part_task(part, work));
     epoch(tasks, 1);
@@ -310,7 +310,7 @@ class Portfolio {
 
   // The constructive ones build on the best order so far; but what they make of the given one may
   // be the better start.
-  void in_given_order_too(const Solver* part, std::int64_t work) {
+  void in_given_order_too(const solve::Solver* part, std::int64_t work) {
     if (problem_.order == Order::given || !part->supports(given_).yes) return;
     if (context_.limits().used() > kPassesShare) return;
     std::vector<Task> tasks;
@@ -379,24 +379,24 @@ class Portfolio {
     // What has not begun would notice only after its first plan.
     if (too_late() && context_has_smallest()) return;
     limits.work = task.work;
-    ContextSettings settings{.limits = limits,
+    solve::ContextSettings settings{.limits = limits,
                              .seed = task.seed,
                              .threads = task.threads,
-                             .options = Options(task.part->options()),
+                             .options = solve::Options(task.part->options()),
                              .starts = starts,
                              .known = known,
                              .solvers = context_.solvers(),
                              .watcher = {}};
     for (const auto& [name, value] : task.options) settings.options.set(name, value);
     if (clocked_)
-      settings.watcher = [&](const Progress& progress) {
+      settings.watcher = [&](const solve::Progress& progress) {
         const std::scoped_lock lock(mutex_);
         if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
           context_.offer(*progress.plan, task.part->name());
         if (!task.in_given_order) raise(*task.part, progress.bound.duration);
       };
     const Problem& problem = task.in_given_order ? given_ : problem_;
-    Context inner(problem, task.part->name(), std::move(settings));
+    solve::Context inner(problem, task.part->name(), std::move(settings));
     task.outcome = task.part->solve(problem, inner);
     task.work_done = inner.limits().work();
     task.smallest = inner.smallest();
@@ -426,7 +426,7 @@ class Portfolio {
     if (task.part == proving_) proving_ = nullptr;
   }
 
-  void raise(const Solver& part, Ticks bound) {
+  void raise(const solve::Solver& part, Ticks bound) {
     part.external() ? context_.raise_engine_bound(bound) : context_.raise_bound(bound);
   }
 
@@ -445,7 +445,7 @@ class Portfolio {
 
   const Problem& problem_;
   const Problem given_;  // the same in the given order
-  Context& context_;
+  solve::Context& context_;
   std::vector<Plan> starts_;    // the best plan so far, then the caller's
   std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
   Cost before_cost_;
@@ -454,23 +454,23 @@ class Portfolio {
   bool leads_ = false;  // whether plans over the budget are starts too
   bool clocked_;
   int threads_;
-  std::vector<const Solver*> unfinished_;
-  const Solver* deep_ = nullptr;
-  const Solver* search_ = nullptr;
-  const Solver* proving_ = nullptr;
+  std::vector<const solve::Solver*> unfinished_;
+  const solve::Solver* deep_ = nullptr;
+  const solve::Solver* search_ = nullptr;
+  const solve::Solver* proving_ = nullptr;
   bool engine_ = false;  // still to be asked
   std::mutex mutex_;     // of context_, while tasks run
 };
 
-class Auto final : public Solver {
+class Auto final : public solve::Solver {
  public:
   std::string_view name() const override { return "auto"; }
   std::string_view summary() const override {
     return "the quick ones, then search and bounds, each from the best so far; the default";
   }
-  Support supports(const Problem& problem) const override { return least_time_only(problem); }
+  solve::Support supports(const Problem& problem) const override { return solve::least_time_only(problem); }
 
-  Outcome solve(const Problem& problem, Context& context) const override {
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
     Portfolio(problem, context).run();
     if (!context.engine_believed())
       context.set_note("an engine's bound was above a plan that verifies, and is left out");
@@ -493,6 +493,6 @@ std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t tu
           {"reorder", turn % 2 == 1 ? "0.3" : "0"}};
 }
 
-std::unique_ptr<Solver> make_auto() { return std::make_unique<Auto>(); }
+std::unique_ptr<solve::Solver> make_auto() { return std::make_unique<Auto>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -9,13 +9,13 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
-std::unique_ptr<Solver> make_auto();
+std::unique_ptr<solve::Solver> make_auto();
 
 // Options of `search` in one of many short runs: the runs differ in how hot they begin, and, where
 // the order is free, in whether they search the order alone first. `brief`: so few proposals for
 // each op that there is no time to cool down.
 std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief);
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

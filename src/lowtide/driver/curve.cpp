@@ -30,11 +30,12 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/driver/sweep.h"
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
 #include "lowtide/sim/simulate.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 namespace {
 
@@ -90,7 +91,7 @@ std::vector<std::vector<std::size_t>> waves_of(std::size_t count) {
 
 class CurveRun {
  public:
-  CurveRun(const SolverTable& solvers, const Graph& graph, const CurveRequest& request)
+  CurveRun(const solve::SolverTable& solvers, const Graph& graph, const CurveRequest& request)
       : graph_(graph),
         request_(request),
         budgets_(budgets_of(request)),
@@ -263,8 +264,8 @@ Tradeoff CurveRun::result() const {
 
 }  // namespace
 
-Tradeoff curve(const SolverTable& solvers, const Graph& graph, const CurveRequest& request) {
+Tradeoff curve(const solve::SolverTable& solvers, const Graph& graph, const CurveRequest& request) {
   return CurveRun(solvers, graph, request).run();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

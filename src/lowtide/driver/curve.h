@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/driver/sweep.h"
+#include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 // How far a curve is. Gaps are in points of overhead.
 struct CurveProgress {
@@ -30,6 +30,6 @@ struct CurveRequest {
 // Every plan is verified for its point. Without a clock, the same for every number of threads. A
 // solver that fails at one budget (InternalError) leaves a note in that point. InputError if `from`
 // is beyond `to` or negative, for less than two points, and as solve() for the solver.
-Tradeoff curve(const SolverTable& solvers, const Graph& graph, const CurveRequest& request);
+Tradeoff curve(const solve::SolverTable& solvers, const Graph& graph, const CurveRequest& request);
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -9,19 +9,19 @@
 #include "lowtide/driver/auto.h"
 #include "lowtide/sim/verify.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 namespace {
 
-const Solver& find_solver(const SolverTable& solvers, const std::string& name) {
-  if (const Solver* found = solvers.find(name)) return *found;
+const solve::Solver& find_solver(const solve::SolverTable& solvers, const std::string& name) {
+  if (const solve::Solver* found = solvers.find(name)) return *found;
   std::string names;
   for (const auto& solver : solvers.all())
     names += (names.empty() ? "" : ", ") + std::string(solver->name());
   throw InputError("solver \"" + name + "\"", "there is none of that name; there are: " + names);
 }
 
-void examine(const Problem& problem, const Solver& solver, const Outcome& outcome) {
+void examine(const Problem& problem, const solve::Solver& solver, const Outcome& outcome) {
   const auto demand = [&](bool holds, const std::string& what) {
     if (!holds) throw InternalError("solver " + std::string(solver.name()) + ": " + what);
   };
@@ -50,18 +50,18 @@ int threads_or_all(int threads) {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-SolverTable all_solvers() {
-  SolverTable table = make_solvers();
+solve::SolverTable all_solvers() {
+  solve::SolverTable table = solve::make_solvers();
   table.add(make_auto());
   return table;
 }
 
-Answer solve(const SolverTable& solvers, const Problem& problem, const Request& request) {
-  const Solver& solver = find_solver(solvers, request.solver);
-  ContextSettings settings{.limits = request.limits,
+Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
+  const solve::Solver& solver = find_solver(solvers, request.solver);
+  solve::ContextSettings settings{.limits = request.limits,
                            .seed = request.seed,
                            .threads = request.threads,
-                           .options = Options(solver.options()),
+                           .options = solve::Options(solver.options()),
                            .starts = request.starts,
                            .known = request.known,
                            .solvers = &solvers,
@@ -74,15 +74,15 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   std::erase_if(settings.starts, [&](const Plan& start) { return !verify(unlimited, start).ok; });
   Answer answer;
   // Its clock begins before an engine is looked for.
-  Context context(problem, solver.name(), std::move(settings));
+  solve::Context context(problem, solver.name(), std::move(settings));
   const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
   // Where there was no time to find out, the solver stops as it does at any moment.
   answer.support =
-      missing.empty() || over() ? solver.supports(problem) : Support::no("it needs " + missing);
+      missing.empty() || over() ? solver.supports(problem) : solve::Support::no("it needs " + missing);
   if (!answer.support.yes) {
     // What is true of every problem is true of this one.
-    Context untried(problem, solver.name(), {});
+    solve::Context untried(problem, solver.name(), {});
     untried.set_note(answer.support.reason);
     answer.outcome = untried.finish();
     return answer;
@@ -99,4 +99,4 @@ Answer solve(const SolverTable& solvers, const Problem& problem, const Request& 
   return answer;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -13,7 +13,7 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 struct Request {
   std::string solver = "auto";
@@ -24,11 +24,11 @@ struct Request {
   // Best first. They may be over the budget; those that break another rule are left out.
   std::vector<Plan> starts;
   Bound known;  // proven of the problem before; zero if nothing is
-  Watcher watcher;
+  solve::Watcher watcher;
 };
 
 struct Answer {
-  Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
+  solve::Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
   // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
@@ -43,10 +43,10 @@ LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std
 int threads_or_all(int threads);
 
 // All solvers, the driver's own `auto` last.
-SolverTable all_solvers();
+solve::SolverTable all_solvers();
 
 // Throws InputError for a solver or an option that there is not (the message lists those that there
 // are), InternalError if a solver's plan does not verify or its claims cannot be true.
-Answer solve(const SolverTable& solvers, const Problem& problem, const Request& request);
+Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -18,9 +18,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 namespace {
 
@@ -30,7 +31,7 @@ constexpr double kNarrow = 0.001;           // of the own peak
 
 class FitRun {
  public:
-  FitRun(const SolverTable& solvers, const Graph& graph, const FitRequest& request)
+  FitRun(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request)
       : request_(request),
         own_peak_(own_peak(graph)),
         sweep_(solvers, graph, request.order, request.settings) {}
@@ -132,8 +133,8 @@ void FitRun::push() {
 
 }  // namespace
 
-Fit fit(const SolverTable& solvers, const Graph& graph, const FitRequest& request) {
+Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request) {
   return FitRun(solvers, graph, request).run();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -4,10 +4,10 @@
 #include <functional>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/driver/sweep.h"
+#include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 // Between the two, nothing is known.
 struct FitProgress {
@@ -26,6 +26,6 @@ struct FitRequest {
 
 // There is always a plan unless the time limit is below the graph's total time. Otherwise as
 // curve().
-Fit fit(const SolverTable& solvers, const Graph& graph, const FitRequest& request);
+Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request);
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

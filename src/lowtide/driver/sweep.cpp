@@ -17,7 +17,7 @@
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
-namespace lowtide {
+namespace lowtide::driver {
 
 namespace {
 
@@ -42,7 +42,7 @@ struct Sweep::Job {
   bool ran = false;
 };
 
-Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
+Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
     : solvers_(solvers),
       graph_(graph),
       order_(order),
@@ -53,10 +53,10 @@ Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepS
   const Verdict verdict = verify(problem(Bytes::max()), own);
   check(verdict.ok, "the graph's own plan holds");
   known_.raise_bound(Bytes::max(), graph.total_time());
-  known_.raise_floor(peak_floor(problem(Bytes::max())));
+  known_.raise_floor(solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
   const auto takes = [&](std::string_view name) {
-    const Solver* part = solvers.find(name);
+    const solve::Solver* part = solvers.find(name);
     return part != nullptr && part->supports(problem(Bytes::max())).yes;
   };
   by_parts_ = settings_.solver == "auto" && takes("search") && takes("bounds");
@@ -164,7 +164,7 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
     job.request.limits.seconds =
         std::min(job.allowance.seconds, std::max(0.0, *settings_.limits.seconds - seconds()));
   if (settings_.limits.work) job.request.limits.work = job.allowance.work;
-  job.request.watcher = [&](const Progress& progress) {
+  job.request.watcher = [&](const solve::Progress& progress) {
     if (progress.plan == nullptr) return;
     const Cost& cost = progress.cost;
     if (wanted && wanted(cost) && found.improves(cost) && known_.improves(cost)) {
@@ -307,4 +307,4 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   return point;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

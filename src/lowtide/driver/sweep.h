@@ -17,20 +17,11 @@
 #include <vector>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
-
-struct SweepSettings {
-  std::string solver = "auto";
-  LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
-  std::uint64_t seed = 0;
-  int threads = 1;  // shared out among the solves of a round: one each, more if these are few
-  // Sees plans that are better than those known, as the solves of a round come by them: on their
-  // threads, several at a time. Nothing has verified them yet.
-  std::function<void(const Plan&, const Cost&, std::string_view found_by)> finds = {};
-};
+namespace lowtide::driver {
 
 struct SweepTask {
   Bytes budget;
@@ -46,7 +37,7 @@ class Sweep {
   using Wanted = std::function<bool(const Cost&)>;
 
   // Knows the graph's own plan from the start. InputError as solve() for the solver.
-  Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings);
+  Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings);
 
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
@@ -91,7 +82,7 @@ class Sweep {
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
 
-  const SolverTable& solvers_;
+  const solve::SolverTable& solvers_;
   const Graph& graph_;
   Order order_;
   SweepSettings settings_;
@@ -103,4 +94,4 @@ class Sweep {
   std::uint64_t solves_ = 0;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::driver

@@ -9,7 +9,7 @@
 #include "lowtide/engines/memory.h"
 #include "lowtide/engines/process.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -114,4 +114,4 @@ void conclude(EngineEnd& end, EngineKind kind, bool solved, std::optional<double
   if (end.status == EngineStatus::unknown && solved) end.status = EngineStatus::feasible;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

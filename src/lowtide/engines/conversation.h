@@ -7,7 +7,7 @@
 #include "lowtide/engines/engine.h"
 #include "lowtide/engines/protocol.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 // Sends the request and hands over every report but the last, whose contents are returned. A report
 // that `take` refuses (returns a sentence instead of "") ends the worker, and so do silence a
@@ -23,4 +23,4 @@ EngineRequest request_for(EngineKind kind, const EngineState& engine, const Engi
 // bound that was reported. A claim of an answer without a solution becomes a failure.
 void conclude(EngineEnd& end, EngineKind kind, bool solved, std::optional<double> bound);
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -6,7 +6,7 @@
 
 #include "lowtide/engines/conversation.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineLimits& limits,
                   const CpWatch& watch) {
@@ -39,4 +39,4 @@ CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineL
   return answer;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -9,7 +9,7 @@
 #include "lowtide/engines/cp_model.h"
 #include "lowtide/engines/engine.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct CpWatch {
   // Values of all variables, better each time. Only now and then while it runs, since CP-SAT hands
@@ -30,4 +30,4 @@ struct CpAnswer {
 CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineLimits& limits,
                   const CpWatch& watch = {});
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

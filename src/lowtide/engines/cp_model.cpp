@@ -3,7 +3,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -148,4 +148,4 @@ std::string CpModel::encode_hint() const {
   return WireWriter().numbers(1, hint_vars_).numbers(2, hint_values_).bytes();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

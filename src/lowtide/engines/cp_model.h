@@ -11,7 +11,7 @@
 
 #include "lowtide/engines/wire.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 // An integer variable, by index. One of a domain within {0, 1} is a literal too, and so is its
 // opposite.
@@ -86,4 +86,4 @@ class CpModel {
   std::vector<std::int64_t> hint_vars_, hint_values_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

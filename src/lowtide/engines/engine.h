@@ -8,9 +8,10 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 enum class EngineKind : std::uint8_t { cpsat, highs };
+std::string_view to_string(EngineKind kind);
 
 // Paths; whatever is empty is looked up.
 struct EnginePaths {
@@ -23,22 +24,6 @@ struct EngineState {
   std::string version;
   std::string missing;  // empty, or "CP-SAT: " and in one line why it cannot run and what helps
 };
-
-std::string_view to_string(EngineKind kind);
-
-// Looks for the library: `paths`, then LOWTIDE_CPSAT or LOWTIDE_HIGHS, then what was offered, then
-// where pip puts it beside the program, then the plain name; and for the program that it runs in:
-// `paths`, then LOWTIDE_WORKER, then what was offered, beside the program or library that this code
-// is part of, then PATH. The worker opens the library and says its version, half a second the first
-// time, five at most. What was found is remembered for as long as the paths stay the same, a
-// failure for ten seconds. A look ends as soon as `stop` says so, with an engine that is missing.
-// Any thread.
-EngineState find_engine(EngineKind kind, const EnginePaths& paths = {},
-                        const std::function<bool()>& stop = {});
-
-// Where one may be, for whoever knows before it is looked for; the Python package does.
-void offer_library(EngineKind kind, std::string path);
-void offer_worker(std::string path);
 
 // The end of a solve.
 enum class EngineStatus : std::uint8_t {
@@ -71,4 +56,4 @@ struct EngineEnd {
   std::string failure;          // "", or in one sentence how it crashed, hung or made no sense
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 std::int64_t free_memory() {
   std::int64_t free = 0;
@@ -31,4 +31,4 @@ std::int64_t own_memory() {
   return data * sysconf(_SC_PAGESIZE);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -6,7 +6,7 @@
 
 #include "lowtide/engines/conversation.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const EngineLimits& limits,
                     const MipWatch& watch) {
@@ -35,4 +35,4 @@ MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const Engi
   return answer;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -8,7 +8,7 @@
 #include "lowtide/engines/engine.h"
 #include "lowtide/engines/mip_model.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct MipWatch {
   std::function<void(std::span<const double> values)> incumbent;  // better each time
@@ -24,4 +24,4 @@ struct MipAnswer {
 MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const EngineLimits& limits,
                     const MipWatch& watch = {});
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -5,7 +5,7 @@
 
 #include "lowtide/engines/wire.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 std::int32_t MipModel::add_column(double cost, Range range, bool integer) {
   cost_.push_back(cost);
@@ -83,4 +83,4 @@ MipModel::View MipModel::view() const {
           start_values_, integer_, row_begin_, columns_, start_columns_};
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

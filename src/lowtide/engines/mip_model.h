@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct MipTerm {
   std::int32_t column;
@@ -51,4 +51,4 @@ class MipModel {
   std::vector<std::int64_t> integer_, row_begin_, columns_, start_columns_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::string how_to_install(EngineKind kind) {
          std::string(about.variable) + " to the library";
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

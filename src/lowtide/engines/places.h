@@ -6,7 +6,7 @@
 
 #include "lowtide/engines/engine.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 // A path, and what to call it where it fails: VARIABLE=path if a variable names it.
 struct Place {
@@ -27,4 +27,4 @@ std::string how_to_install(EngineKind kind);
 inline constexpr const char* kNoWorker =
     "lowtide-worker was not built or installed; install all of Lowtide or set LOWTIDE_WORKER";
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

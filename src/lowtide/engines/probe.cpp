@@ -8,7 +8,7 @@
 #include "lowtide/engines/process.h"
 #include "lowtide/engines/protocol.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -58,4 +58,4 @@ Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool(
   return {End::refused, "cannot be opened: the worker " + worker.failure()};
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -7,7 +7,7 @@
 
 #include "lowtide/engines/engine.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct Probe {
   enum class End : std::uint8_t {
@@ -24,4 +24,4 @@ struct Probe {
 // At most five seconds: from a cold disk libortools takes one. Asks `stop` every few milliseconds.
 Probe probe(EngineKind kind, const EnginePaths& paths, const std::function<bool()>& stop);
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -159,4 +159,4 @@ WorkerProcess::Event WorkerProcess::receive(std::string& message, int millisecon
   return Event::nothing;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 class WorkerProcess {
  public:
@@ -34,4 +34,4 @@ class WorkerProcess {
   std::string buffer_, failure_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

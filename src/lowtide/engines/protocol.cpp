@@ -4,7 +4,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/engines/wire.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 std::string EngineRequest::encode() const {
   WireWriter out;
@@ -82,4 +82,4 @@ Framed take_frame(std::string& buffer, std::string& message) {
   return Framed::whole;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -9,7 +9,7 @@
 
 #include "lowtide/engines/engine.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct EngineRequest {
   bool probe = false;  // open the library, say its version, and nothing else
@@ -55,4 +55,4 @@ std::string frame(std::string_view message);
 enum class Framed { none, whole, nonsense };
 Framed take_frame(std::string& buffer, std::string& message);
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <charconv>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -30,4 +30,4 @@ LogLine read_log_line(std::string_view line) {
   return read;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 struct LogLine {
   std::optional<double> objective;  // of a solution that this line is about
@@ -15,4 +15,4 @@ struct LogLine {
 // other line.
 LogLine read_log_line(std::string_view line);
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

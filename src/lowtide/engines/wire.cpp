@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -128,4 +128,4 @@ void WireReader::reals(std::vector<double>& into) {
   if (!text_.empty()) std::memcpy(into.data() + before, text_.data(), text_.size());
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

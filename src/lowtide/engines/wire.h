@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 // One message being written. Integers are varints of 64 bits: negative ones take ten bytes.
 class WireWriter {
@@ -59,4 +59,4 @@ class WireReader {
   bool ok_ = true;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::string curve_csv(const Graph& graph, const Tradeoff& curve) {
   return out;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -9,7 +9,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 // What is said of a run beside its result.
 struct RunFacts {
@@ -26,4 +26,4 @@ std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
 // smallest reachable budget; what is not known is left empty.
 std::string curve_csv(const Graph& graph, const Tradeoff& curve);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

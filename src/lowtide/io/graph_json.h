@@ -8,7 +8,7 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 struct GraphFile {
   Graph graph;
@@ -24,4 +24,4 @@ GraphFile read_graph_text(std::string_view text, const std::string& file_name);
 // Reading it gives the same graph: names, order and everything that is carried along.
 std::string write_graph(const Graph& graph);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -5,7 +5,7 @@
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/json.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::string write_graph(const Graph& graph) {
   return out;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

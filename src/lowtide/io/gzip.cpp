@@ -7,7 +7,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/io/text_file.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::string gzip(std::string_view text) {
   return packed;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

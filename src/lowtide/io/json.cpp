@@ -4,7 +4,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/io/json_tape.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -219,4 +219,4 @@ JsonValue::Members::Iterator& JsonValue::Members::Iterator::operator++() {
   return *this;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -14,13 +14,11 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+#include "lowtide/io/json_kind.h"
+
+namespace lowtide::io {
 
 inline constexpr std::size_t kMaxJsonDepth = 1000;
-
-enum class JsonKind : std::uint8_t { null, boolean, integer, number, string, array, object };
-// "a string", "an object", ...: for messages.
-std::string_view to_string(JsonKind kind);
 
 struct JsonTape;
 
@@ -126,4 +124,4 @@ class JsonDocument {
 // `text` as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -11,7 +11,7 @@
 #include "lowtide/io/json.h"
 #include "lowtide/io/json_tape.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -206,4 +206,4 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-}  // namespace lowtide
+}  // namespace lowtide::io

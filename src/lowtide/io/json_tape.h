@@ -12,9 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lowtide/io/json.h"
+#include "lowtide/io/json_kind.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 struct JsonToken {
   // Of an integer or boolean: itself. Of an array or object: its size. Of a string or another
@@ -43,4 +43,4 @@ struct JsonTape {
 // Where token `at` stands; parts longer than a line are shortened.
 std::string json_pointer(const JsonTape& tape, std::uint32_t at);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

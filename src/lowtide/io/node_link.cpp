@@ -18,7 +18,7 @@
 #include "lowtide/graph/builder.h"
 #include "lowtide/io/reading.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -262,14 +262,8 @@ Graph NodeLinkReader::read() {
 
 }  // namespace
 
-bool is_node_link(JsonValue root) {
-  if (!root.is(JsonKind::object) || root.find("format")) return false;
-  const auto nodes = root.find("nodes");
-  return nodes && nodes->is(JsonKind::array);
-}
-
 Graph read_node_link(JsonValue root, std::vector<std::string>& warnings) {
   return NodeLinkReader(root, warnings).read();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

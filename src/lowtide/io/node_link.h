@@ -9,12 +9,9 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/io/json.h"
 
-namespace lowtide {
-
-// Whether the document looks like one: an object with a list of nodes and no "format".
-bool is_node_link(JsonValue root);
+namespace lowtide::io {
 
 // InputError with a JSON pointer into the document. Appends to `warnings`.
 Graph read_node_link(JsonValue root, std::vector<std::string>& warnings);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -12,7 +12,7 @@
 #include "lowtide/io/reading.h"
 #include "lowtide/io/text_file.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -220,4 +220,4 @@ PlanFile read_plan_text(std::string_view text, const std::string& file_name) {
   }
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

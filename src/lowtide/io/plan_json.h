@@ -6,7 +6,7 @@
 
 #include "lowtide/plan/plan_file.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 // InputError with the file's name and the place (a line, or a JSON pointer) for broken JSON, wrong
 // types, unknown words and versions, transforms, and transfers without a machine. Whether indices
@@ -17,4 +17,4 @@ PlanFile read_plan_text(std::string_view text, const std::string& file_name);
 // Deterministic; several steps on a line, what is absent left out.
 std::string write_plan(const PlanFile& file);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -9,7 +9,7 @@
 #include "lowtide/io/json.h"
 #include "lowtide/io/plan_json.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -113,4 +113,4 @@ std::string write_plan(const PlanFile& file) {
   return "{\n  " + members.text() + "\n}\n";
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -1,9 +1,7 @@
 // Messages that more than one reader gives.
 #include "lowtide/io/reading.h"
 
-#include "lowtide/io/node_link.h"
-
-namespace lowtide {
+namespace lowtide::io {
 
 void UnknownKeys::add(std::string_view where, std::string_view key) {
   std::string name = quoted(key);
@@ -22,6 +20,12 @@ void UnknownKeys::warn(std::vector<std::string>& warnings) const {
     text += (i == 0 ? "" : ", ") + named_[i];
   if (named_.size() > kShown) text += " and " + std::to_string(named_.size() - kShown) + " more";
   warnings.push_back(std::move(text));
+}
+
+bool is_node_link(JsonValue root) {
+  if (!root.is(JsonKind::object) || root.find("format")) return false;
+  const auto nodes = root.find("nodes");
+  return nodes && nodes->is(JsonKind::array);
 }
 
 void check_format(JsonValue root, std::string_view format) {
@@ -64,4 +68,4 @@ std::string label_of(std::string_view what, std::size_t index, JsonValue object)
   return label;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

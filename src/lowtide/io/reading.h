@@ -9,7 +9,7 @@
 
 #include "lowtide/io/json.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 // Collects keys that mean nothing to us: one warning names them all.
 class UnknownKeys {
@@ -28,10 +28,13 @@ class UnknownKeys {
 // A file of the other kind is refused as that.
 void check_format(JsonValue root, std::string_view format);
 
+// Whether the document looks like one: an object with a list of nodes and no "format".
+bool is_node_link(JsonValue root);
+
 // `text` in quotes, cut to a length that fits a message.
 std::string quoted(std::string_view text);
 
 // 'op 3 "mm_3"', from the object that describes it; as Graph::label, before there is a graph.
 std::string label_of(std::string_view what, std::size_t index, JsonValue object);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

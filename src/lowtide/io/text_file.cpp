@@ -14,7 +14,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide {
+namespace lowtide::io {
 
 namespace {
 
@@ -159,4 +159,4 @@ void write_text_file(const std::string& path, std::string_view text) {
   write_all(file.descriptor(), content, path);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::io

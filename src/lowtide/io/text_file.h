@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::io {
 
 // No more text than this is read from one file, unpacked. A graph takes 200 to 400 bytes an op.
 inline constexpr std::int64_t kMaxTextBytes = std::int64_t{1} << 30;
@@ -36,4 +36,4 @@ void require_writable_file(const std::string& path);
 std::string gzip(std::string_view text);
 std::string gunzip(std::string_view packed);
 
-}  // namespace lowtide
+}  // namespace lowtide::io

@@ -10,7 +10,7 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/report_page.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string html_curve(const Graph& graph, const Tradeoff& curve) {
                     .script = std::string(kCurveScript)});
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -6,8 +6,8 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 std::string html_curve(const Graph& graph, const Tradeoff& curve);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -13,9 +13,10 @@
 #include <fmt/format.h>
 
 #include "lowtide/report/plot_line.h"
+#include "lowtide/report/plot_scale.h"
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -48,13 +49,6 @@ constexpr Glyphs kAscii{{" ", "_", "_", ".", ".", ":", ":", "#", "#"},
                         "+",
                         "-",
                         "+"};
-
-double round_up(double value) {
-  const double power = std::pow(10, std::floor(std::log10(value)));
-  for (double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= value * (1 - 1e-9)) return factor * power;
-  return 10 * power;
-}
 
 struct Mark {
   Bytes budget;
@@ -278,4 +272,4 @@ std::string plot_curve(const Graph& graph, const Tradeoff& curve, const Terminal
   return Plotter(graph, curve, style).draw();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

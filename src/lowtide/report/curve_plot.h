@@ -7,10 +7,10 @@
 #include "lowtide/report/plot.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // Lines that end in a newline: plans as a staircase with a mark at each point, what is proven to be
 // impossible as an area. A curve without any plan is drawn as nothing.
 std::string plot_curve(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

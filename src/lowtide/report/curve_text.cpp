@@ -11,7 +11,7 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
   return out;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

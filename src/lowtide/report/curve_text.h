@@ -7,7 +7,7 @@
 #include "lowtide/report/plot.h"
 #include "lowtide/plan/tradeoff.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // The plot, a table from the largest budget to the smallest, and what is known of smaller ones.
 std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style);
@@ -15,4 +15,4 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
 // A line for each figure.
 std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& style);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -8,7 +8,7 @@
 
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -84,4 +84,4 @@ std::string write_dot(const Graph& graph) {
   return out;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

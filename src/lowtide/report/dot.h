@@ -5,11 +5,11 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // Ops are boxes (name, kind, time, workspace), tensors the edges from their producer to each reader
 // (name, size); tensors that no op produces, and graph outputs, are ellipses of their own. Dashed
 // edges are `after`, red ones change their tensor in place.
 std::string write_dot(const Graph& graph);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

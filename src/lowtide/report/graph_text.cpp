@@ -7,7 +7,7 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 std::string graph_text(const Graph& graph, std::size_t columns, bool unicode) {
   const std::string name = graph.name().empty() ? "without a name" : graph.name();
@@ -17,4 +17,4 @@ std::string graph_text(const Graph& graph, std::size_t columns, bool unicode) {
                  columns, unicode);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -6,9 +6,9 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // "name (461 ops, 943 tensors)", shortened to so many columns.
 std::string graph_text(const Graph& graph, std::size_t columns, bool unicode = true);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -4,7 +4,7 @@
 
 #include "lowtide/report/report_page.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::string make_page(const PageParts& parts) {
                             {"script", std::string(kPageTools) + parts.script}});
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

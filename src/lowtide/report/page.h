@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::report {
 
 // What one page differs in from another.
 struct PageParts {
@@ -16,4 +16,4 @@ struct PageParts {
 // page.html with the parts, the common style and the common script put into it.
 std::string make_page(const PageParts& parts);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

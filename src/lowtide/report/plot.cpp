@@ -15,7 +15,7 @@
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -59,9 +59,9 @@ class Plotter {
     Ink ink;
   };
   void label_rows();
-  void paint(const Curve& curve, bool as_area);
+  void paint(const MemoryProfile& profile, bool as_area);
   void paint_budget();
-  void paint_peak(const Curve& curve, Ink mark, Ink value);
+  void paint_peak(const MemoryProfile& profile, Ink mark, Ink value);
   std::string rows() const;
   std::string steps() const;
   std::string recomputed() const;
@@ -116,9 +116,9 @@ void Plotter::label_rows() {
   for (const Label& label : labels_) gutter_ = std::max(gutter_, label.text.size() + 1);
 }
 
-void Plotter::paint(const Curve& curve, bool as_area) {
+void Plotter::paint(const MemoryProfile& profile, bool as_area) {
   for (std::size_t column = 0; column < columns_.columns; ++column) {
-    const auto most = most_in(curve, columns_.first(column), columns_.last(column));
+    const auto most = most_in(profile, columns_.first(column), columns_.last(column));
     if (!most) break;
     std::int64_t level = scale_.level(*most);
     for (std::size_t row = 0; level > 0; ++row, level -= kLevels) {
@@ -142,12 +142,12 @@ void Plotter::paint_budget() {
 }
 
 // Above the column of the peak, with its bytes to the right, or to the left where no room is.
-void Plotter::paint_peak(const Curve& curve, Ink mark, Ink value) {
-  const Bytes peak = peak_of(curve);
+void Plotter::paint_peak(const MemoryProfile& profile, Ink mark, Ink value) {
+  const Bytes peak = peak_of(profile);
   const auto row = static_cast<std::size_t>((scale_.level(peak) + kLevels - 1) / kLevels);
-  const auto step = std::find(curve.live.begin(), curve.live.end(), peak) - curve.live.begin();
+  const auto step = std::find(profile.live.begin(), profile.live.end(), peak) - profile.live.begin();
   const std::size_t column =
-      peak == curve.start ? 0 : columns_.column_of(static_cast<std::size_t>(step));
+      peak == profile.start ? 0 : columns_.column_of(static_cast<std::size_t>(step));
   const std::string text = " " + bytes_text(peak) + " ";
   const bool right = column + text.size() < columns_.columns + 1;
   line_at(row).write(right ? column + 1 : column - text.size(), text, value);
@@ -257,4 +257,4 @@ bool utf8_locale() {
   return false;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

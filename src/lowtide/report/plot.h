@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lowtide/base/units.h"
+#include "lowtide/report/memory_profile.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // What the terminal can show. Nothing that is drawn for it is wider than `width`.
 struct TerminalStyle {
@@ -23,14 +23,9 @@ struct TerminalStyle {
 // Whether the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8.
 bool utf8_locale();
 
-struct Curve {
-  Bytes start;                  // before the first step
-  std::span<const Bytes> live;  // during each step
-};
-
 struct MemoryPlot {
-  Curve run;                                     // drawn as an area
-  std::optional<Curve> before = std::nullopt;    // drawn behind it
+  MemoryProfile run;                                     // drawn as an area
+  std::optional<MemoryProfile> before = std::nullopt;    // drawn behind it
   std::optional<Bytes> budget = std::nullopt;    // drawn as a line, if it is not far above
   std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
   std::string_view run_name = "plan", before_name = "own order";
@@ -43,4 +38,4 @@ std::string plot_memory(const MemoryPlot& plot, const TerminalStyle& style);
 // At most `count` indices into `values`, ascending: of equal stretches, the first largest of each.
 std::vector<std::size_t> sample_peaks(std::span<const Bytes> values, std::size_t count);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

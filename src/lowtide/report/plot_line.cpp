@@ -1,7 +1,7 @@
 // The sixteen colours that terminals let people choose, so that their own taste holds.
 #include "lowtide/report/plot_line.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string Line::text(bool colour) const {
   return text + '\n';
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

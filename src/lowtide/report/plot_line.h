@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::report {
 
 enum class Ink : std::uint8_t { plain, strong, faint, run, before, budget, again };
 
@@ -35,4 +35,4 @@ class Line {
   std::vector<Cell> cells_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::report

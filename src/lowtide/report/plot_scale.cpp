@@ -6,19 +6,14 @@
 #include <cmath>
 #include <cstdio>
 
-namespace lowtide {
+namespace lowtide::report {
 
-namespace {
-
-// 1, 2 or 5 times a power of ten, the first that is not below `value` > 0.
 double round_up(double value) {
   const double power = std::pow(10, std::floor(std::log10(value)));
   for (double factor : {1.0, 2.0, 5.0})
     if (factor * power >= value * (1 - 1e-9)) return factor * power;
   return 10 * power;
 }
-
-}  // namespace
 
 Scale::Scale(Bytes most, std::optional<Bytes> budget, std::size_t rows) : rows_(rows) {
   const auto usable = static_cast<std::int64_t>(rows) - 1;
@@ -78,16 +73,16 @@ std::size_t Columns::label_distance(std::size_t wanted) const {
   return static_cast<std::size_t>(std::lround(round_up(std::max(exact, 1.0))));
 }
 
-std::optional<Bytes> most_in(const Curve& curve, std::size_t first, std::size_t last) {
-  last = std::min(last, curve.live.size());
-  if (first >= last) return first == 0 ? std::optional(curve.start) : std::nullopt;
-  const auto steps = curve.live.subspan(first, last - first);
+std::optional<Bytes> most_in(const MemoryProfile& profile, std::size_t first, std::size_t last) {
+  last = std::min(last, profile.live.size());
+  if (first >= last) return first == 0 ? std::optional(profile.start) : std::nullopt;
+  const auto steps = profile.live.subspan(first, last - first);
   const Bytes most = *std::max_element(steps.begin(), steps.end());
-  return first == 0 ? std::max(most, curve.start) : most;
+  return first == 0 ? std::max(most, profile.start) : most;
 }
 
-Bytes peak_of(const Curve& curve) {
-  return most_in(curve, 0, curve.live.size()).value_or(curve.start);
+Bytes peak_of(const MemoryProfile& profile) {
+  return most_in(profile, 0, profile.live.size()).value_or(profile.start);
 }
 
 std::vector<std::size_t> sample_peaks(std::span<const Bytes> values, std::size_t count) {
@@ -103,4 +98,4 @@ std::vector<std::size_t> sample_peaks(std::span<const Bytes> values, std::size_t
   return peaks;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "lowtide/base/units.h"
-#include "lowtide/report/plot.h"
+#include "lowtide/report/memory_profile.h"
 
-namespace lowtide {
+namespace lowtide::report {
+
+// 1, 2 or 5 times a power of ten, the first that is not below `value` > 0.
+double round_up(double value);
 
 // Rows count from the bottom up, and each has kLevels levels. The top row stays free. A budget that
 // is not far above `most` falls on a boundary between rows: budget_row is the first row above it.
@@ -53,7 +56,7 @@ struct Columns {
 
 // The most within the steps of [first, last); nothing past the curve's end. The start counts to the
 // first step, also where there is none.
-std::optional<Bytes> most_in(const Curve& curve, std::size_t first, std::size_t last);
-Bytes peak_of(const Curve& curve);
+std::optional<Bytes> most_in(const MemoryProfile& profile, std::size_t first, std::size_t last);
+Bytes peak_of(const MemoryProfile& profile);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -172,4 +172,4 @@ std::string fit(std::string_view text, std::size_t columns, Align align, bool un
   return align == Align::left ? fitted + padding : padding + fitted;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lowtide {
+namespace lowtide::report {
 
 // Valid UTF-8 without characters that steer a terminal or turn the direction of writing: each of
 // those, and each invalid byte, becomes U+FFFD. With `unicode` false everything beyond ASCII
@@ -27,4 +27,4 @@ enum class Align { left, right };
 std::string fit(std::string_view text, std::size_t columns, Align align = Align::left,
                 bool unicode = true);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -208,4 +208,4 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
   return report;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

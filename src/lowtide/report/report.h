@@ -12,7 +12,7 @@
 #include "lowtide/plan/plan.h"
 #include "lowtide/sim/simulate.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // A tensor in use during the step with the most bytes in use. What has no name is called "tensor 3"
 // or "op 3", here and below.
@@ -87,4 +87,4 @@ Role role_of(const Graph& graph, TensorId id);
 Report make_report(const Graph& graph, const Plan* plan = nullptr,
                    std::optional<Bytes> budget = std::nullopt);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

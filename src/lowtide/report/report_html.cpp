@@ -15,20 +15,21 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include "lowtide/io/json.h"
 #include "lowtide/report/page.h"
 #include "lowtide/report/plot.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/report_page.h"
 #include "lowtide/report/report_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
 constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are too many steps
 constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
+constexpr auto kReplaceInvalid = nlohmann::json::error_handler_t::replace;  // of UTF-8
 constexpr std::size_t kLongestName = 160;       // characters
 
 // JSON, appended to a string. Every value puts the comma that it needs before itself.
@@ -53,7 +54,7 @@ class Json {
   }
   void text(std::string_view value) {
     separate();
-    append_json_string(out_, shorten(value, kLongestName));
+    out_ += nlohmann::json(shorten(value, kLongestName)).dump(-1, ' ', false, kReplaceInvalid);
   }
   template <class Body>
   void object(Body body) {
@@ -309,4 +310,4 @@ std::string html_report(const Graph& graph, const Report& report, std::size_t fu
                     .script = std::string(kReportScript) + std::string(kReportChart)});
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

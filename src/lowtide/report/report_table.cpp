@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::string share_bar(double share, std::size_t columns, bool unicode) {
   return bar;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -9,7 +9,7 @@
 #include "lowtide/report/plot_line.h"
 #include "lowtide/report/plot_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 struct TableColumn {
   std::string title;
@@ -27,4 +27,4 @@ std::string draw_table(std::vector<TableColumn> columns, const TerminalStyle& st
 // `share` (0 to 1) of `columns` columns.
 std::string share_bar(double share, std::size_t columns, bool unicode);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -12,7 +12,7 @@
 #include "lowtide/report/report_table.h"
 #include "lowtide/report/units_text.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -87,7 +87,7 @@ void Writer::plot() {
                   .budget = report_.budget,
                   .recomputed = run_.recomputed_steps};
   if (has_plan())
-    plot.before = Curve{report_.before.timeline.start, report_.before.timeline.live};
+    plot.before = MemoryProfile{report_.before.timeline.start, report_.before.timeline.live};
   else
     plot.run_name = plot.before_name;
   out_ += plot_memory(plot, style_) + '\n';
@@ -231,4 +231,4 @@ std::string text_report(const Report& report, const TerminalStyle& style) {
   return Writer(report, style).write();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

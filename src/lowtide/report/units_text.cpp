@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace lowtide {
+namespace lowtide::report {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::string percent_text(double percent) {
   return fmt::format("{:.{}f} %", percent, tiny ? 3 : 2);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::report

@@ -7,7 +7,7 @@
 #include "lowtide/base/units.h"
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::report {
 
 // "7.45 GiB", "512 B": powers of 1024.
 std::string bytes_text(Bytes bytes);
@@ -23,4 +23,4 @@ std::string count_text(std::int64_t count);
 // %"). "infinite" for what has no bound.
 std::string percent_text(double percent);
 
-}  // namespace lowtide
+}  // namespace lowtide::report

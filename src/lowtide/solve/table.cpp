@@ -12,21 +12,21 @@
 #include "lowtide/solve/sqrt/sqrt.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 SolverTable make_solvers() {
   SolverTable table;
-  table.add(make_given());
-  table.add(make_order());
-  table.add(make_greedy());
-  table.add(make_evict());
-  table.add(make_sqrt());
-  table.add(make_twremat());
-  table.add(make_pwremat());
-  table.add(make_search());
-  table.add(make_bounds());
-  table.add(make_moccasin());
-  table.add(make_checkmate());
+  table.add(given::make_given());
+  table.add(order::make_order());
+  table.add(greedy::make_greedy());
+  table.add(evict::make_evict());
+  table.add(sqrt::make_sqrt());
+  table.add(kumar::twremat::make_twremat());
+  table.add(kumar::pwremat::make_pwremat());
+  table.add(search::make_search());
+  table.add(bounds::make_bounds());
+  table.add(exact::moccasin::make_moccasin());
+  table.add(exact::checkmate::make_checkmate());
   return table;
 }
 
@@ -36,4 +36,4 @@ const Solver* SolverTable::find(std::string_view name) const {
   return nullptr;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

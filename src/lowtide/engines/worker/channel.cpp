@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace lowtide {
+namespace lowtide::engines {
 
 std::optional<EngineRequest> Channel::receive() {
   std::string buffer, message;
@@ -48,4 +48,4 @@ void Channel::watch() {
   }).detach();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

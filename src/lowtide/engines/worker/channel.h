@@ -7,7 +7,7 @@
 
 #include "lowtide/engines/protocol.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 class Channel {
  public:
@@ -22,4 +22,4 @@ class Channel {
   std::mutex mutex_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

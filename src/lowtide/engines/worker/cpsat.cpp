@@ -23,7 +23,7 @@
 #include "lowtide/engines/wire.h"
 #include "lowtide/engines/worker/engines.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -274,4 +274,4 @@ EngineReport run_cpsat(const EngineRequest& request, Channel& channel) {
   return last;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

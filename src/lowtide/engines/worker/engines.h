@@ -3,7 +3,7 @@
 
 #include "lowtide/engines/worker/channel.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 EngineReport run_cpsat(const EngineRequest& request, Channel& channel);
 EngineReport run_highs(const EngineRequest& request, Channel& channel);
@@ -12,4 +12,4 @@ EngineReport run_highs(const EngineRequest& request, Channel& channel);
 // null with `why` as what follows its name.
 void* open_library(const std::string& path, std::string& why);
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

@@ -9,7 +9,7 @@
 #include "lowtide/engines/mip_model.h"
 #include "lowtide/engines/worker/engines.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -202,4 +202,4 @@ EngineReport run_highs(const EngineRequest& request, Channel& channel) {
   return last;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines

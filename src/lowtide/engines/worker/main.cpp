@@ -11,7 +11,7 @@
 #include "lowtide/engines/memory.h"
 #include "lowtide/engines/worker/engines.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 void* open_library(const std::string& path, std::string& why) {
   std::error_code error;
@@ -60,7 +60,7 @@ int run() {
 }
 
 }  // namespace
-}  // namespace lowtide
+}  // namespace lowtide::engines
 
 // No destructors: the libraries' own may hang or crash.
-int main() { _exit(lowtide::run()); }
+int main() { _exit(lowtide::engines::run()); }

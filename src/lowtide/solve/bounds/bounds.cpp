@@ -20,7 +20,7 @@
 
 #include "lowtide/solve/bounds/prover.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -75,4 +75,4 @@ class Bounds final : public Solver {
 
 std::unique_ptr<Solver> make_bounds() { return std::make_unique<Bounds>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 std::unique_ptr<Solver> make_bounds();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

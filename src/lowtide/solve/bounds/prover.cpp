@@ -10,7 +10,7 @@
 #include "lowtide/solve/bounds/cut/cut_plan.h"
 #include "lowtide/solve/bounds/cut/moment.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -213,4 +213,4 @@ void Prover::claim(Ticks extra) {
   context_.raise_bound(base() + std::min(extra, Ticks::max() - base()));
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -13,7 +13,7 @@
 #include "lowtide/solve/bounds/window/window_bound.h"
 #include "lowtide/solve/interface/context.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 struct ProverSettings {
   bool gaps, cuts, branching, windows, stages;
@@ -69,4 +69,4 @@ class Prover {
   std::int64_t multiplier_ = 0;  // of the best cut so far
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -29,7 +29,7 @@
 #include "lowtide/solve/interface/starts.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 namespace {
 
@@ -112,4 +112,4 @@ class Evict final : public Solver {
 
 std::unique_ptr<Solver> make_evict() { return std::make_unique<Evict>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

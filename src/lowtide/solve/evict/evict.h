@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 std::unique_ptr<Solver> make_evict();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

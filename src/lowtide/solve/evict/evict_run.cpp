@@ -7,7 +7,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/solve/evict/rerun.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 namespace {
 constexpr std::size_t kNever = SIZE_MAX;
@@ -211,4 +211,4 @@ void EvictRun::push(TensorId id) {
   heap_.push({key(id), id, ++state(id).version});
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

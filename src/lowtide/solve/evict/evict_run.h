@@ -11,7 +11,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/solve/interface/context.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 // c: time of the producer, m: bytes, d: distance to the next use. Lowest goes first.
 enum class EvictScore : std::uint8_t {
@@ -115,4 +115,4 @@ class EvictRun {
   Ticks duration_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

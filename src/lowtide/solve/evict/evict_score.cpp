@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/evict/evict_run.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 namespace {
 constexpr std::size_t kMostLinks = 256;
@@ -128,4 +128,4 @@ void EvictRun::join_groups(TensorId id) {
     for (TensorId made : graph_.outputs(reader)) join(made);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 std::vector<std::uint8_t> rerunnable_ops(const Graph& graph, std::span<const OpId> order) {
   const auto deadlines = rerun_deadlines(graph, order);
@@ -47,4 +47,4 @@ std::vector<std::size_t> last_needs(const Graph& graph, std::span<const OpId> or
   return direct;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

@@ -8,7 +8,7 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::solve::evict {
 
 // For each op: 1 if it may be computed again at any time after its first. Narrower than
 // Graph::recomputable: a reader of a tensor that some op mutates may not run after that op, nor the
@@ -23,4 +23,4 @@ std::vector<std::uint8_t> rerunnable_ops(const Graph& graph, std::span<const OpI
 std::vector<std::size_t> last_needs(const Graph& graph, std::span<const OpId> order,
                                     std::span<const std::uint8_t> rerunnable);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::evict

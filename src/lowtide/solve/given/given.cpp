@@ -5,7 +5,7 @@
 // Loses: whenever the budget is below the graph's own peak, it has nothing to offer.
 #include "lowtide/solve/given/given.h"
 
-namespace lowtide {
+namespace lowtide::solve::given {
 
 namespace {
 
@@ -28,4 +28,4 @@ class Given final : public Solver {
 
 std::unique_ptr<Solver> make_given() { return std::make_unique<Given>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::given

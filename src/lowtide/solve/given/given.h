@@ -6,8 +6,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::given {
 
 std::unique_ptr<Solver> make_given();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::given

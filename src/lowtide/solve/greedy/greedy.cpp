@@ -41,7 +41,7 @@
 #include "lowtide/solve/interface/starts.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 namespace {
 
@@ -113,4 +113,4 @@ class Greedy final : public Solver {
 
 std::unique_ptr<Solver> make_greedy() { return std::make_unique<Greedy>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 std::unique_ptr<Solver> make_greedy();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

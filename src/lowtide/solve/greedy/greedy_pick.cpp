@@ -4,7 +4,7 @@
 
 #include "lowtide/solve/greedy/greedy_sweep.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 double GreedySweep::score(Bytes freed, Ticks time) const {
   const auto bytes = static_cast<double>(freed.count());
@@ -95,4 +95,4 @@ std::optional<TensorId> GreedySweep::pick() {
   return std::nullopt;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

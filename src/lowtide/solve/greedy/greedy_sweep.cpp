@@ -7,7 +7,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 namespace {
 // Retries of a tensor whose operands did not fit in the past: later choices may have made room
@@ -210,4 +210,4 @@ void GreedySweep::drop(OpId op, Bytes& during) {
   }
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

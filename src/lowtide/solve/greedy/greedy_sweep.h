@@ -13,7 +13,7 @@
 #include "lowtide/solve/greedy/order_list.h"
 #include "lowtide/solve/greedy/profile.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 // Which op goes first: the one that frees most bytes, or most bytes for each tick of its time.
 enum class GreedyChoice : std::uint8_t { bytes, bytes_per_tick };
@@ -120,4 +120,4 @@ class GreedySweep {
   Item now_ = OrderList::kNone;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

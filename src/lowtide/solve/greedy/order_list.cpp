@@ -9,7 +9,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 namespace {
 constexpr int kBits = 62;
@@ -59,4 +59,4 @@ void OrderList::spread(Item at) {
     node(low).label = begin + k * gap;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 class OrderList {
  public:
@@ -36,4 +36,4 @@ class OrderList {
   Item first_ = 0;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 Profile::Node Profile::join(const Node& left, const Node& right) {
   return {left.sum + right.sum, std::max(left.best, left.sum + right.best)};
@@ -54,4 +54,4 @@ Bytes Profile::max_from(std::size_t begin) const {
   return Bytes(before + joined.best);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

@@ -8,7 +8,7 @@
 
 #include "lowtide/base/units.h"
 
-namespace lowtide {
+namespace lowtide::solve::greedy {
 
 class Profile {
  public:
@@ -33,4 +33,4 @@ class Profile {
   std::int64_t last_ = 0;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::greedy

@@ -9,7 +9,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 Context::Context(const Problem& problem, std::string_view solver, ContextSettings settings)
     : problem_(problem),
@@ -132,4 +132,4 @@ Outcome Context::finish() {
   return std::move(outcome_);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

@@ -17,7 +17,7 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/interface/options.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 class SolverTable;
 
@@ -118,4 +118,4 @@ class Context {
   Cost lead_cost_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

@@ -11,7 +11,7 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 class Forwarding : public Solver {
  public:
@@ -34,4 +34,4 @@ class Forwarding : public Solver {
   const Solver& to_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

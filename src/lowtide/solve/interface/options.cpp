@@ -10,7 +10,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 namespace {
 std::string format_number(double value) {
@@ -125,4 +125,4 @@ std::string_view Options::choice(std::string_view name) const {
   return text == nullptr ? known.default_choice : std::string_view(*text);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

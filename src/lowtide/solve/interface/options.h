@@ -11,7 +11,7 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 // A number in [low, high], or, if `choices` is not empty, one of those words.
 struct OptionSpec {
@@ -55,4 +55,4 @@ class Options {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

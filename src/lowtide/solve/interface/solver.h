@@ -14,7 +14,7 @@
 #include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/interface/options.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 // Whether a solver takes a problem; if not, `reason` says why in a sentence.
 struct Support {
@@ -67,4 +67,4 @@ class SolverTable {
 // own (`auto`).
 SolverTable make_solvers();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

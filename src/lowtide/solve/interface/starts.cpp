@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 std::vector<std::vector<OpId>> orders_to_try(const Context& context) {
   const Graph& graph = context.problem().graph;
@@ -17,4 +17,4 @@ std::vector<std::vector<OpId>> orders_to_try(const Context& context) {
   return orders;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

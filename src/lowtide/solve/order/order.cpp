@@ -23,7 +23,7 @@
 #include "lowtide/solve/order/order_exact.h"
 #include "lowtide/solve/order/order_lists.h"
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 namespace {
 
@@ -186,4 +186,4 @@ class OrderSolver final : public Solver {
 
 std::unique_ptr<Solver> make_order() { return std::make_unique<OrderSolver>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

@@ -6,8 +6,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 std::unique_ptr<Solver> make_order();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

@@ -23,7 +23,7 @@
 #include <tuple>
 #include <unordered_map>
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 namespace {
 
@@ -187,4 +187,4 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
   return std::nullopt;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

@@ -9,7 +9,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/solve/interface/context.h"
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 struct ExactOrder {
   std::vector<OpId> order;
@@ -23,4 +23,4 @@ struct ExactOrder {
 std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> piece, Bytes start,
                                       Bytes enough, std::size_t max_states, Limits& limits);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

@@ -6,7 +6,7 @@
 #include <queue>
 #include <tuple>
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 namespace {
 
@@ -193,4 +193,4 @@ std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits) {
   return order;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

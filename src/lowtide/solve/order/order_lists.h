@@ -8,7 +8,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/solve/interface/context.h"
 
-namespace lowtide {
+namespace lowtide::solve::order {
 
 // Forward list scheduling: of the ready ops, the one after which the fewest bytes are live more
 // than before; ties by position in the graph's order. Stops early with an empty list if limits say
@@ -22,4 +22,4 @@ std::vector<OpId> reverse_list_order(const Graph& graph, Limits& limits);
 // lead to the largest subtrees first (Sethi and Ullman's rule, by bytes).
 std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::order

@@ -9,7 +9,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -263,4 +263,4 @@ void Anneal::repair(double until) {
   moves_.price = price;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -7,7 +7,7 @@
 #include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 class Anneal {
  public:
@@ -58,4 +58,4 @@ class Anneal {
   int within_ = 0, outside_ = 0, streak_ = 0;
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

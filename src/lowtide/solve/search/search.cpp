@@ -22,12 +22,9 @@
 #include "lowtide/solve/sequence/sequence.h"
 #include "lowtide/solve/search/anneal.h"
 
-namespace lowtide {
+namespace lowtide::solve::search {
 
 namespace {
-
-using search::Anneal;
-using search::Network;
 
 const std::array<OptionSpec, 11>& specs() {
   static const std::array<OptionSpec, 11> table = {{
@@ -73,7 +70,7 @@ class Search final : public Solver {
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
-    if (std::string why = search::too_large(problem.graph); !why.empty())
+    if (std::string why = too_large(problem.graph); !why.empty())
       return Support::no(std::move(why));
     return least_time_only(problem);
   }
@@ -172,4 +169,4 @@ class Search final : public Solver {
 
 std::unique_ptr<Solver> make_search() { return std::make_unique<Search>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::search

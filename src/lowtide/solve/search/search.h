@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::search {
 
 std::unique_ptr<Solver> make_search();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::search

@@ -12,7 +12,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 namespace {
 
@@ -79,4 +79,4 @@ Bytes peak_floor(const Problem& problem) {
   return floor;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

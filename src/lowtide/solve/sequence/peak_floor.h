@@ -3,7 +3,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 // At least: the bytes that stand there at the start; those that must stand there at the end; and
 // for every op what lives while it runs. Without transfers, inputs that are not releasable count
@@ -11,4 +11,4 @@ namespace lowtide {
 // the links.
 Bytes peak_floor(const Problem& problem);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace lowtide {
+namespace lowtide::solve {
 
 std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence) {
   std::vector<std::uint8_t> seen(graph.op_count(), 0);
@@ -63,4 +63,4 @@ std::vector<OpId> without_unread(const Problem& problem, std::span<const OpId> s
   return kept;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

@@ -8,7 +8,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve {
 
 // Each op of the sequence where it is computed first, in that order.
 std::vector<OpId> first_computations(const Graph& graph, std::span<const OpId> sequence);
@@ -28,4 +28,4 @@ std::vector<std::size_t> rerun_deadlines(const Graph& graph, std::span<const OpI
 // at any step. Linear in the links.
 std::vector<OpId> without_unread(const Problem& problem, std::span<const OpId> sequence);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve

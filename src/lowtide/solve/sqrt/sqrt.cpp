@@ -33,7 +33,7 @@
 #include "lowtide/solve/sequence/sequence.h"
 #include "lowtide/solve/sqrt/sqrt_segments.h"
 
-namespace lowtide {
+namespace lowtide::solve::sqrt {
 
 namespace {
 
@@ -142,4 +142,4 @@ class Sqrt final : public Solver {
 
 std::unique_ptr<Solver> make_sqrt() { return std::make_unique<Sqrt>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::sqrt

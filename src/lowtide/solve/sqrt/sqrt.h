@@ -8,8 +8,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::sqrt {
 
 std::unique_ptr<Solver> make_sqrt();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::sqrt

@@ -7,7 +7,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::sqrt {
 
 namespace {
 
@@ -147,4 +147,4 @@ std::vector<OpId> Segments::sequence(const Segmentation& segments, std::size_t d
   return sequence;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::sqrt

@@ -9,7 +9,7 @@
 
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::solve::sqrt {
 
 // single: only where one tensor crosses from the forward before to the forward after, as in the
 // paper. narrow: wherever the fewest bytes cross near the place where the segment is full.
@@ -53,4 +53,4 @@ class Segments {
   std::vector<std::int32_t> width_;         // how many tensors that is
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::sqrt

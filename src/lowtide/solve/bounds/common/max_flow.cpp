@@ -16,7 +16,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 constexpr std::int32_t kNone = -1;
@@ -229,4 +229,4 @@ void MaxFlow::lift_above(std::int32_t height) {
   highest_level_ = height;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

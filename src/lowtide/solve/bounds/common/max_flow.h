@@ -11,7 +11,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/solve/bounds/common/index.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 class MaxFlow {
  public:
@@ -86,4 +86,4 @@ class MaxFlow {
   std::int64_t uncharged_ = 0;  // arcs not yet counted as work
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

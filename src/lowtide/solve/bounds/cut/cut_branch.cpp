@@ -16,7 +16,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 CutBranch::CutBranch(CutSearch& search, const CutFound& first) : search_(search) {
   if (!first.infeasible) open({first.extra, first.multiplier, -1, first.branch});
@@ -72,4 +72,4 @@ bool CutBranch::branch(const Node& node, Hold hold, Ticks enough) {
   return true;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

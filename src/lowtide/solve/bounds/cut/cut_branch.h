@@ -7,7 +7,7 @@
 
 #include "lowtide/solve/bounds/cut/cut_search.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 class CutBranch {
  public:
@@ -52,4 +52,4 @@ class CutBranch {
   std::vector<std::pair<std::int32_t, Hold>> holds_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -165,4 +165,4 @@ void CutNetwork::grow_price(const Choice& choice, std::int64_t by) {
     flow_.grow_drain(choice.reader, by);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -10,7 +10,7 @@
 #include "lowtide/solve/bounds/common/max_flow.h"
 #include "lowtide/solve/bounds/cut/moment.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // A cut says of every op whether it runs again after the moment (the source's side), and pays its
 // time; what is needed after the moment and not made again is kept, and pays its price.
@@ -61,4 +61,4 @@ class CutNetwork {
   MaxFlow flow_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -8,7 +8,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::optional<std::vector<OpId>> sequence_without(const Problem& problem, OpId o
   return without_unread(problem, plan.sequence);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

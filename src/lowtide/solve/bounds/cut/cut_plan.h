@@ -7,7 +7,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // The given order up to and with `op`; then without `dropped`, each of which is made again right
 // before something needs it and stays from then on. None if that would run an op again that may
@@ -15,4 +15,4 @@ namespace lowtide {
 std::optional<std::vector<OpId>> sequence_without(const Problem& problem, OpId op,
                                                   std::span<const TensorId> dropped);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -22,7 +22,7 @@
 #include <cmath>
 #include <utility>
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -264,4 +264,4 @@ std::optional<Bytes> CutSearch::least_bytes() {
   return network_.fixed() + Bytes(network_.flow().value() << shift);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -10,7 +10,7 @@
 
 #include "lowtide/solve/bounds/cut/cut_network.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // Fixed point for capacities, the same for all moments of a problem. Each tensor may have so many
 // prices in one network.
@@ -95,4 +95,4 @@ class CutSearch {
   std::optional<Kept> best_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -6,7 +6,7 @@
 
 #include "lowtide/graph/reach.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 Moment moment_of(const Problem& problem, OpId op) {
   const Graph& graph = problem.graph;
@@ -68,4 +68,4 @@ std::vector<OpId> critical_ops(const Problem& problem, std::span<const Bytes> pr
   return ops;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

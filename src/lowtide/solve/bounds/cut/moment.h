@@ -8,7 +8,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // When the first computation of another op comes, in every plan of the problem. `either` only where
 // the order is free.
@@ -31,4 +31,4 @@ std::vector<Bytes> own_profile(const Graph& graph);
 std::vector<OpId> critical_ops(const Problem& problem, std::span<const Bytes> profile,
                                std::size_t count);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

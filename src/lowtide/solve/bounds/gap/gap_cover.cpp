@@ -28,7 +28,7 @@
 #include "lowtide/solve/bounds/common/index.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -228,4 +228,4 @@ bool GapCover::infeasible() const {
   return false;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -10,7 +10,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 class GapCover {
  public:
@@ -50,4 +50,4 @@ class GapCover {
   bool finished_ = false;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

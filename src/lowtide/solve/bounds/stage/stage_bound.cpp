@@ -19,7 +19,7 @@
 
 #include "lowtide/solve/bounds/common/index.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -307,4 +307,4 @@ Ticks StageBound::proven_against(std::size_t cell) const {
   return scale_.ticks(value_ + more);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

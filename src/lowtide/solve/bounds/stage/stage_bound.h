@@ -13,7 +13,7 @@
 #include "lowtide/solve/bounds/common/max_flow.h"
 #include "lowtide/solve/bounds/stage/stage_model.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // Of a cell: whether its op runs there. Of a turn: whether it is taken.
 enum class Decision : std::uint8_t { open, no, yes };
@@ -114,4 +114,4 @@ class StageBound {
   bool fits_ = false;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -25,7 +25,7 @@
 
 #include "lowtide/solve/bounds/common/index.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -281,4 +281,4 @@ void StageBranch::run(Ticks known, Ticks enough, std::int64_t work, Limits& limi
   }
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -10,7 +10,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/solve/bounds/stage/stage_bound.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 class StageBranch {
  public:
@@ -76,4 +76,4 @@ class StageBranch {
   bool rooted_ = false, in_round_ = false, finished_ = false, infeasible_ = false;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -21,7 +21,7 @@
 #include "lowtide/solve/bounds/window/window.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -180,4 +180,4 @@ StageModel::StageModel(const Problem& problem, std::span<const std::size_t> stag
   Maker(problem, stages, *this).connect();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

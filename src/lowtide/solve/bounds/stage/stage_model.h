@@ -9,7 +9,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // A cut says which runs are made (the source's side). Nodes: first the cells, then the turns, then
 // one for each dead tensor that several turns of a stage may read.
@@ -57,4 +57,4 @@ struct StageModel {
   std::size_t nodes = 0;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -3,7 +3,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::vector<Window> make_windows(const Problem& problem, std::span<const std::si
   return windows;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

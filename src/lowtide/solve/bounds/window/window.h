@@ -11,7 +11,7 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/bounds/common/max_flow.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 // The moments are positions of the given order, ascending. A window begins after moment `from` and
 // ends with moment `to`; with the end of the plan if `to` is the number of moments.
@@ -41,4 +41,4 @@ std::vector<Window> make_windows(const Problem& problem, std::span<const std::si
 // In use at the moment in any case, by tensor: what its op touches, and inputs that stay.
 std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t moment);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -25,7 +25,7 @@
 
 #include "lowtide/solve/bounds/common/index.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 namespace {
 
@@ -383,4 +383,4 @@ void WindowBound::run(std::int64_t rounds, Limits& limits) {
   }
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -10,7 +10,7 @@
 #include "lowtide/solve/bounds/cut/cut_search.h"
 #include "lowtide/solve/bounds/window/window.h"
 
-namespace lowtide {
+namespace lowtide::solve::bounds {
 
 class WindowBound {
  public:
@@ -84,4 +84,4 @@ class WindowBound {
   bool finished_ = false;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::bounds

@@ -33,13 +33,9 @@
 #include "lowtide/solve/exact/common/start.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact::checkmate {
 
 namespace {
-
-using checkmate::Checkpoints;
-using checkmate::Program;
-using checkmate::ProgramSettings;
 
 constexpr std::size_t kMostOps = 600;
 constexpr std::size_t kMostEvery = 200;  // ops, for the whole frontier
@@ -75,7 +71,7 @@ class Run {
     context_.offer_sequence(graph_.order());
     if (context_.limits().spend(static_cast<std::int64_t>(graph_.op_count())) || context_.done())
       return;
-    engine_ = engine_run_.find(EngineKind::highs);
+    engine_ = engine_run_.find(engines::EngineKind::highs);
     start_ = start_from_others(problem_, context_);
     if (context_.done()) return;
     const bool whole = context_.options().choice("mode") == "milp";
@@ -117,7 +113,7 @@ class Run {
 
   std::string order() const { return order_words(problem_, start_.has_value()); }
 
-  bool affords(const MipModel& model) {
+  bool affords(const engines::MipModel& model) {
     if (engine_run_.affords(model.entry_count())) return true;
     if (context_.limits().stopped()) return false;
     failure_ = "a program of " + std::to_string(model.entry_count()) +
@@ -126,13 +122,13 @@ class Run {
   }
 
   // `until_done`: only as long as the problem itself is not settled.
-  MipAnswer ask(const MipModel& model, const MipWatch& watch, bool until_done = false) {
+  engines::MipAnswer ask(const engines::MipModel& model, const engines::MipWatch& watch, bool until_done = false) {
     if (!affords(model)) return {};
-    EngineLimits limits = engine_run_.limits();
+    engines::EngineLimits limits = engine_run_.limits();
     limits.stop = [this, until_done, stop = limits.stop] {
       return stop() || (until_done && context_.done()) || !failure_.empty();
     };
-    MipAnswer answer = solve_mip(model, engine_, limits, watch);
+    engines::MipAnswer answer = engines::solve_mip(model, engine_, limits, watch);
     engine_run_.charge(answer.end);
     if (failure_.empty()) failure_ = answer.end.failure;
     return answer;
@@ -141,7 +137,7 @@ class Run {
   void solve_whole(Program& program) {
     if (start_) program.start(*start_);
     std::optional<Ticks> found;
-    MipWatch watch;
+    engines::MipWatch watch;
     watch.incumbent = [&](std::span<const double> values) {
       if (!failure_.empty()) return;
       if (!offer(program.sequence(values)))
@@ -149,12 +145,12 @@ class Run {
       else
         found = std::min(found.value_or(Ticks::max()), program.duration(values));
     };
-    const MipAnswer answer = ask(program.model(), watch);
+    const engines::MipAnswer answer = ask(program.model(), watch);
     if (!failure_.empty()) return;
     ModelClaim claim{.name = "checkmate, at its own prices, " + order(),
                      .bound = graph_.total_time(),
                      .optimal = false,
-                     .infeasible = answer.end.status == EngineStatus::infeasible};
+                     .infeasible = answer.end.status == engines::EngineStatus::infeasible};
     if (answer.end.bound) claim.bound = program.unscaled(*answer.end.bound);
     if (found && (claim.infeasible || claim.bound > *found)) {
       failure_ = "HiGHS claims a bound that its own solution beats";
@@ -162,10 +158,10 @@ class Run {
     }
     // A solution may be a little over the budget, by HiGHS's tolerance; then it is no plan.
     const bool fits = found && context_.has_plan() && context_.best_cost().duration <= *found;
-    const Ticks slack(static_cast<std::int64_t>(checkmate::kTolerance * 2 *
+    const Ticks slack(static_cast<std::int64_t>(kTolerance * 2 *
                                                 static_cast<double>(graph_.total_time().count())));
     claim.optimal =
-        answer.end.status == EngineStatus::optimal && fits && *found - claim.bound <= slack;
+        answer.end.status == engines::EngineStatus::optimal && fits && *found - claim.bound <= slack;
     context_.set_model(std::move(claim));
   }
 
@@ -181,14 +177,14 @@ class Run {
     for (const bool every : {false, true}) {
       if (every && graph_.op_count() > kMostEvery) break;
       if (every) claim.name = "checkmate, the frontier " + this->order();
-      const EngineStatus status = solve_frontier(order, every, claim.bound);
+      const engines::EngineStatus status = solve_frontier(order, every, claim.bound);
       if (!failure_.empty()) return;
-      claim.infeasible = status == EngineStatus::infeasible;
+      claim.infeasible = status == engines::EngineStatus::infeasible;
       if (claim.infeasible && known()) {
         failure_ = "HiGHS claims that there is no plan beside one that verifies";
         return;
       }
-      claim.optimal = status == EngineStatus::optimal || (known() && claim.bound == *known());
+      claim.optimal = status == engines::EngineStatus::optimal || (known() && claim.bound == *known());
       if (context_.done() || claim.infeasible || !claim.optimal) break;
     }
     context_.set_model(std::move(claim));
@@ -199,22 +195,22 @@ class Run {
     return context_.best_cost().duration;
   }
 
-  EngineStatus solve_frontier(const std::vector<OpId>& order, bool every, Ticks& bound) {
-    checkmate::FrontierProgram program(problem_, order, every, context_.limits());
-    if (context_.done()) return EngineStatus::unknown;
+  engines::EngineStatus solve_frontier(const std::vector<OpId>& order, bool every, Ticks& bound) {
+    FrontierProgram program(problem_, order, every, context_.limits());
+    if (context_.done()) return engines::EngineStatus::unknown;
     if (start_) program.start(*start_);
     const auto raise = [&](double objective) {
       bound = std::max(bound, program.bound(objective));
       if (problem_.order == Order::given) context_.raise_engine_bound(bound);
       check_bound(bound);
     };
-    MipWatch watch;
+    engines::MipWatch watch;
     watch.bound = raise;
     watch.incumbent = [&](std::span<const double> values) {
       if (failure_.empty()) offer(program.sequence(values));
       check_bound(bound);
     };
-    const MipAnswer answer = ask(program.model(), watch, true);
+    const engines::MipAnswer answer = ask(program.model(), watch, true);
     if (failure_.empty() && answer.end.bound) raise(*answer.end.bound);
     return answer.end.status;
   }
@@ -224,10 +220,10 @@ class Run {
   }
 
   void solve_relaxed(Program& program) {
-    const MipAnswer answer = ask(program.model(), {});
+    const engines::MipAnswer answer = ask(program.model(), {});
     if (!failure_.empty()) return;
-    if (answer.end.status != EngineStatus::optimal) {
-      const bool none = answer.end.status == EngineStatus::infeasible;
+    if (answer.end.status != engines::EngineStatus::optimal) {
+      const bool none = answer.end.status == engines::EngineStatus::infeasible;
       failure_ = none ? "the relaxation has no solution in that share (allowance) of the budget"
                       : "the relaxation was not solved in time, so there is nothing to round";
       return;
@@ -275,7 +271,7 @@ class Run {
   const Graph& graph_;
   Context& context_;
   EngineRun engine_run_;
-  EngineState engine_;
+  engines::EngineState engine_;
   std::optional<std::vector<OpId>> start_;
   std::optional<Ticks> known_;  // of the start, where any order will do
   std::string failure_;
@@ -290,7 +286,7 @@ class Checkmate final : public Solver {
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   std::string missing(const std::function<bool()>& stop) const override {
-    return find_engine(EngineKind::highs, {}, stop).missing;
+    return engines::find_engine(engines::EngineKind::highs, {}, stop).missing;
   }
   bool external() const override { return true; }
   Support supports(const Problem& problem) const override {
@@ -307,4 +303,4 @@ class Checkmate final : public Solver {
 
 std::unique_ptr<Solver> make_checkmate() { return std::make_unique<Checkmate>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact::checkmate

@@ -8,8 +8,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact::checkmate {
 
 std::unique_ptr<Solver> make_checkmate();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact::checkmate

@@ -27,7 +27,7 @@
 #include "lowtide/solve/exact/checkmate/program.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::checkmate {
+namespace lowtide::solve::exact::checkmate {
 
 namespace {
 
@@ -122,14 +122,14 @@ void FrontierProgram::add_need(std::size_t segment, TensorId tensor, std::int32_
   const bool stays =
       graph_.is_input(tensor) && (!graph_.releasable(tensor) || graph_.is_output(tensor));
   if (stays || (graph_.is_input(tensor) && segment == 0)) return;
-  std::vector<MipTerm> terms;
+  std::vector<engines::MipTerm> terms;
   if (run != kNone) terms.push_back({run, 1});
   if (const auto before = live_[segment - 1][tensor.index()]; before != kNone)
     terms.push_back({before, -1});
   if (!graph_.is_input(tensor))
     if (const auto again = again_[segment][graph_.producer(tensor).index()]; again != kNone)
       terms.push_back({again, -1});
-  model_.add_row(terms, {-MipModel::kInfinity, run == kNone ? -1.0 : 0.0});
+  model_.add_row(terms, {-engines::MipModel::kInfinity, run == kNone ? -1.0 : 0.0});
 }
 
 void FrontierProgram::add_rows(std::size_t segment) {
@@ -167,25 +167,25 @@ void FrontierProgram::add_memory(std::size_t segment) {
   }
   const double room = with_slack(problem_.budget - fixed);
   const double unit = std::max(1.0, std::fabs(room) / kScale);
-  std::vector<MipTerm> terms;
+  std::vector<engines::MipTerm> terms;
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
     const std::int32_t live = live_[segment][x];
     if (live == kNone) continue;
     if (in_use[x] != 0) {
       // It is there without being asked, and may stay.
-      const MipTerm one[] = {{live, 1}};
+      const engines::MipTerm one[] = {{live, 1}};
       if (earlier(segment, TensorId(x)) && segment > 0) model_.add_row(one, {1, 1});
       continue;
     }
     const double bytes = static_cast<double>(graph_.bytes(TensorId(x)).count());
     if (bytes > 0) terms.push_back({live, bytes / unit});
   }
-  model_.add_row(terms, {-MipModel::kInfinity, room / unit});
+  model_.add_row(terms, {-engines::MipModel::kInfinity, room / unit});
 }
 
 void FrontierProgram::add_through(std::size_t segment) {
   // T: live at both ends of the segment and not made again in it, so live all through.
-  const double inf = MipModel::kInfinity;
+  const double inf = engines::MipModel::kInfinity;
   std::vector<std::pair<TensorId, std::int32_t>> through;
   Bytes constant = graph_.resident();
   double most = 0;
@@ -198,7 +198,7 @@ void FrontierProgram::add_through(std::size_t segment) {
     const auto before = live_[segment - 1][x], after = live_[segment][x];
     if (before == kNone || after == kNone || graph_.bytes(tensor) == Bytes(0)) continue;
     const std::int32_t column = model_.add_column(0, {0, 1}, false);
-    std::vector<MipTerm> terms = {{column, 1}, {before, -1}, {after, -1}};
+    std::vector<engines::MipTerm> terms = {{column, 1}, {before, -1}, {after, -1}};
     if (!graph_.is_input(tensor))
       if (const auto again = again_[segment][graph_.producer(tensor).index()]; again != kNone)
         terms.push_back({again, 1});
@@ -221,7 +221,7 @@ void FrontierProgram::add_through(std::size_t segment) {
     for (const TensorId tensor : graph_.inputs(op)) use(tensor);
     for (const TensorId tensor : graph_.outputs(op)) use(tensor);
     if (most + static_cast<double>(own.count()) <= room) continue;
-    std::vector<MipTerm> terms = {{run, static_cast<double>(own.count()) / unit}};
+    std::vector<engines::MipTerm> terms = {{run, static_cast<double>(own.count()) / unit}};
     for (const auto& [tensor, column] : through)
       if (mine[tensor.index()] == 0)
         terms.push_back({column, static_cast<double>(graph_.bytes(tensor).count()) / unit});
@@ -309,4 +309,4 @@ Ticks FrontierProgram::bound(double objective) const {
   return base + Ticks(static_cast<std::int64_t>(whole) * tick_unit_);
 }
 
-}  // namespace lowtide::checkmate
+}  // namespace lowtide::solve::exact::checkmate

@@ -12,7 +12,7 @@
 #include "lowtide/engines/mip_model.h"
 #include "lowtide/plan/problem.h"
 
-namespace lowtide::checkmate {
+namespace lowtide::solve::exact::checkmate {
 
 class FrontierProgram {
  public:
@@ -21,7 +21,7 @@ class FrontierProgram {
   // is not to be used, if the limits say stop.
   FrontierProgram(const Problem& problem, std::vector<OpId> order, bool every, Limits& limits);
 
-  MipModel& model() { return model_; }
+  engines::MipModel& model() { return model_; }
   void start(std::span<const OpId> sequence);
   // A sequence in the order that makes again what a solution makes again; it may need more than
   // the budget between the critical steps.
@@ -53,9 +53,9 @@ class FrontierProgram {
   std::vector<std::size_t> last_needed_;  // of each op, the last segment that may make it again
   std::int64_t tick_unit_ = 1;
   double bytes_unit_ = 1;
-  MipModel model_;
+  engines::MipModel model_;
   // R: by segment and op. L: live at the end of a segment, by segment and tensor.
   std::vector<std::vector<std::int32_t>> again_, live_;
 };
 
-}  // namespace lowtide::checkmate
+}  // namespace lowtide::solve::exact::checkmate

@@ -31,7 +31,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::checkmate {
+namespace lowtide::solve::exact::checkmate {
 
 namespace {
 
@@ -118,10 +118,10 @@ void Program::add_checkpoints(Limits& limits) {
     for (std::size_t stage = position_[maker.index()] + 1; stage <= last; ++stage) {
       const double least = stage == stages() ? 1 : 0;
       keeps_[stage][x] = model_.add_column(0, {least, 1}, !settings_.relaxed);
-      std::vector<MipTerm> terms = {{keeps_[stage][x], 1}};  // (1c)
+      std::vector<engines::MipTerm> terms = {{keeps_[stage][x], 1}};  // (1c)
       if (const auto made = computes(stage - 1, maker); made != kNone) terms.push_back({made, -1});
       if (const auto before = keeps_[stage - 1][x]; before != kNone) terms.push_back({before, -1});
-      model_.add_row(terms, {-MipModel::kInfinity, 0});
+      model_.add_row(terms, {-engines::MipModel::kInfinity, 0});
     }
   }
   for (std::size_t stage = 0; stage < stages() && !stops(limits); ++stage)
@@ -129,55 +129,55 @@ void Program::add_checkpoints(Limits& limits) {
       if (computes_[stage][j] == kNone) continue;
       for (const TensorId read : graph_.inputs(order_[j])) {
         if (!charged(read)) continue;
-        std::vector<MipTerm> terms = {{computes_[stage][j], 1}};  // (1b)
+        std::vector<engines::MipTerm> terms = {{computes_[stage][j], 1}};  // (1b)
         if (const auto made = computes(stage, graph_.producer(read)); made != kNone)
           terms.push_back({made, -1});
         if (const auto kept = keeps_[stage][read.index()]; kept != kNone)
           terms.push_back({kept, -1});
-        model_.add_row(terms, {-MipModel::kInfinity, 0});
+        model_.add_row(terms, {-engines::MipModel::kInfinity, 0});
       }
     }
 }
 
 void Program::add_habits(std::size_t stage) {
-  const double inf = MipModel::kInfinity;
-  const auto add_uses = [&](TensorId x, std::vector<MipTerm>& terms) {
+  const double inf = engines::MipModel::kInfinity;
+  const auto add_uses = [&](TensorId x, std::vector<engines::MipTerm>& terms) {
     for (const OpId reader : graph_.consumers(x))
       if (const auto run = computes(stage, reader); run != kNone) terms.push_back({run, -1});
     if (const auto kept = keeps_[stage + 1][x.index()]; kept != kNone) terms.push_back({kept, -1});
   };
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
     if (keeps_[stage][x] == kNone) continue;
-    std::vector<MipTerm> terms = {{keeps_[stage][x], 1}};
+    std::vector<engines::MipTerm> terms = {{keeps_[stage][x], 1}};
     add_uses(TensorId(x), terms);
     model_.add_row(terms, {-inf, 0});
   }
   for (std::size_t i = 0; i < stage; ++i) {
     const auto run = computes_[stage][i];
     if (run == kNone) continue;
-    std::vector<MipTerm> terms = {{run, 1}};
+    std::vector<engines::MipTerm> terms = {{run, 1}};
     for (const TensorId x : graph_.outputs(order_[i])) {
       add_uses(x, terms);
       if (const auto keep = keeps_[stage][x.index()]; keep != kNone) {
-        const MipTerm either[] = {{run, 1}, {keep, 1}};
+        const engines::MipTerm either[] = {{run, 1}, {keep, 1}};
         model_.add_row(either, {-inf, 1});
       }
     }
     // An op may read several tensors of one computation; it counts once.
     std::sort(terms.begin(), terms.end(),
-              [](const MipTerm& a, const MipTerm& b) { return a.column < b.column; });
+              [](const engines::MipTerm& a, const engines::MipTerm& b) { return a.column < b.column; });
     terms.erase(
         std::unique(terms.begin(), terms.end(),
-                    [](const MipTerm& a, const MipTerm& b) { return a.column == b.column; }),
+                    [](const engines::MipTerm& a, const engines::MipTerm& b) { return a.column == b.column; }),
         terms.end());
     model_.add_row(terms, {-inf, 0});
   }
 }
 
 void Program::add_memory(std::size_t stage) {
-  const double inf = MipModel::kInfinity;
+  const double inf = engines::MipModel::kInfinity;
   const auto changes = settings_.tight ? held(stage) : freed(stage);
-  std::vector<MipTerm> terms;  // of what has changed since the op before
+  std::vector<engines::MipTerm> terms;  // of what has changed since the op before
   std::int32_t before = kNone;
   for (std::size_t k = 0; k <= stage; ++k) {
     terms.insert(terms.end(), changes[k].begin(), changes[k].end());
@@ -189,7 +189,7 @@ void Program::add_memory(std::size_t stage) {
     model_.add_row(terms, {0, 0});
     const double workspace = units(graph_.workspace(order_[k]));
     if (capacity_ < 0 || workspace > 0) {
-      const MipTerm peak[] = {{used, 1}, {run, workspace}};
+      const engines::MipTerm peak[] = {{used, 1}, {run, workspace}};
       model_.add_row(peak, {-inf, capacity_});
     }
     before = used;
@@ -198,7 +198,7 @@ void Program::add_memory(std::size_t stage) {
 }
 
 Program::Changes Program::held(std::size_t stage) {
-  const double inf = MipModel::kInfinity;
+  const double inf = engines::MipModel::kInfinity;
   Changes changes(stage + 2);
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x) {
     const double bytes = units(graph_.bytes(TensorId(x)));
@@ -222,7 +222,7 @@ Program::Changes Program::held(std::size_t stage) {
       } else {
         const auto both = model_.add_column(0, {0, 1}, false);
         for (const std::int32_t each : {reads, next}) {
-          const MipTerm least[] = {{both, 1}, {each, -1}};
+          const engines::MipTerm least[] = {{both, 1}, {each, -1}};
           model_.add_row(least, {0, inf});
         }
         next = both;
@@ -230,7 +230,7 @@ Program::Changes Program::held(std::size_t stage) {
       since.emplace_back(r > 1 ? readers[r - 2] : maker, next);
     }
     if (kept != kNone && next != kNone && !readers.empty()) {
-      const MipTerm least[] = {{next, 1}, {kept, -1}};
+      const engines::MipTerm least[] = {{next, 1}, {kept, -1}};
       model_.add_row(least, {0, inf});
     }
     if (kept != kNone) changes[0].push_back({kept, bytes});
@@ -248,7 +248,7 @@ Program::Changes Program::held(std::size_t stage) {
 }
 
 Program::Changes Program::freed(std::size_t stage) {
-  const double inf = MipModel::kInfinity;
+  const double inf = engines::MipModel::kInfinity;
   Changes changes(stage + 2);
   for (std::size_t x = 0; x < graph_.tensor_count(); ++x)
     if (keeps_[stage][x] != kNone && graph_.bytes(TensorId(x)) > Bytes(0))
@@ -275,7 +275,7 @@ Program::Changes Program::freed(std::size_t stage) {
       }
       // hazards = (1 - R) + S + sum R; 1 - FREE <= hazards <= kappa (1 - FREE)
       const double kappa = 1 + static_cast<double>(hazards.size());
-      std::vector<MipTerm> low = {{free, 1}, {run, -1}}, high = {{free, kappa}, {run, -1}};
+      std::vector<engines::MipTerm> low = {{free, 1}, {run, -1}}, high = {{free, kappa}, {run, -1}};
       for (const std::int32_t hazard : hazards) {
         low.push_back({hazard, 1});
         high.push_back({hazard, 1});
@@ -371,4 +371,4 @@ std::vector<OpId> Program::completed(const Checkpoints& kept) const {
   return computed;
 }
 
-}  // namespace lowtide::checkmate
+}  // namespace lowtide::solve::exact::checkmate

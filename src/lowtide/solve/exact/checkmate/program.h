@@ -11,7 +11,7 @@
 #include "lowtide/engines/mip_model.h"
 #include "lowtide/plan/problem.h"
 
-namespace lowtide::checkmate {
+namespace lowtide::solve::exact::checkmate {
 
 struct ProgramSettings {
   bool relaxed = false;    // all variables may be fractions
@@ -37,7 +37,7 @@ class Program {
   Program(const Problem& problem, std::vector<OpId> order, const ProgramSettings& settings,
           Limits& limits);
 
-  MipModel& model() { return model_; }
+  engines::MipModel& model() { return model_; }
   bool too_large() const;
   std::size_t stages() const { return order_.size(); }
 
@@ -62,7 +62,7 @@ class Program {
   bool stops(Limits& limits);  // charges what has been added since the last time
   void add_memory(std::size_t stage);
   // By how much memory changes before the op of each position of the stage, from 0.
-  using Changes = std::vector<std::vector<MipTerm>>;
+  using Changes = std::vector<std::vector<engines::MipTerm>>;
   Changes held(std::size_t stage);   // the tight form
   Changes freed(std::size_t stage);  // the paper's
   void add_habits(std::size_t stage);
@@ -78,11 +78,11 @@ class Program {
   ProgramSettings settings_;
   std::vector<OpId> order_;
   std::vector<std::size_t> position_, last_stage_;
-  MipModel model_;
+  engines::MipModel model_;
   std::size_t counted_ = 0;  // entries that have been charged
   double ticks_unit_, bytes_unit_, capacity_ = 0;
   // Columns, by stage and by position or tensor; kNone where it is 0 in every solution.
   std::vector<std::vector<std::int32_t>> computes_, keeps_;
 };
 
-}  // namespace lowtide::checkmate
+}  // namespace lowtide::solve::exact::checkmate

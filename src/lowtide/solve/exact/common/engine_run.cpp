@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::exact {
 
 bool EngineRun::stop() {
   Limits& limits = context_.limits();
@@ -18,8 +18,8 @@ bool EngineRun::stop() {
   return limits.spend(std::max<std::int64_t>(1, passed));
 }
 
-EngineLimits EngineRun::limits() {
-  EngineLimits result;
+engines::EngineLimits EngineRun::limits() {
+  engines::EngineLimits result;
   result.seed = context_.seed();
   const LimitSettings left = context_.limits().remaining();
   if (clocked()) {
@@ -44,10 +44,10 @@ bool EngineRun::affords(std::size_t entries) {
          limits.work_left() >= kEntryWork * static_cast<std::int64_t>(entries);
 }
 
-void EngineRun::charge(const EngineEnd& end) {
+void EngineRun::charge(const engines::EngineEnd& end) {
   Limits& limits = context_.limits();
   const bool finished =
-      end.status == EngineStatus::optimal || end.status == EngineStatus::infeasible;
+      end.status == engines::EngineStatus::optimal || end.status == engines::EngineStatus::infeasible;
   if (clocked()) {
     stop();
     if (!finished && !end.stopped && end.failure.empty()) limits.stop_at_deadline();
@@ -59,4 +59,4 @@ void EngineRun::charge(const EngineEnd& end) {
     limits.spend_all(static_cast<std::int64_t>(std::min(1e15, end.effort * kEffortWork)));
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact

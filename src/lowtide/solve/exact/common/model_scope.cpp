@@ -1,7 +1,7 @@
 // The models recompute only, and keep one order of first computations.
 #include "lowtide/solve/exact/common/model_scope.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact {
 
 std::string order_words(const Problem& problem, bool started) {
   return started && problem.order == Order::free ? "in the start's order" : "in the given order";
@@ -16,4 +16,4 @@ Support small_enough(const Problem& problem, std::size_t most, std::string_view 
   return least_time_only(problem);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact

@@ -7,7 +7,7 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact {
 
 // Which order of first computations such a solver keeps, in words for people.
 std::string order_words(const Problem& problem, bool started);
@@ -16,4 +16,4 @@ std::string order_words(const Problem& problem, bool started);
 // `model` (a word for people) grows.
 Support small_enough(const Problem& problem, std::size_t most, std::string_view model);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact

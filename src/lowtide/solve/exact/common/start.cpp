@@ -6,7 +6,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Conte
   return std::nullopt;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact

@@ -6,7 +6,7 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact {
 
 // `start`: given, auto or none.
 OptionSpec start_option();
@@ -16,4 +16,4 @@ OptionSpec start_option();
 // What is found on the way is offered to the context.
 std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Context& context);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact

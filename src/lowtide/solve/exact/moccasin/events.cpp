@@ -19,7 +19,7 @@
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::moccasin {
+namespace lowtide::solve::exact::moccasin {
 
 Events::Events(const Graph& graph, Domain domain, std::vector<OpId> order,
                std::vector<int> intervals)
@@ -91,4 +91,4 @@ std::int64_t Events::last_read(TensorId tensor) const {
   return last;
 }
 
-}  // namespace lowtide::moccasin
+}  // namespace lowtide::solve::exact::moccasin

@@ -9,7 +9,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide::moccasin {
+namespace lowtide::solve::exact::moccasin {
 
 enum class Domain : std::uint8_t {
   free,    // (9): one event for each interval, in any order
@@ -60,4 +60,4 @@ class Events {
   std::int64_t end_ = 0;
 };
 
-}  // namespace lowtide::moccasin
+}  // namespace lowtide::solve::exact::moccasin

@@ -34,15 +34,9 @@
 #include "lowtide/solve/exact/moccasin/retention.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact::moccasin {
 
 namespace {
-
-using moccasin::at_events;
-using moccasin::Domain;
-using moccasin::Events;
-using moccasin::RetentionModel;
-using moccasin::RetentionSettings;
 
 constexpr std::size_t kMostOps = 3000;
 constexpr std::size_t kMostLogOps = 1000;
@@ -96,7 +90,7 @@ class Run {
                         std::to_string(kMostLogOps) + " ops");
       return;
     }
-    engine_ = engine_run_.find(EngineKind::cpsat);
+    engine_ = engine_run_.find(engines::EngineKind::cpsat);
     start_ = start_from_others(problem_, context_);
     start_given_ = start_.has_value();
     if (context_.done()) return;
@@ -169,14 +163,14 @@ class Run {
     return true;
   }
 
-  CpAnswer ask(const RetentionModel& model, const CpWatch& more) {
-    CpWatch watch = more;
+  engines::CpAnswer ask(const RetentionModel& model, const engines::CpWatch& more) {
+    engines::CpWatch watch = more;
     watch.incumbent = [&](std::span<const std::int64_t> values) {
       if (failure_.empty()) take(model, values);
     };
-    EngineLimits limits = engine_run_.limits();
+    engines::EngineLimits limits = engine_run_.limits();
     limits.stop = [this, stop = limits.stop] { return stop() || !failure_.empty(); };
-    CpAnswer answer = solve_cp(model.model(), engine_, limits, watch);
+    engines::CpAnswer answer = engines::solve_cp(model.model(), engine_, limits, watch);
     engine_run_.charge(answer.end);
     if (failure_.empty()) failure_ = answer.end.failure;
     return answer;
@@ -187,9 +181,9 @@ class Run {
     if (context_.done()) return;
     model.hint(start_ ? *start_ : std::vector<OpId>(events.order().begin(), events.order().end()));
     found_.clear();
-    const CpAnswer answer = ask(model, {});
+    const engines::CpAnswer answer = ask(model, {});
     if (!found_.empty()) start_ = found_;
-    const bool over = answer.end.status == EngineStatus::optimal && !context_.has_plan();
+    const bool over = answer.end.status == engines::EngineStatus::optimal && !context_.has_plan();
     if (!over || !failure_.empty()) return;
     refuted_ = true;
     claim({.infeasible = true});
@@ -200,14 +194,14 @@ class Run {
     if (context_.done() || model.hopeless()) return;
     if (start_) model.hint(*start_);
     ModelClaim claimed{.name = "", .bound = graph_.total_time(), .optimal = false};
-    CpWatch watch;
+    engines::CpWatch watch;
     watch.bound = [&](double bound) {
       claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(bound)));
     };
-    const CpAnswer answer = ask(model, watch);
+    const engines::CpAnswer answer = ask(model, watch);
     if (answer.end.bound)
       claimed.bound = std::max(claimed.bound, Ticks(model.unscaled(*answer.end.bound)));
-    claimed.infeasible = answer.end.status == EngineStatus::infeasible;
+    claimed.infeasible = answer.end.status == engines::EngineStatus::infeasible;
     if (!failure_.empty()) return;
     // Nothing that is true of all that the model holds is above one of them.
     if (!answer.values.empty()) known_ = std::min(known_.value_or(Ticks::max()), found_cost());
@@ -215,7 +209,7 @@ class Run {
       failure_ = "CP-SAT claims a bound that a plan of the model beats";
       return;
     }
-    claimed.optimal = answer.end.status == EngineStatus::optimal;
+    claimed.optimal = answer.end.status == engines::EngineStatus::optimal;
     claim(claimed);
   }
 
@@ -248,7 +242,7 @@ class Run {
   const Graph& graph_;
   Context& context_;
   EngineRun engine_run_;
-  EngineState engine_;
+  engines::EngineState engine_;
   std::vector<int> intervals_;              // C_v of each op
   std::optional<std::vector<OpId>> start_;  // then what the first phase found
   bool start_given_ = false, staged_ = false, refuted_ = false;
@@ -265,7 +259,7 @@ class Moccasin final : public Solver {
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   std::string missing(const std::function<bool()>& stop) const override {
-    return find_engine(EngineKind::cpsat, {}, stop).missing;
+    return engines::find_engine(engines::EngineKind::cpsat, {}, stop).missing;
   }
   bool external() const override { return true; }
   Support supports(const Problem& problem) const override {
@@ -282,4 +276,4 @@ class Moccasin final : public Solver {
 
 std::unique_ptr<Solver> make_moccasin() { return std::make_unique<Moccasin>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact::moccasin

@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::exact::moccasin {
 
 std::unique_ptr<Solver> make_moccasin();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::exact::moccasin

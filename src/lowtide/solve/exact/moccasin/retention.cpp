@@ -21,7 +21,7 @@
 #include <numeric>
 #include <utility>
 
-namespace lowtide::moccasin {
+namespace lowtide::solve::exact::moccasin {
 
 namespace {
 
@@ -106,18 +106,18 @@ std::vector<std::int64_t> RetentionModel::with_lengths(const Interval& interval)
   return values;
 }
 
-CpExpr RetentionModel::start_expr(OpId op, CpVar var) const {
-  if (events_.domain() == Domain::free) return CpExpr::of(var);
-  return CpExpr::of(
+engines::CpExpr RetentionModel::start_expr(OpId op, engines::CpVar var) const {
+  if (events_.domain() == Domain::free) return engines::CpExpr::of(var);
+  return engines::CpExpr::of(
       var, static_cast<std::int64_t>(events_.stride()),
       events_.event(1, events_.position(op)) - static_cast<std::int64_t>(events_.stride()));
 }
 
-void RetentionModel::add_after(const CpExpr& a, const CpExpr& b, std::int64_t at_least,
-                               CpModel::Literals enforce) {
-  std::vector<CpTerm> terms;
-  if (a.var != CpExpr::kNone) terms.push_back({a.var, a.coefficient});
-  if (b.var != CpExpr::kNone) terms.push_back({b.var, -b.coefficient});
+void RetentionModel::add_after(const engines::CpExpr& a, const engines::CpExpr& b, std::int64_t at_least,
+                               engines::CpModel::Literals enforce) {
+  std::vector<engines::CpTerm> terms;
+  if (a.var != engines::CpExpr::kNone) terms.push_back({a.var, a.coefficient});
+  if (b.var != engines::CpExpr::kNone) terms.push_back({b.var, -b.coefficient});
   std::int64_t least = at_least - a.offset + b.offset;
   if (terms.empty() && least <= 0) return;
   // Two stages are as good as two events, and smaller.
@@ -131,7 +131,7 @@ void RetentionModel::add_after(const CpExpr& a, const CpExpr& b, std::int64_t at
   model_.add_linear(terms, {least, kAny}, enforce);
 }
 
-void RetentionModel::add_end(TensorId tensor, const Interval& interval, CpVar& end) {
+void RetentionModel::add_end(TensorId tensor, const Interval& interval, engines::CpVar& end) {
   const bool first = interval.active == one_;
   const bool fixed = interval.first == interval.last;
   const std::int64_t last = std::max(interval.last, events_.last_read(tensor));
@@ -140,12 +140,12 @@ void RetentionModel::add_end(TensorId tensor, const Interval& interval, CpVar& e
   else
     end = model_.add_var(interval.first, last);
   if (!fixed) {
-    const CpVar active[] = {interval.active};
-    add_after(CpExpr::of(end), interval.start, 0,
-              first ? CpModel::Literals() : CpModel::Literals(active));  // (2)
+    const engines::CpVar active[] = {interval.active};
+    add_after(engines::CpExpr::of(end), interval.start, 0,
+              first ? engines::CpModel::Literals() : engines::CpModel::Literals(active));  // (2)
   }
   if (first) return;
-  const CpVar absent[] = {cp_not(interval.active)};
+  const engines::CpVar absent[] = {engines::cp_not(interval.active)};
   model_.add_linear({{end, 1}}, {last, last}, absent);
 }
 
@@ -163,18 +163,18 @@ void RetentionModel::add_intervals(OpId op) {
       interval.start = interval.first;
     }
     const bool fixed = range.low == range.high;
-    CpVar start = 0;
+    engines::CpVar start = 0;
     if (!fixed) interval.start = start_expr(op, start = model_.add_var(range.low, range.high));
     if (k > 0) interval.active = model_.add_bool();
     for (const TensorId made : graph_.outputs(op))
       add_end(made, interval, interval.ends.emplace_back());
     if (k > 0) {
-      const CpVar active[] = {interval.active}, absent[] = {cp_not(interval.active)};
+      const engines::CpVar active[] = {interval.active}, absent[] = {engines::cp_not(interval.active)};
       if (k > 1) model_.add_and(std::span(&list.back().active, 1), active);
       // With (6) the starts of intervals that are not there differ too, as in the paper.
       if (staged && !fixed) model_.add_linear({{start, 1}}, {range.high, range.high}, absent);
-      for (const CpVar end : list.back().ends)
-        add_after(interval.start, CpExpr::of(end), 0, active);  // (3)
+      for (const engines::CpVar end : list.back().ends)
+        add_after(interval.start, engines::CpExpr::of(end), 0, active);  // (3)
       add_after(interval.start, list.back().start, 1, active);
     }
     list.push_back(std::move(interval));
@@ -198,7 +198,7 @@ std::vector<RetentionModel::Held> RetentionModel::held(TensorId tensor) const {
 }
 
 void RetentionModel::add_precedence() {
-  const auto require = [&](TensorId tensor, const CpExpr& at, std::int64_t latest, CpVar active) {
+  const auto require = [&](TensorId tensor, const engines::CpExpr& at, std::int64_t latest, engines::CpVar active) {
     if (graph_.is_input(tensor) && held(tensor).empty()) return;
     if (settings_.reservoir)
       add_precedence_reservoir(tensor, at, active);
@@ -215,27 +215,27 @@ void RetentionModel::add_precedence() {
     require(output, events_.end(), events_.end(), one_);
 }
 
-void RetentionModel::add_precedence_literals(TensorId tensor, const CpExpr& at, std::int64_t latest,
-                                             CpVar active) {
-  std::vector<CpVar> which;
-  if (active != one_) which.push_back(cp_not(active));
+void RetentionModel::add_precedence_literals(TensorId tensor, const engines::CpExpr& at, std::int64_t latest,
+                                             engines::CpVar active) {
+  std::vector<engines::CpVar> which;
+  if (active != one_) which.push_back(engines::cp_not(active));
   for (const Held& held : held(tensor)) {
     if (held.first >= latest) continue;
-    const CpVar chosen = model_.add_bool();
+    const engines::CpVar chosen = model_.add_bool();
     which.push_back(chosen);
-    const CpVar enforce[] = {chosen};
+    const engines::CpVar enforce[] = {chosen};
     if (held.active != one_) model_.add_and(std::span(&held.active, 1), enforce);
-    add_after(CpExpr::of(held.end), at, 0, enforce);  // s + 1 <= at <= e
+    add_after(engines::CpExpr::of(held.end), at, 0, enforce);  // s + 1 <= at <= e
     add_after(at, held.start, 1, enforce);
   }
   model_.add_exactly_one(which);
 }
 
-void RetentionModel::add_precedence_reservoir(TensorId tensor, const CpExpr& at, CpVar active) {
-  std::vector<CpExpr> times;
+void RetentionModel::add_precedence_reservoir(TensorId tensor, const engines::CpExpr& at, engines::CpVar active) {
+  std::vector<engines::CpExpr> times;
   std::vector<std::int64_t> changes;
-  std::vector<CpVar> actives;
-  const auto add = [&](CpExpr time, std::int64_t later, std::int64_t change, CpVar if_active) {
+  std::vector<engines::CpVar> actives;
+  const auto add = [&](engines::CpExpr time, std::int64_t later, std::int64_t change, engines::CpVar if_active) {
     time.offset += later;
     times.push_back(time);
     changes.push_back(change);
@@ -245,19 +245,19 @@ void RetentionModel::add_precedence_reservoir(TensorId tensor, const CpExpr& at,
   add(at, 1, 1, active);
   for (const Held& held : held(tensor)) {
     add(held.start, 0, 1, held.active);
-    add(CpExpr::of(held.end), 1, -1, held.active);
+    add(engines::CpExpr::of(held.end), 1, -1, held.active);
   }
   model_.add_reservoir(times, changes, actives, 0);
 }
 
 void RetentionModel::add_rules_of_order() {
   if (events_.domain() == Domain::staged) return;
-  std::vector<CpExpr> starts;
+  std::vector<engines::CpExpr> starts;
   for (const auto& list : intervals_)
     for (const Interval& interval : list) starts.push_back(interval.start);
   model_.add_all_different(starts);  // (6)
   const auto before = [&](const Interval& a, const Interval& b) {
-    const CpVar active[] = {a.active};
+    const engines::CpVar active[] = {a.active};
     add_after(b.start, a.start, 1, active);
   };
   OpId last;
@@ -282,21 +282,21 @@ void RetentionModel::add_rules_of_order() {
 
 void RetentionModel::add_memory() {
   std::vector<std::int64_t> intervals;
-  std::vector<CpExpr> demands;
+  std::vector<engines::CpExpr> demands;
   const auto units = [&](Bytes bytes) { return (bytes.count() + byte_unit_ - 1) / byte_unit_; };
-  const auto add = [&](const CpExpr& start, CpVar end, CpVar active, std::int64_t demand) {
-    const CpVar enforce[] = {active};
-    const std::span<const CpVar> when =
-        active == one_ ? std::span<const CpVar>() : std::span<const CpVar>(enforce);
-    const CpExpr past = CpExpr::of(end, 1, 1);
-    if (start.var == CpExpr::kNone) {
+  const auto add = [&](const engines::CpExpr& start, engines::CpVar end, engines::CpVar active, std::int64_t demand) {
+    const engines::CpVar enforce[] = {active};
+    const std::span<const engines::CpVar> when =
+        active == one_ ? std::span<const engines::CpVar>() : std::span<const engines::CpVar>(enforce);
+    const engines::CpExpr past = engines::CpExpr::of(end, 1, 1);
+    if (start.var == engines::CpExpr::kNone) {
       intervals.push_back(
-          model_.add_interval(start, CpExpr::of(end, 1, 1 - start.offset), past, when));
+          model_.add_interval(start, engines::CpExpr::of(end, 1, 1 - start.offset), past, when));
     } else {
-      const CpVar size = model_.add_var(1, events_.end() + 1);
+      const engines::CpVar size = model_.add_var(1, events_.end() + 1);
       model_.add_linear({{start.var, start.coefficient}, {size, 1}, {end, -1}},
                         {1 - start.offset, 1 - start.offset}, when);
-      intervals.push_back(model_.add_interval(start, CpExpr::of(size), past, when));
+      intervals.push_back(model_.add_interval(start, engines::CpExpr::of(size), past, when));
     }
     demands.emplace_back(demand);
   };
@@ -314,12 +314,12 @@ void RetentionModel::add_memory() {
     const std::int64_t demand = units(graph_.workspace(op));
     if (demand == 0) continue;
     for (const Interval& interval : intervals_[op.index()]) {
-      const CpVar enforce[] = {interval.active};
-      CpExpr past = interval.start;
+      const engines::CpVar enforce[] = {interval.active};
+      engines::CpExpr past = interval.start;
       past.offset += 1;
       intervals.push_back(model_.add_interval(
           interval.start, 1, past,
-          interval.active == one_ ? std::span<const CpVar>() : std::span<const CpVar>(enforce)));
+          interval.active == one_ ? std::span<const engines::CpVar>() : std::span<const engines::CpVar>(enforce)));
       demands.emplace_back(demand);
       sum += demand;
     }
@@ -331,17 +331,17 @@ void RetentionModel::add_memory() {
   const std::int64_t least = std::max<std::int64_t>(0, capacity_);
   peak_ = model_.add_var(0, std::max(sum, least));
   excess_ = model_.add_var(least, std::max(sum, least));
-  model_.add_cumulative(intervals, demands, CpExpr::of(peak_));  // (13)
+  model_.add_cumulative(intervals, demands, engines::CpExpr::of(peak_));  // (13)
   model_.add_linear({{excess_, 1}, {peak_, -1}}, {0, kAny});     // tau of (12)
 }
 
 void RetentionModel::add_objective() {
   if (settings_.memory_first) {
-    const CpTerm terms[] = {{excess_, 1}};
+    const engines::CpTerm terms[] = {{excess_, 1}};
     model_.minimise(terms);
     return;
   }
-  std::vector<CpTerm> terms;
+  std::vector<engines::CpTerm> terms;
   for (const OpId op : events_.order())
     for (const Interval& interval : intervals_[op.index()]) {
       const std::int64_t time = graph_.time(op).count() / tick_unit_;
@@ -360,4 +360,4 @@ std::int64_t RetentionModel::unscaled(double objective) const {
   return base.count() + whole * tick_unit_;
 }
 
-}  // namespace lowtide::moccasin
+}  // namespace lowtide::solve::exact::moccasin

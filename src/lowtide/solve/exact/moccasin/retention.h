@@ -12,7 +12,7 @@
 #include "lowtide/engines/cp_model.h"
 #include "lowtide/solve/exact/moccasin/events.h"
 
-namespace lowtide::moccasin {
+namespace lowtide::solve::exact::moccasin {
 
 struct RetentionSettings {
   bool memory_first = false;  // phase 1: the objective is (12), the budget no constraint but (13)
@@ -32,7 +32,7 @@ class RetentionModel {
 
   // Some op alone needs more than the budget, whatever else is done; the model is not to be used.
   bool hopeless() const { return capacity_ < 0 && !settings_.memory_first; }
-  const CpModel& model() const { return model_; }
+  const engines::CpModel& model() const { return model_; }
 
   // The values of the plan that computes these ops in this order, as far as the model has them.
   void hint(std::span<const OpId> sequence);
@@ -45,48 +45,48 @@ class RetentionModel {
 
  private:
   struct Interval {
-    CpExpr start;              // an event
+    engines::CpExpr start;              // an event
     std::int64_t first, last;  // that it can be
-    CpVar active;
-    std::vector<CpVar> ends;  // of each tensor that the op makes
+    engines::CpVar active;
+    std::vector<engines::CpVar> ends;  // of each tensor that the op makes
   };
   // A tensor held, wherever it comes from.
   struct Held {
-    CpExpr start;
+    engines::CpExpr start;
     std::int64_t first;  // the earliest start
-    CpVar active, end;
+    engines::CpVar active, end;
   };
 
   bool spend(std::size_t parts);
   void scale();
   void add_intervals(OpId op);
-  void add_end(TensorId tensor, const Interval& interval, CpVar& end);
+  void add_end(TensorId tensor, const Interval& interval, engines::CpVar& end);
   void add_precedence();
-  void add_precedence_literals(TensorId tensor, const CpExpr& at, std::int64_t latest,
-                               CpVar active);
-  void add_precedence_reservoir(TensorId tensor, const CpExpr& at, CpVar active);
+  void add_precedence_literals(TensorId tensor, const engines::CpExpr& at, std::int64_t latest,
+                               engines::CpVar active);
+  void add_precedence_reservoir(TensorId tensor, const engines::CpExpr& at, engines::CpVar active);
   void add_rules_of_order();
   void add_memory();
   void add_objective();
   std::vector<Held> held(TensorId tensor) const;
   std::vector<std::int64_t> with_lengths(const Interval& interval);
-  CpExpr start_expr(OpId op, CpVar stage_or_event) const;
+  engines::CpExpr start_expr(OpId op, engines::CpVar stage_or_event) const;
   // a - b >= at_least, if all of `enforce` hold.
-  void add_after(const CpExpr& a, const CpExpr& b, std::int64_t at_least,
-                 CpModel::Literals enforce = {});
+  void add_after(const engines::CpExpr& a, const engines::CpExpr& b, std::int64_t at_least,
+                 engines::CpModel::Literals enforce = {});
 
   const Problem& problem_;
   const Graph& graph_;
   const Events& events_;
   RetentionSettings settings_;
   Limits& limits_;
-  CpModel model_;
-  CpVar one_;
+  engines::CpModel model_;
+  engines::CpVar one_;
   std::int64_t byte_unit_ = 1, tick_unit_ = 1, capacity_ = 0;
   std::vector<std::vector<Interval>> intervals_;  // of each op
   std::vector<std::int64_t> lengths_;             // log-spaced, once they are asked for
-  std::vector<CpVar> input_end_;                  // of each tensor that is a releasable input
-  CpVar peak_ = 0, excess_ = 0;                   // phase 1: M_var and tau
+  std::vector<engines::CpVar> input_end_;                  // of each tensor that is a releasable input
+  engines::CpVar peak_ = 0, excess_ = 0;                   // phase 1: M_var and tau
 };
 
-}  // namespace lowtide::moccasin
+}  // namespace lowtide::solve::exact::moccasin

@@ -4,7 +4,7 @@
 
 #include "lowtide/solve/exact/moccasin/retention.h"
 
-namespace lowtide::moccasin {
+namespace lowtide::solve::exact::moccasin {
 
 namespace {
 
@@ -75,7 +75,7 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
       const bool active = k < mine.size();
       if (interval.active != one_) model_.add_hint(interval.active, active);
       if (!active) {
-        if (interval.start.var == CpExpr::kNone) continue;
+        if (interval.start.var == engines::CpExpr::kNone) continue;
         std::int64_t at = interval.last;
         if (!spare.empty()) {
           at = spare.back();
@@ -84,7 +84,7 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
         hint_start(interval, at);
         continue;
       }
-      if (interval.start.var != CpExpr::kNone) hint_start(interval, mine[k]);
+      if (interval.start.var != engines::CpExpr::kNone) hint_start(interval, mine[k]);
       const std::int64_t until = k + 1 < mine.size() ? mine[k + 1] : kNever;
       for (std::size_t i = 0; i < interval.ends.size(); ++i) {
         const std::int64_t last = last_use(graph_.outputs(op)[i], mine[k], until);
@@ -100,13 +100,13 @@ void RetentionModel::hint(std::span<const OpId> sequence) {
 std::optional<std::vector<OpId>> RetentionModel::sequence(
     std::span<const std::int64_t> values) const {
   std::vector<std::pair<std::int64_t, OpId>> computed;
-  const auto value = [&](CpVar var) { return values[static_cast<std::size_t>(var)]; };
+  const auto value = [&](engines::CpVar var) { return values[static_cast<std::size_t>(var)]; };
   if (values.size() != model_.var_count()) return std::nullopt;
   for (std::size_t i = 0; i < intervals_.size(); ++i)
     for (const Interval& interval : intervals_[i]) {
       if (value(interval.active) == 0) continue;
       std::int64_t at = interval.start.offset;
-      if (interval.start.var != CpExpr::kNone)
+      if (interval.start.var != engines::CpExpr::kNone)
         at += interval.start.coefficient * value(interval.start.var);
       computed.emplace_back(at, OpId(i));
     }
@@ -124,4 +124,4 @@ std::optional<std::vector<OpId>> RetentionModel::sequence(
   return order;
 }
 
-}  // namespace lowtide::moccasin
+}  // namespace lowtide::solve::exact::moccasin

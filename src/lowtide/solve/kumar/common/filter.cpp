@@ -25,7 +25,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 namespace {
 constexpr double kNever = 1e-9;          // share of the price that lies on all positions alike
@@ -236,4 +236,4 @@ void Filter::exchange(double patience) {
   if (changed) offer();
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

@@ -10,7 +10,7 @@
 #include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/kumar/common/timetable.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 class Filter {
  public:
@@ -57,4 +57,4 @@ class Filter {
   double rate_ = 0;  // ticks for a unit of price, at the margin
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

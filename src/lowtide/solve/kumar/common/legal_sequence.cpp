@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 namespace {
 
@@ -73,4 +73,4 @@ std::vector<OpId> legal_sequence(const Problem& problem, std::span<const OpId> s
   return std::move(legal.sequence);
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

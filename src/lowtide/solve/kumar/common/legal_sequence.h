@@ -6,7 +6,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 // The schedule computes every op's inputs before it, and otherwise knows nothing of the problem.
 // The sequence keeps its computations where it may. In front of a first computation come those that
@@ -15,4 +15,4 @@ namespace lowtide {
 // readers then read what is there. Ops that the schedule lacks come last. Linear in the links.
 std::vector<OpId> legal_sequence(const Problem& problem, std::span<const OpId> schedule);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

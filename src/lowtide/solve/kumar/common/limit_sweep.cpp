@@ -17,7 +17,7 @@
 #include "lowtide/solve/kumar/common/filter.h"
 #include "lowtide/solve/kumar/common/legal_sequence.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 namespace {
 constexpr int kRounds = 6;
@@ -156,4 +156,4 @@ std::string LimitSweep::why_no_plan() const {
   return why;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

@@ -11,7 +11,7 @@
 #include "lowtide/base/units.h"
 #include "lowtide/solve/interface/context.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 class LimitSweep {
  public:
@@ -77,4 +77,4 @@ class LimitSweep {
   bool left_out_ = false;  // some schedule was too long for anything
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

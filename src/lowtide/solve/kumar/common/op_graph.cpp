@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 OpGraph::OpGraph(const Graph& graph, bool spine) {
   std::vector<OpId> row;
@@ -47,4 +47,4 @@ Neighbours undirected(const OpGraph& graph) {
   return neighbours;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

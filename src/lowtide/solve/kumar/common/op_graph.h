@@ -8,7 +8,7 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/graph/graph.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 struct OpGraph {
   Csr<OpId> makers;          // of each op's inputs, without repetitions, by position
@@ -25,4 +25,4 @@ std::vector<std::int32_t> positions_of(const Graph& graph);
 using Neighbours = std::vector<std::vector<std::int32_t>>;
 Neighbours undirected(const OpGraph& graph);
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

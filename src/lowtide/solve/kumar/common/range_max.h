@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 class RangeMax {
  public:
@@ -72,4 +72,4 @@ class RangeMax {
   std::vector<std::int64_t> largest_, added_;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

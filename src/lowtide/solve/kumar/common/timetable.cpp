@@ -6,7 +6,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 Timetable::Timetable(const Problem& problem, std::span<const OpId> sequence)
     : graph_(&problem.graph),
@@ -331,4 +331,4 @@ std::vector<std::int64_t> Timetable::without_repetitions() const {
   return change;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

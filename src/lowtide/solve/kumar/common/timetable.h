@@ -9,7 +9,7 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/kumar/common/range_max.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar {
 
 // Each use is served by the latest computation before it, which holds its tensor up to the last use
 // that it serves: so without a repetition, what it made is held from before. Items are the
@@ -103,4 +103,4 @@ class Timetable {
   std::int64_t work_ = 0;
 };
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar

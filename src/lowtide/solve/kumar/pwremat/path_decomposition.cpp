@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 namespace {
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -152,4 +152,4 @@ void improve_order(const Neighbours& graph, std::vector<Node>& order, int passes
   }
 }
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

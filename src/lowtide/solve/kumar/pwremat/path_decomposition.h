@@ -9,7 +9,7 @@
 #include "lowtide/base/random.h"
 #include "lowtide/solve/kumar/common/op_graph.h"
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 using Node = std::int32_t;
 
@@ -35,4 +35,4 @@ std::vector<Node> narrow_order(const Neighbours& graph, Node start,
 void improve_order(const Neighbours& graph, std::vector<Node>& order, int passes, Random& random,
                    const std::function<bool(std::int64_t)>& spend);
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

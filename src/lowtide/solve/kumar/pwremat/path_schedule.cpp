@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 namespace {
 
@@ -254,4 +254,4 @@ Interleaved PathSchedule::interleave(const Nodes& nodes, const Range& range, boo
   return result;
 }
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

@@ -10,7 +10,7 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/solve/kumar/pwremat/path_decomposition.h"
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 // Nodes are numbered along the spine: each but the first has the one before it among its inputs.
 struct SpinedGraph {
@@ -96,4 +96,4 @@ class PathSchedule {
   bool stopped_ = false;
 };
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

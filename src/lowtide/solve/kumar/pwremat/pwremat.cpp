@@ -29,18 +29,9 @@
 #include "lowtide/solve/kumar/pwremat/path_schedule.h"
 #include "lowtide/solve/kumar/pwremat/spine.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar::pwremat {
 
 namespace {
-
-using pwremat::from_order;
-using pwremat::improve_order;
-using pwremat::narrow_order;
-using pwremat::Node;
-using pwremat::PathDecomposition;
-using pwremat::PathSchedule;
-using pwremat::Spine;
-using pwremat::SpinedGraph;
 
 const std::array<OptionSpec, 4>& specs() {
   static const std::array<OptionSpec, 4> table = {{
@@ -202,4 +193,4 @@ class PwRemat final : public Solver {
 
 std::unique_ptr<Solver> make_pwremat() { return std::make_unique<PwRemat>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar::pwremat

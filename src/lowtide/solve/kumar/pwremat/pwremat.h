@@ -5,8 +5,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar::pwremat {
 
 std::unique_ptr<Solver> make_pwremat();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar::pwremat

@@ -17,7 +17,7 @@
 
 #include <algorithm>
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 namespace {
 
@@ -106,4 +106,4 @@ Spine along_order(std::vector<Node> order, PathDecomposition path) {
   return {std::move(order), std::move(path)};
 }
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

@@ -6,7 +6,7 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/solve/kumar/pwremat/path_decomposition.h"
 
-namespace lowtide::pwremat {
+namespace lowtide::solve::kumar::pwremat {
 
 struct Spine {
   std::vector<Node> order;  // topological
@@ -20,4 +20,4 @@ Spine add_spine(const Csr<OpId>& makers, PathDecomposition path);
 // The same for an order that is given: only the intervals grow. No bound on the bags.
 Spine along_order(std::vector<Node> order, PathDecomposition path);
 
-}  // namespace lowtide::pwremat
+}  // namespace lowtide::solve::kumar::pwremat

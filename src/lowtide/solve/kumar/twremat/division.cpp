@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 namespace {
 
@@ -166,4 +166,4 @@ Division stop_below(const Division& division, const std::vector<std::int32_t>& p
   return result;
 }
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

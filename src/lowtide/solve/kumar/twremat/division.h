@@ -7,7 +7,7 @@
 
 #include "lowtide/solve/kumar/twremat/elimination.h"
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 // Removing the bag `separator` leaves subtrees, each with at most half of the weight. Lemma 3: with
 // every bag of weight 1 the subtrees have at most half of the bags.
@@ -36,4 +36,4 @@ Division divide(const TreeDecomposition& tree, const std::vector<std::int32_t>& 
 Division stop_below(const Division& division, const std::vector<std::int32_t>& positions,
                     std::size_t limit);
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

@@ -19,7 +19,7 @@
 #include <tuple>
 #include <utility>
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 namespace {
 
@@ -248,4 +248,4 @@ TreeDecomposition shrink(const TreeDecomposition& decomposition) {
   return result;
 }
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

@@ -8,7 +8,7 @@
 
 #include "lowtide/solve/kumar/common/op_graph.h"
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 using Node = std::int32_t;
 using Bag = std::vector<Node>;  // ascending
@@ -41,4 +41,4 @@ std::optional<TreeDecomposition> decompose(const Neighbours& graph,
 // there are nodes.
 TreeDecomposition shrink(const TreeDecomposition& decomposition);
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

@@ -21,7 +21,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 namespace {
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
@@ -139,4 +139,4 @@ std::vector<OpId> TreeSchedule::emit() const {
   return sequence;
 }
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

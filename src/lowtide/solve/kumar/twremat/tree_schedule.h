@@ -9,7 +9,7 @@
 #include "lowtide/solve/kumar/common/op_graph.h"
 #include "lowtide/solve/kumar/twremat/division.h"
 
-namespace lowtide::twremat {
+namespace lowtide::solve::kumar::twremat {
 
 class TreeSchedule {
  public:
@@ -53,4 +53,4 @@ class TreeSchedule {
   std::optional<double> length_;
 };
 
-}  // namespace lowtide::twremat
+}  // namespace lowtide::solve::kumar::twremat

@@ -32,16 +32,9 @@
 #include "lowtide/solve/kumar/common/limit_sweep.h"
 #include "lowtide/solve/kumar/twremat/tree_schedule.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar::twremat {
 
 namespace {
-
-using twremat::decompose;
-using twremat::Division;
-using twremat::Elimination;
-using twremat::EliminationSettings;
-using twremat::TreeDecomposition;
-using twremat::TreeSchedule;
 
 constexpr std::array<std::pair<std::string_view, Elimination>, 3> kEliminations = {
     {{"min_fill", Elimination::min_fill},
@@ -242,4 +235,4 @@ class TwRemat final : public Solver {
 
 std::unique_ptr<Solver> make_twremat() { return std::make_unique<TwRemat>(); }
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar::twremat

@@ -5,8 +5,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide {
+namespace lowtide::solve::kumar::twremat {
 
 std::unique_ptr<Solver> make_twremat();
 
-}  // namespace lowtide
+}  // namespace lowtide::solve::kumar::twremat

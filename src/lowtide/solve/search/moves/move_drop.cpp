@@ -11,7 +11,7 @@
 
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 Moves::Gap Moves::gap_at(Item item, Value value, Slot slot) const {
   Gap gap;
@@ -142,4 +142,4 @@ bool Moves::drop_gap(Slot slot) {
   return true;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -2,7 +2,7 @@
 // every removal passes it and every further computation only costs time.
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 bool Moves::exchange(bool at_overload) {
   if (!switches.exchange) return remove_repeat();
@@ -23,4 +23,4 @@ bool Moves::exchange(bool at_overload) {
   return true;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

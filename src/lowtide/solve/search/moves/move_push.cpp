@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -58,4 +58,4 @@ bool Moves::push(Item item) {
   return false;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

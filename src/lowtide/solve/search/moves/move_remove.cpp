@@ -3,7 +3,7 @@
 // could win.
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 bool Moves::hopeless_removal(Item item) const {
   const Node node = state.node(item);
@@ -31,4 +31,4 @@ bool Moves::remove_repeat() {
   return true;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

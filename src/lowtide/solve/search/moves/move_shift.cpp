@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 Moves::Span Moves::span_of(Item item) const {
   const Node node = state.node(item);
@@ -71,4 +71,4 @@ bool Moves::shift(Item item) {
   return true;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -10,7 +10,7 @@
 #include "lowtide/base/random.h"
 #include "lowtide/solve/search/state/state.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 // What can be left out, to see what it is worth.
 struct Switches {
@@ -90,4 +90,4 @@ class Moves {
   std::vector<Item> doomed_;  // of remove_chain
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -4,7 +4,7 @@
 
 #include "lowtide/solve/search/moves/moves.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 Moves::Moves(const Network& graph, State& changing, Random& numbers)
     : network(graph),
@@ -89,4 +89,4 @@ void Moves::remove_chain(Item item) {
   }
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

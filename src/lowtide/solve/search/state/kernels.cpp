@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -78,4 +78,4 @@ const Kernels& kernels() {
   return chosen;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

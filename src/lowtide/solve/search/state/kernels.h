@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 struct Kernels {
   // values[i] += delta.
@@ -19,4 +19,4 @@ struct Kernels {
 // Chosen once.
 const Kernels& kernels();
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

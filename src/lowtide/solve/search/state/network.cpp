@@ -5,7 +5,7 @@
 
 #include "lowtide/solve/search/state/profile.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -110,4 +110,4 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
   enders = transposed(ended_by, nodes);
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -15,7 +15,7 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/plan/problem.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 using Node = std::int32_t;   // an op, the source or the sink
 using Value = std::int32_t;  // a tensor
@@ -64,4 +64,4 @@ struct Network {
   Csr<Node> readers, enders, ended_by;
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 void Profile::assign(std::vector<double> values) {
   values_ = std::move(values);
@@ -116,4 +116,4 @@ Slot Profile::find_over(Slot from) const {
   return -1;
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

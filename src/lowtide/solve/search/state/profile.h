@@ -17,7 +17,7 @@
 
 #include "lowtide/solve/search/state/kernels.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 using Slot = std::int32_t;
 
@@ -79,4 +79,4 @@ class Profile {
   mutable std::int64_t touched_ = 0;
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -5,7 +5,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/solve/search/state/state.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 namespace {
 
@@ -105,4 +105,4 @@ void State::check_invariants() const {
   check(within() == fresh.within(), "search lost sight of its budget");
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -7,7 +7,7 @@
 
 #include "lowtide/base/error.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 State::State(const Network& network) : network_(network), profile_(network.budget) {}
 
@@ -333,4 +333,4 @@ void State::commit() {
   log_.clear();
 }
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

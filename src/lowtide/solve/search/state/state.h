@@ -23,7 +23,7 @@
 #include "lowtide/solve/search/state/network.h"
 #include "lowtide/solve/search/state/profile.h"
 
-namespace lowtide::search {
+namespace lowtide::solve::search {
 
 using Item = std::int32_t;
 inline constexpr Item kNone = -1;
@@ -148,4 +148,4 @@ class State {
   std::vector<Entry> log_;
 };
 
-}  // namespace lowtide::search
+}  // namespace lowtide::solve::search

@@ -1,6 +1,6 @@
 // Looking for engines, and what has been seen. The lock is held around the memory alone: a look can
 // take seconds, and two at once do no harm.
-#include "lowtide/engines/engine.h"
+#include "lowtide/engines/find.h"
 
 #include <array>
 #include <chrono>
@@ -13,7 +13,7 @@
 #include "lowtide/engines/places.h"
 #include "lowtide/engines/probe.h"
 
-namespace lowtide {
+namespace lowtide::engines {
 
 namespace {
 
@@ -134,4 +134,4 @@ EngineState find_engine(EngineKind kind, const EnginePaths& paths,
   return state;
 }
 
-}  // namespace lowtide
+}  // namespace lowtide::engines
