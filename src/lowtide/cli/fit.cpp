@@ -11,20 +11,20 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/report/curve_text.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/report/units_text.h"
 #include "lowtide/plan/budget.h"
+#include "lowtide/report/curve_text.h"
+#include "lowtide/report/units_text.h"
 
 namespace lowtide::cli {
 
@@ -77,7 +77,7 @@ class FitOutput {
   }
 
  private:
-  void keep() {
+  void save() {
     keeper_->keep([this] {
       Fit fit;
       {
@@ -99,7 +99,7 @@ class FitOutput {
   driver::Request found_by_;
   Fit best_;
   std::mutex mutex_;
-  std::optional<Keeper> keeper_;
+  std::optional<Autosave> keeper_;
 };
 
 int run(const FitArguments& given) {
@@ -134,7 +134,8 @@ int run(const FitArguments& given) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   if (given.json)
-    fmt::print("{}", io::fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
+    fmt::print("{}",
+               io::fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
   else if (given.output != "-")
     fmt::print("{}{:<10} {:.3f} s\n", report::fit_text(graph, result, output_style()), "time",
                seconds.count());

@@ -30,9 +30,9 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/driver/sweep.h"
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
+#include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide::driver {

@@ -42,7 +42,8 @@ struct Sweep::Job {
   bool ran = false;
 };
 
-Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
+Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
+             SweepSettings settings)
     : solvers_(solvers),
       graph_(graph),
       order_(order),

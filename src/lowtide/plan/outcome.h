@@ -47,8 +47,8 @@ struct ModelClaim {
 struct Outcome {
   Status status = Status::unknown;
   StopReason stopped_by = StopReason::finished;  // without a plan only if infeasible
-  std::optional<Plan> plan;  // there if status is optimal or feasible
-  Cost cost;                 // of `plan`; otherwise of the plan with the smallest peak seen
+  std::optional<Plan> plan;                      // there if status is optimal or feasible
+  Cost cost;  // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
   Bound bound;
   std::vector<Incumbent> history;   // each better than the one before
