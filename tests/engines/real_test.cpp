@@ -6,6 +6,7 @@
 
 #include "lowtide/base/random.h"
 #include "lowtide/engines/cp.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/engines/mip.h"
 
 namespace lowtide {

@@ -7,6 +7,7 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/engines/cp.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/engines/memory.h"
 #include "lowtide/engines/mip.h"
 #include "lowtide/engines/worker_session.h"

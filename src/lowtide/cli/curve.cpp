@@ -71,23 +71,23 @@ std::string progress_text(const driver::CurveProgress& progress) {
 // What is on disk while the curve is searched for: from the rounds, and from the solves in them.
 class CurveKeeper {
  public:
-  explicit CurveKeeper(CurveOutput& output) : output_(output), keeper_(output.has_files()) {}
+  explicit CurveKeeper(CurveOutput& output) : output_(output), autosave_(output.has_files()) {}
 
   void update(const driver::CurveProgress& progress) {
-    if (!keeper_.wanted()) return;
+    if (!autosave_.wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
-    keep();
+    save();
   }
   void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
-    if (!keeper_.wanted()) return;
+    if (!autosave_.wanted()) return;
     const std::lock_guard lock(mutex_);
-    if (improve(best_, plan, cost, found_by)) keep();
+    if (improve(best_, plan, cost, found_by)) save();
   }
 
  private:
   void save() {
-    keeper_.save([this] {
+    autosave_.save([this] {
       Tradeoff curve;
       {
         const std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ class CurveKeeper {
   CurveOutput& output_;
   Tradeoff best_;
   std::mutex mutex_;
-  Autosave keeper_;
+  Autosave autosave_;
 };
 
 int run(const CurveArguments& given) {

@@ -53,32 +53,32 @@ std::string progress_text(const driver::FitProgress& progress) {
 class FitOutput {
  public:
   FitOutput(const Graph& graph, const driver::FitRequest& request, const std::string& path)
-      : graph_(graph), path_(path), keeper_(std::in_place, io::may_be_replaced(path)) {
+      : graph_(graph), path_(path), autosave_(std::in_place, io::may_be_replaced(path)) {
     require_writable(path);
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
   }
 
   void update(const driver::FitProgress& progress) {
-    if (!keeper_->wanted()) return;
+    if (!autosave_->wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
-    keep();
+    save();
   }
   void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
-    if (!keeper_->wanted()) return;
+    if (!autosave_->wanted()) return;
     const std::lock_guard lock(mutex_);
-    if (improve(best_, plan, cost, found_by)) keep();
+    if (improve(best_, plan, cost, found_by)) save();
   }
   // At the end.
   void finish(const Fit& fit) {
-    keeper_.reset();
+    autosave_.reset();
     write(fit);
   }
 
  private:
   void save() {
-    keeper_->keep([this] {
+    autosave_->save([this] {
       Fit fit;
       {
         const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class FitOutput {
   driver::Request found_by_;
   Fit best_;
   std::mutex mutex_;
-  std::optional<Autosave> keeper_;
+  std::optional<Autosave> autosave_;
 };
 
 int run(const FitArguments& given) {
