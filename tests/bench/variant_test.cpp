@@ -6,7 +6,7 @@
 #include "lowtide/driver/auto.h"
 #include "lowtide/driver/driver.h"
 
-#include "support/sketch.h"
+#include "support/part.h"
 
 namespace lowtide::bench {
 namespace {
@@ -37,7 +37,7 @@ TEST_CASE("variant: solvers stay what they are, but for the options that are set
   CHECK_FALSE(varied.find("search")->external());
 }
 
-// One sequence, and a claim that is not true.
+// A claim that is not true.
 class Boasting final : public solve::Solver {
  public:
   std::string_view name() const override { return "bounds"; }
@@ -51,31 +51,14 @@ class Boasting final : public solve::Solver {
   }
 };
 
-// Computes op 0 twice.
-class Twice final : public solve::Solver {
- public:
-  std::string_view name() const override { return "greedy"; }
-  std::string_view summary() const override { return "a plan"; }
-  solve::Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, solve::Context& context) const override {
-    context.offer_sequence(std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)});
-    return context.finish();
-  }
-};
-
 TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a plan") {
   solve::SolverTable table;
   table.add(std::make_unique<Boasting>());
-  table.add(std::make_unique<Twice>());
+  table.add(
+      std::make_unique<Part>("greedy", std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
   const solve::SolverTable varied = vary(table, {});
-  const Graph graph = Sketch({10, 10, 10, 1})
-                          .op({}, {0})
-                          .op({}, {1})
-                          .op({1}, {2})
-                          .op({0, 2}, {3})
-                          .keep({3})
-                          .graph();
+  const Graph graph = late_reader();
   driver::Request request;
   request.limits.work = 100'000;
   const driver::Answer answer =

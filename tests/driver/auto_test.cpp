@@ -5,41 +5,10 @@
 
 #include "lowtide/driver/driver.h"
 
-#include "support/sketch.h"
+#include "support/part.h"
 
 namespace lowtide {
 namespace {
-
-// Works until it is stopped and finds nothing, or offers one sequence.
-class Part final : public solve::Solver {
- public:
-  Part(std::string_view name, std::vector<OpId> sequence)
-      : name_(name), sequence_(std::move(sequence)) {}
-  std::string_view name() const override { return name_; }
-  std::string_view summary() const override { return "a part"; }
-  solve::Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, solve::Context& context) const override {
-    if (!sequence_.empty()) context.offer_sequence(sequence_);
-    while (sequence_.empty() && !context.limits().spend()) {
-    }
-    return context.finish();
-  }
-
- private:
-  std::string_view name_;
-  std::vector<OpId> sequence_;
-};
-
-// What op 0 makes is read last.
-Graph late_reader() {
-  return Sketch({10, 10, 10, 1})
-      .op({}, {0})
-      .op({}, {1})
-      .op({1}, {2})
-      .op({0, 2}, {3})
-      .keep({3})
-      .graph();
-}
 
 TEST_CASE("auto: a part that takes all it gets does not keep the others from their turn") {
   // Op 0 is computed twice, so that the plan is not proven optimal.
@@ -73,6 +42,34 @@ TEST_CASE("auto: twremat is asked where the quick ones have no plan, and only th
     request.limits.work = 3'000'000;
     const driver::Answer answer = driver::solve(table, problem, request);
     CHECK(answer.outcome.found_by == (quick ? "greedy" : "twremat"));
+  }
+}
+
+// A plan in another order alone must not keep the given one from what it would get by itself.
+TEST_CASE("auto: with a free order the given one is begun as it would be alone") {
+  const Graph graph = late_reader();
+  const std::vector<OpId> poor{OpId(1), OpId(0), OpId(2), OpId(1), OpId(2), OpId(3)};
+  const std::vector<OpId> better{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
+  driver::Request request;
+  request.limits.work = 100'000;
+  SUBCASE("twremat finds the better plan") {
+    solve::SolverTable table;
+    table.add(std::make_unique<Part>("order", poor, Order::free));
+    table.add(std::make_unique<Part>("twremat", better, Order::given));
+    table.add(driver::make_auto());
+    const driver::Answer answer =
+        driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+    CHECK(answer.outcome.found_by == "twremat");
+  }
+  SUBCASE("a quick one does, after others that take long") {
+    solve::SolverTable table;
+    table.add(std::make_unique<Part>("evict", std::vector<OpId>()));
+    table.add(std::make_unique<Part>("greedy", better, Order::given));
+    table.add(driver::make_auto());
+    request.limits.work = 60'000;
+    const driver::Answer answer =
+        driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+    CHECK(answer.outcome.found_by == "greedy");
   }
 }
 

@@ -1,47 +1,19 @@
 // Problem: which solver for this graph and budget?
 //
-// Idea: none is best everywhere. The constructive ones take milliseconds: they go first, one after
-// the other, each with a slice of work and with the best plan so far as its start; where none of
-// them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
-// each, the search anneals from the best plan so far in several lanes that differ in their seed,
-// while the bounds, and what was not yet finished, get a part of the time. At the end of an epoch
-// the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
-// Stops as soon as a plan is proven optimal or the budget proven infeasible.
+// Idea: all of them, in a portfolio; portfolio.cpp says how. Where the order is free, the problem
+// in the graph's own order is a part of it: it has fewer choices, and is sooner good. So whatever a
+// run with the given order does before its epochs is done first, with all that it would get there;
+// the free order adds to it, and begins its epochs from the best of both.
 //
-// Where the order is free, the search of the given one is a part of it: lanes that keep the order
-// that they find, from a start in the given order too. While there is no plan, some lanes are hot.
-// It never ends for want of ideas: as long as there is time or work left and neither a proof nor
-// the best plan, the next epoch is longer.
+// Invariant: before its epochs a free order has every plan that the given one would have.
 //
-// Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
-// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
-// each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
-// kUnlimitedEpochs.
-//
-// Under a clock, where the order is given, the graph is small and the search stands still, an
-// engine tries once to prove the plan, if there is one: checkmate's frontier by HiGHS. It alone
-// closes graphs such as the papers' G1.
-//
-// Invariant: no part that takes long keeps the others from their turn, and each epoch begins from
-// the best plan of all before.
-//
-// Loses: against one part alone that needs many slices, since it begins anew with each.
+// Loses: where limits are so tight that they end before the free order has added anything.
 #include "lowtide/driver/auto.h"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <exception>
-#include <iterator>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lowtide/driver/portfolio.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -49,418 +21,49 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
-                                                           "greedy"};
-constexpr int kPasses = 3;              // of these, until there is a plan
-constexpr double kPassesShare = 0.05;   // of the limits, at most, for all but the first
-constexpr std::int64_t kDeepWork = 50;  // for each op
-constexpr double kDeepShare = 0.2;      // of the limits, at most
-constexpr int kLanes = 4;
-constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
-constexpr std::uint64_t kFirstProof = 3;  // epoch
-constexpr double kProofShare = 0.4;       // of the limits, if that comes first
-constexpr std::uint64_t kUnlimitedEpochs = 4;
-constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
-constexpr std::int64_t kSmall = 100;                       // ops
-constexpr std::int64_t kMostEngineOps = 200;
-// Of a lane while there is no plan, in mean op times.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
-    {{"hot", "10"}, {"cold", "0.1"}}};
-constexpr double kEngineFrom = 0.1;   // of the time
-constexpr double kEngineShare = 0.6;  // of the time left
-constexpr double kLookShare = 0.2;    // of the time left, to find it
-
-// One call of a part, with a context of its own: made, run (on any thread), then merged.
-struct Task {
-  const solve::Solver* part;
-  std::int64_t work;
-  std::uint64_t seed;
-  bool endless = false;      // is not asked whether it finished
-  bool from_before = false;  // begins from before_
-  bool from_given = false;   // begins from given_best_ or the graph's own plan
-  // Of a problem whose order is free: what it proves is of no account.
-  bool in_given_order = false;
-  double share = 1;  // of the time left
-  int threads = 1;
-  std::vector<std::pair<std::string, std::string>> options = {};
-  std::optional<Outcome> outcome = std::nullopt;
-  std::int64_t work_done = 0;
-  std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
-  std::exception_ptr failure = nullptr;
-};
-
 Problem in_given_order(Problem problem) {
   problem.order = Order::given;
   return problem;
 }
 
-class Portfolio {
- public:
-  Portfolio(const Problem& problem, solve::Context& context)
-      : problem_(problem),
-        given_(in_given_order(problem)),
-        context_(context),
-        starts_(context.starts().begin(), context.starts().end()),
-        clocked_(context.limits().settings().seconds.has_value()),
-        threads_(std::max(1, context.threads())) {
-    for (std::string_view name : kConstructive)
-      if (const solve::Solver* part = find(name)) unfinished_.push_back(part);
-    deep_ = find("twremat");
-    search_ = find("search");
-    proving_ = find("bounds");
-    engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
-              static_cast<std::int64_t>(problem_.graph.op_count()) <= kMostEngineOps;
-  }
+bool follows_order(const Graph& graph, const Plan& plan) {
+  return solve::follows_order(graph, sequence_of(plan));
+}
 
-  void run() {
-    // Where all is known beforehand the parts would return at once, with nothing.
-    if (context_.done() && !context_.smallest()) context_.offer_sequence(problem_.graph.order());
-    const auto ops = static_cast<std::int64_t>(problem_.graph.op_count());
-    // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
-    // long as none has a plan, they get more, since all else is slow without one.
-    std::int64_t slice = 20'000 + 10 * ops;
-    for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
-      for (const solve::Solver* part : std::vector(unfinished_)) {
-        if (stop()) return;
-        if (pass > 0 && context_.limits().used() > kPassesShare) break;
-        alone(part, slice);
-        if (pass == 0 && !stop()) in_given_order_too(part, slice);
-      }
-    if (!context_.has_plan() && !stop()) go_deep(kDeepWork * (1000 + ops));
-    // Small graphs are often settled by this alone.
-    if (ops <= kSmall && proving_ != nullptr && !stop()) alone(proving_, 200 * ops);
-    slice = 20'000 + 4 * ops;
-    const bool unlimited = !clocked_ && !context_.limits().settings().work;
-    if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
-    Ticks last_duration = Ticks::max(), last_bound;
-    for (std::uint64_t number = 0; !stop(); ++number, slice = std::min(2 * slice, kMostWork)) {
-      if (unlimited && number == kUnlimitedEpochs) return;
-      // The first looks at a budget are the search's: proofs take longer. But no answer without.
-      std::vector<Task> others, lanes;
-      const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-      const bool proves = late || !context_.has_plan() || before_;
-      leads_ = late;
-      // Where the search stands still the proofs get more, most if they do not.
-      const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
-      const bool stands = duration == std::exchange(last_duration, duration);
-      const bool rises =
-          context_.bound().duration > std::exchange(last_bound, context_.bound().duration);
-      const bool idle = late && stands && context_.limits().used() > kEngineFrom;
-      if (idle && std::exchange(engine_, false)) {
-        prove_by_engine();
-        if (stop()) return;
-      }
-      const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
-      if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
-      if (number > 0)
-        for (const solve::Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
-      const int count = lane_count();
-      for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
-      // Nobody has anything left to do.
-      if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
-      if (clocked_ && threads_ > 1) {
-        std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
-        lanes.clear();
-      }
-      const std::int64_t before = context_.limits().work();
-      epoch(others, threads_);
-      if (stop()) return;
-      // What a proof keeps is a start for the search, if it is not a plan already.
-      epoch(lanes, threads_);
-      // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
-      // vain.
-      if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
-    }
-  }
+solve::ContextSettings settings_of(const solve::Context& context, const Graph& graph) {
+  solve::ContextSettings settings{.limits = context.limits().remaining(),
+                                  .seed = context.seed(),
+                                  .threads = context.threads(),
+                                  .options = {},
+                                  .starts = {},
+                                  .known = context.own_bound(),
+                                  .solvers = context.solvers(),
+                                  .watcher = {}};
+  for (const Plan& start : context.starts())
+    if (solve::follows_order(graph, start)) settings.starts.push_back(start);
+  return settings;
+}
 
- private:
-  const solve::Solver* find(std::string_view name) const {
-    const solve::Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
-    return part != nullptr && part->supports(problem_).yes ? part : nullptr;
-  }
-
-  Task part_task(const solve::Solver* part, std::int64_t work) const {
-    return {
-        .part = part, .work = work, .seed = context_.seed(), .from_before = before_.has_value()};
-  }
-
-  int lane_count() const {
-    if (search_ == nullptr) return 0;
-    return clocked_ ? threads_ : kLanes;
-  }
-
-  // Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
-  // free, in what they make of it.
-  Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
-    const auto place = static_cast<std::uint64_t>(lane);
-    const std::uint64_t index = number * 1024 + place, turn = number + place;
-    const bool brief = slice < kBriefWork * static_cast<std::int64_t>(problem_.graph.op_count());
-    Task task{.part = search_,
-              .work = slice,
-              .seed = mix(index),
-              .endless = true,
-              .from_before = before_ && turn % 2 == 0,
-              .options = search_options(turn, brief)};
-    if (problem_.order == Order::free) choose_orders(task, number, place);
-    // Where several changes help together and none of them alone, cold lanes stay where they are.
-    if (!context_.has_plan() && number > 0 && turn % 4 == 1)
-      for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
-    return task;
-  }
-
-  // A plan in the given order is a plan in any, and sooner found; and lanes that keep the order
-  // that they find are all that the search of the given order is. Every other lane is one, and
-  // three of four as long as no other order has come to be better.
-  void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
-    const bool ahead = context_.has_plan() &&
-                       (!given_best_ || context_.best_cost().duration < given_cost_.duration);
-    const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
-    task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
-    task.from_before = before_ && !task.from_given && turn % 4 < 2;
-    const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
-    const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
-    task.options.emplace_back("orders", keeps ? "off" : "on");
-    task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
-  }
-
-  std::uint64_t mix(std::uint64_t number) const {
-    return Random(context_.seed() * 0x9e3779b97f4a7c15u + number).next();
-  }
-
-  // Even a hopeless budget gets an answer with the smallest peak seen.
-  bool stop() {
-    // A task that begins after the deadline or a cancel does no work, and both are seen as work is
-    // done.
-    context_.limits().spend(too_late() ? Limits::kPollWork : 0);
-    return context_.done() && context_.smallest().has_value();
-  }
-
-  // An engine that is slow to be found must not cost the others their time.
-  bool found_in_time(const solve::Solver& part) const {
-    const double most = context_.limits().seconds() + context_seconds_left() * kLookShare;
-    const auto stop = [&] { return too_late() || context_.limits().seconds() > most; };
-    return part.missing(stop).empty();
-  }
-
-  void prove_by_engine() {
-    const solve::Solver* part = find("checkmate");
-    if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
-    std::vector<Task> tasks;
-    tasks.push_back({.part = part,
-                     .work = kMostWork,
-                     .seed = context_.seed(),
-                     .endless = true,
-                     .share = kEngineShare,
-                     .threads = threads_,
-                     .options = {{"mode", "frontier"}}});
-    epoch(tasks, 1);
-  }
-
-  // For tight budgets: it computes far more again than the constructive ones, in far less memory.
-  // A search that begins from its plan seldom gets rid of all that again: so half of the lanes
-  // begin from what there was before it, until they are ahead.
-  void go_deep(std::int64_t work) {
-    if (deep_ == nullptr) return;
-    const auto before = context_.smallest();
-    const auto peak = context_.smallest_peak();
-    const auto most = context_.limits().remaining(kDeepShare).work;
-    std::vector<Task> tasks;
-    tasks.push_back(part_task(deep_, std::min(work, most.value_or(work))));
-    tasks.back().share = kDeepShare;
-    epoch(tasks, 1);
-    if (!before || context_.smallest_peak() == peak) return;
-    before_ = before;
-    before_cost_ = {Ticks::max(), *peak, {}};
-  }
-
-  // What a lane made of the plan from before.
-  void merge_before(const Task& task) {
-    const Outcome& outcome = *task.outcome;
-    const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
-    if (outcome.plan && cost.duration <= context_.best_cost().duration) {
-      before_.reset();
-    } else if (before_ && std::tie(cost.duration, cost.peak) <
-                              std::tie(before_cost_.duration, before_cost_.peak)) {
-      before_ = outcome.plan ? outcome.plan : task.smallest;
-      before_cost_ = cost;
-    }
-  }
-
-  // What keeps the graph's own order: the best plan, or the leanest of those over the budget. From
-  // a best plan in another order no lane comes back to it.
-  void merge_given(const Task& task) {
-    if (problem_.order == Order::given) return;
-    const Outcome& outcome = *task.outcome;
-    const std::optional<Plan>& plan = outcome.plan ? outcome.plan : task.smallest;
-    const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
-    if (given_best_ &&
-        std::tie(cost.duration, cost.peak) >= std::tie(given_cost_.duration, given_cost_.peak))
-      return;
-    if (!solve::follows_order(problem_.graph, sequence_of(*plan))) return;
-    given_best_ = plan;
-    given_cost_ = cost;
-  }
-
-  void alone(const solve::Solver* part, std::int64_t work) {
-    std::vector<Task> tasks;
-    tasks.push_back(part_task(part, work));
-    epoch(tasks, 1);
-  }
-
-  // The constructive ones build on the best order so far; but what they make of the given one may
-  // be the better start.
-  void in_given_order_too(const solve::Solver* part, std::int64_t work) {
-    if (problem_.order == Order::given || !part->supports(given_).yes) return;
-    if (context_.limits().used() > kPassesShare) return;
-    std::vector<Task> tasks;
-    tasks.push_back(part_task(part, work));
-    tasks.back().endless = tasks.back().in_given_order = true;
-    epoch(tasks, 1);
-  }
-
-  void epoch(std::vector<Task>& tasks, int threads) {
-    LimitSettings limits = context_.limits().remaining();
-    if (limits.work) {
-      // What is left is shared out by the sizes of the tasks.
-      std::int64_t wanted = 0;
-      for (const Task& task : tasks) wanted += task.work;
-      if (wanted > *limits.work)
-        for (Task& task : tasks)
-          task.work = static_cast<std::int64_t>(static_cast<double>(task.work) *
-                                                static_cast<double>(*limits.work) /
-                                                static_cast<double>(wanted)) +
-                      1;
-    }
-    if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
-      starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-    std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
-    if (before_) starts_before.front() = *before_;
-    // Its own order over the budget is a better start than a plan that computes far too much.
-    if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
-      starts_given.front() = given_best_ ? *given_best_ : own_plan(problem_.graph);
-    // Half a search goes to the graph's own order where no start keeps the budget.
-    if (leads_ && before_) starts_before.push_back(*before_);
-    if (leads_ && context_.lead()) starts.push_back(*context_.lead());
-    const Bound known = context_.own_bound();
-    std::atomic<std::size_t> next{0};
-    const auto work = [&] {
-      for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-          const Task& task = tasks[i];
-          run_task(tasks[i], limits, known,
-                   task.from_given    ? starts_given
-                   : task.from_before ? starts_before
-                                      : starts);
-        } catch (...) {  // must not leave the thread
-          tasks[i].failure = std::current_exception();
-          next = tasks.size();
-        }
-    };
-    {
-      std::vector<std::jthread> helpers;
-      const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
-      helpers.reserve(wanted);
-      try {
-        while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
-      } catch (const std::system_error&) {
-        // The system grants no more threads: those that there are do the work.
-      }
-      work();
-    }
-    for (Task& task : tasks) {
-      if (task.failure) std::rethrow_exception(task.failure);
-      merge(task);
-    }
-  }
-
-  void run_task(Task& task, LimitSettings limits, const Bound& known,
-                const std::vector<Plan>& starts) {
-    if (limits.seconds) limits.seconds = context_seconds_left() * task.share;
-    // What has not begun would notice only after its first plan.
-    if (too_late() && context_has_smallest()) return;
-    limits.work = task.work;
-    solve::ContextSettings settings{.limits = limits,
-                                    .seed = task.seed,
-                                    .threads = task.threads,
-                                    .options = solve::Options(task.part->options()),
-                                    .starts = starts,
-                                    .known = known,
-                                    .solvers = context_.solvers(),
-                                    .watcher = {}};
-    for (const auto& [name, value] : task.options) settings.options.set(name, value);
-    if (clocked_)
-      settings.watcher = [&](const solve::Progress& progress) {
-        const std::scoped_lock lock(mutex_);
-        if (progress.plan != nullptr && (!context_.has_plan() || better(progress.cost)))
-          context_.offer(*progress.plan, task.part->name());
-        if (!task.in_given_order) raise(*task.part, progress.bound.duration);
-      };
-    const Problem& problem = task.in_given_order ? given_ : problem_;
-    solve::Context inner(problem, task.part->name(), std::move(settings));
-    task.outcome = task.part->solve(problem, inner);
-    task.work_done = inner.limits().work();
-    task.smallest = inner.smallest();
-    if (!task.endless) task.lead = inner.lead();
-  }
-
-  void merge(Task& task) {
-    context_.limits().spend(task.work_done);
-    if (!task.outcome) return;
-    const Outcome& outcome = *task.outcome;
-    if (!task.in_given_order) {
-      raise(*task.part, outcome.bound.duration);
-      context_.raise_floor(outcome.bound.peak);
-    }
-    if (outcome.plan && (!context_.has_plan() || better(outcome.cost)))
-      context_.offer(*outcome.plan, task.part->name());
-    if (task.smallest &&
-        (!context_.smallest_peak() || *outcome.smallest_peak < *context_.smallest_peak()))
-      context_.offer(*task.smallest, task.part->name());
-    if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
-    if (task.lead) context_.offer(*task.lead, task.part->name());
-    if (task.from_before && task.smallest) merge_before(task);
-    // What deep_ made is no better a start here than elsewhere.
-    if (task.smallest && (task.from_given || (!before_ && task.part != deep_))) merge_given(task);
-    if (task.endless || !by_itself(outcome.stopped_by)) return;
-    std::erase(unfinished_, task.part);
-    if (task.part == proving_) proving_ = nullptr;
-  }
-
-  void raise(const solve::Solver& part, Ticks bound) {
-    part.external() ? context_.raise_engine_bound(bound) : context_.raise_bound(bound);
-  }
-
-  bool better(const Cost& cost) const {
-    const Cost& best = context_.best_cost();
-    return std::pair(cost.duration, cost.peak) < std::pair(best.duration, best.peak);
-  }
-  bool too_late() const { return context_.limits().over(); }
-  double context_seconds_left() const {
-    return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
-  }
-  bool context_has_smallest() {
-    const std::scoped_lock lock(mutex_);
-    return context_.smallest().has_value();
-  }
-
-  const Problem& problem_;
-  const Problem given_;  // the same in the given order
-  solve::Context& context_;
-  std::vector<Plan> starts_;    // the best plan so far, then the caller's
-  std::optional<Plan> before_;  // the best of what did not begin from what deep_ made
-  Cost before_cost_;
-  std::optional<Plan> given_best_;  // where the order is free: the best in the graph's own
-  Cost given_cost_;
-  bool leads_ = false;  // whether plans over the budget are starts too
-  bool clocked_;
-  int threads_;
-  std::vector<const solve::Solver*> unfinished_;
-  const solve::Solver* deep_ = nullptr;
-  const solve::Solver* search_ = nullptr;
-  const solve::Solver* proving_ = nullptr;
-  bool engine_ = false;  // still to be asked
-  std::mutex mutex_;     // of context_, while tasks run
-};
+// Makes starts for a problem whose order is free: first all that would be done for the given order,
+// then what a free one adds.
+void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& portfolio) {
+  const Problem given = in_given_order(problem);
+  const auto found = [&](const Plan& plan, std::string_view part) { context.offer(plan, part); };
+  solve::Context inner(given, "auto", settings_of(context, problem.graph));
+  for (const Plan& start : inner.starts()) inner.offer(start, "start");
+  Portfolio beside(given, inner, found);
+  // Limits count what both do.
+  beside.construct();
+  context.limits().spend(inner.limits().work());
+  portfolio.take_given(beside);
+  portfolio.construct();
+  // Once, and in the given order even beside a plan in another, which may be a poor one.
+  inner.limits().spend(context.limits().work() - inner.limits().work());
+  if (inner.proven_infeasible()) return portfolio.go_deep();
+  beside.go_deep();
+  context.limits().spend(inner.limits().work() - context.limits().work());
+  portfolio.take_given(beside);
+}
 
 class Auto final : public solve::Solver {
  public:
@@ -473,7 +76,14 @@ class Auto final : public solve::Solver {
   }
 
   Outcome solve(const Problem& problem, solve::Context& context) const override {
-    Portfolio(problem, context).run();
+    Portfolio portfolio(problem, context);
+    if (problem.order == Order::free) {
+      begin_in_both(problem, context, portfolio);
+    } else {
+      portfolio.construct();
+      portfolio.go_deep();
+    }
+    portfolio.search();
     if (!context.engine_believed())
       context.set_note("an engine's bound was above a plan that verifies, and is left out");
     return context.finish();
@@ -481,19 +91,6 @@ class Auto final : public solve::Solver {
 };
 
 }  // namespace
-
-std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief) {
-  // In mean op times, at the beginning and at the end.
-  using Heat = std::array<std::string_view, 2>;
-  constexpr std::array<Heat, 4> kHeat = {
-      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
-  constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
-  const Heat& heat = brief ? kBriefHeat[turn % kBriefHeat.size()] : kHeat[turn % kHeat.size()];
-  return {{"rounds", "2"},
-          {"hot", std::string(heat[0])},
-          {"cold", std::string(heat[1])},
-          {"reorder", turn % 2 == 1 ? "0.3" : "0"}};
-}
 
 std::unique_ptr<solve::Solver> make_auto() { return std::make_unique<Auto>(); }
 

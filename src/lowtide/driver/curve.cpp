@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/auto.h"
+#include "lowtide/driver/portfolio.h"
 #include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 

@@ -1,0 +1,89 @@
+// All solvers for one problem: some one after the other, then epochs of lanes. See portfolio.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lowtide/solve/interface/context.h"
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide::driver {
+
+class Portfolio {
+ public:
+  // Told each plan that becomes the best, and by which part: one thread at a time.
+  using Found = std::function<void(const Plan&, std::string_view part)>;
+
+  Portfolio(const Problem& problem, solve::Context& context, Found found = {});
+  Portfolio(const Portfolio&) = delete;
+  Portfolio& operator=(const Portfolio&) = delete;
+
+  // The constructive parts, one after the other.
+  void construct();
+  // Kumar et al.'s, where there is no plan.
+  void go_deep();
+  // Where the order is free: what the same steps have found in the given one.
+  void take_given(const Portfolio& given);
+  // Epochs, until there is nothing more to do: what can be proven is, or a limit is reached.
+  void search();
+
+ private:
+  struct Task;
+  // The best of some kind: a plan, or the leanest over the budget.
+  struct Kept {
+    std::optional<Plan> plan;
+    Cost cost;              // the duration of one over the budget is Ticks::max()
+    void take(Kept other);  // if that is better
+  };
+
+  const solve::Solver* find(std::string_view name) const;
+  Task part_task(const solve::Solver* part, std::int64_t work) const;
+  Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
+  void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
+  int lane_count() const;
+  std::uint64_t mix(std::uint64_t number) const;
+  bool stop();
+
+  bool found_in_time(const solve::Solver& part) const;
+  void prove_by_engine();
+  void alone(const solve::Solver* part, std::int64_t work);
+  void run(std::vector<Task>& tasks, int threads);
+  void run_task(Task& task, LimitSettings limits, const Bound& known,
+                const std::vector<Plan>& starts);
+  void merge(Task& task);
+  void keep(const Task& task);
+  void offer(const Plan& plan, const Cost& cost, const solve::Solver& part);
+  void raise(const solve::Solver& part, Ticks bound);
+  bool too_late() const { return context_.limits().over(); }
+  double seconds_left() const;
+  bool has_smallest();
+
+  const Problem& problem_;
+  solve::Context& context_;
+  const Found found_;
+  const bool clocked_;
+  const int threads_;
+  const std::int64_t ops_;
+  std::vector<Plan> starts_;  // the best plan so far, then the caller's
+  Kept before_;               // the best of what did not begin from what deep_ made
+  Kept given_;                // where the order is free: the best in the graph's own
+  bool leads_ = false;        // whether plans over the budget are starts too
+  std::vector<const solve::Solver*> unfinished_;
+  const solve::Solver* deep_ = nullptr;
+  const solve::Solver* search_ = nullptr;
+  const solve::Solver* proving_ = nullptr;
+  bool engine_ = false;  // still to be asked
+  std::mutex mutex_;     // of context_, while tasks run
+};
+
+// Options of `search` in one of many short runs: the runs differ in how hot they begin, and, where
+// the order is free, in whether they search the order alone first. `brief`: so few proposals for
+// each op that there is no time to cool down.
+std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief);
+
+}  // namespace lowtide::driver
