@@ -297,7 +297,7 @@ class Portfolio {
     if (given_best_ && std::tie(cost.duration, cost.peak) >=
                            std::tie(given_cost_.duration, given_cost_.peak))
       return;
-    if (!follows_order(problem_.graph, sequence_of(*plan))) return;
+    if (!follows_order(problem_.graph, computations(*plan))) return;
     given_best_ = plan;
     given_cost_ = cost;
   }

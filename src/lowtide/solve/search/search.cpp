@@ -53,7 +53,8 @@ const std::array<OptionSpec, 11>& specs() {
        .default_number = 0.2,
        .low = 0,
        .high = 1},
-      switch_option("orders", "with a free order: searches that too; off: keeps those of its starts"),
+      switch_option("orders",
+                    "with a free order: searches that too; off: keeps those of its starts"),
       switch_option("remove", "the move that deletes a repeated computation"),
       switch_option("exchange", "the move that deletes one and drops a gap at once"),
       switch_option("shift", "the move that shifts a computation"),
@@ -73,7 +74,6 @@ class Search final : public Solver {
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
-    if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
     if (std::string why = search::too_large(problem.graph); !why.empty())
       return Support::no(std::move(why));
     return least_time_only(problem);
@@ -151,6 +151,11 @@ class Search final : public Solver {
   static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
     std::vector<std::vector<OpId>> starts;
     for (const Plan& plan : context.starts()) {
+      // Its state has computations alone: a plan that transfers is an answer, but no start.
+      if (transfers(plan)) {
+        context.offer(plan);
+        continue;
+      }
       auto sequence = without_unread(problem, sequence_of(plan));
       if (problem.order == Order::free || follows_order(problem.graph, sequence))
         starts.push_back(std::move(sequence));
