@@ -42,10 +42,12 @@ struct Sweep::Job {
   bool ran = false;
 };
 
-Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
+Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order,
+             const std::optional<Machine>& machine, SweepSettings settings)
     : solvers_(solvers),
       graph_(graph),
       order_(order),
+      machine_(machine),
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
@@ -63,7 +65,7 @@ Sweep::Sweep(const SolverTable& solvers, const Graph& graph, Order order, SweepS
 }
 
 Problem Sweep::problem(Bytes budget) const {
-  return {.graph = graph_, .budget = budget, .order = order_};
+  return {.graph = graph_, .budget = budget, .order = order_, .machine = machine_};
 }
 
 // Limits poll by work done under them; here it is done elsewhere and charged afterwards.
