@@ -165,7 +165,7 @@ class Search final : public Solver {
       context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
       if (context.done()) return starts;
     }
-    if (context.has_plan()) return starts;
+    if (context.has_plan() && !starts.empty()) return starts;
     const auto order = problem.graph.order();
     starts.emplace_back(order.begin(), order.end());
     context.offer_sequence(starts.back());
