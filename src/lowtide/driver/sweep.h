@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lowtide/driver/driver.h"
-#include "lowtide/driver/frontier.h"
+#include "lowtide/plan/frontier.h"
 #include "lowtide/plan/tradeoff.h"
 
 namespace lowtide {

@@ -1,6 +1,6 @@
 // Two staircases. Both fall: plans from the leanest to the fastest, claims from the smallest budget
 // to the largest.
-#include "lowtide/driver/frontier.h"
+#include "lowtide/plan/frontier.h"
 
 #include <algorithm>
 #include <utility>

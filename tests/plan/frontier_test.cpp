@@ -1,5 +1,5 @@
 // Two staircases, by hand.
-#include "lowtide/driver/frontier.h"
+#include "lowtide/plan/frontier.h"
 
 #include <doctest/doctest.h>
 
