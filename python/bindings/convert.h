@@ -13,6 +13,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/problem.h"
 
@@ -28,6 +29,11 @@ std::string_view text_or_bytes(nb::handle text);
 std::string path_of(nb::handle path);
 // An int (bytes), or a str as the command takes it. InputError whose place is `what` and the value.
 Bytes budget_of(nb::handle budget, const Graph& graph, const char* what = "budget");
+// None, a Device, a built-in one's name, or the path of a file.
+std::optional<Device> device_from(nb::handle device);
+// The machine that device and link make on this graph, if either is given.
+std::optional<Machine> machine_from(nb::handle device, const std::optional<std::string>& link,
+                                    const Graph& graph);
 // "free" or "given"; "time" or "memory".
 Order order_of(const std::string& word);
 Objective objective_of(const std::string& word);
@@ -35,6 +41,9 @@ Objective objective_of(const std::string& word);
 Ticks overhead_limit_of(nb::handle overhead, const Graph& graph);
 // An int is ticks, a str the overhead that the plan may have.
 std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph);
+
+// The dict that a plan file has of it.
+nb::object machine_or_none(const std::optional<Machine>& machine);
 
 // As Python warnings.
 void warn(const std::string& name, const std::vector<std::string>& warnings);

@@ -59,14 +59,18 @@ std::vector<Plan> starts_of(nb::handle start) {
 }
 
 ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& order,
-                       const std::string& objective, nb::handle time_limit) {
+                       const std::string& objective, nb::handle time_limit, nb::handle device,
+                       const std::optional<std::string>& link) {
   if (!nb::isinstance<ProblemObject>(graph)) {
     if (!nb::isinstance<GraphObject>(graph))
       throw nb::type_error("plan() takes a Graph or a Problem");
-    return make_problem(nb::cast<const GraphObject&>(graph), budget, order, objective, time_limit);
+    return make_problem(nb::cast<const GraphObject&>(graph), budget, order, objective, time_limit,
+                        device, link);
   }
-  if (!budget.is_none() || order != "free" || objective != "time" || !time_limit.is_none())
-    throw nb::type_error("a Problem says budget, order, objective and time_limit itself");
+  if (!budget.is_none() || order != "free" || objective != "time" || !time_limit.is_none() ||
+      !device.is_none() || link)
+    throw nb::type_error(
+        "a Problem says budget, order, objective, time_limit, device and link itself");
   return nb::cast<ProblemObject>(graph);
 }
 
@@ -74,9 +78,9 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    const std::string& objective, nb::handle time_limit, const std::string& solver,
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, std::optional<nb::dict> options, nb::handle start,
-                   nb::object progress) {
+                   nb::object progress, nb::handle device, const std::optional<std::string>& link) {
   OutcomeObject result;
-  result.asked = asked_of(graph, budget, order, objective, time_limit);
+  result.asked = asked_of(graph, budget, order, objective, time_limit, device, link);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -188,14 +192,18 @@ void bind_driver(nb::module_& module) {
       nb::arg("solver") = "auto", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("options") = nb::none(),
       nb::arg("start") = nb::none(), nb::arg("progress") = nb::none(),
-      nb::sig("def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
-              "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
-              "str = \"auto\", time: float | None = None, work: int | None = None, seed: int = 0, "
-              "threads: int = 0, options: dict[str, typing.Any] | None = None, start: Plan | "
-              "collections.abc.Iterable[Plan] | None = None, progress: "
-              "collections.abc.Callable[[Progress], typing.Any] | None = None) -> Outcome"),
+      nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
+      nb::sig(
+          "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
+          "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
+          "str = \"auto\", time: float | None = None, work: int | None = None, seed: int = 0, "
+          "threads: int = 0, options: dict[str, typing.Any] | None = None, start: Plan | "
+          "collections.abc.Iterable[Plan] | None = None, progress: "
+          "collections.abc.Callable[[Progress], typing.Any] | None = None, device: Device | str "
+          "| os.PathLike[str] | None = None, link: str | None = None) -> Outcome"),
       "Plan a graph into a memory budget. The plan found is verified.\n\n"
-      "`budget`, `order`, `objective`, `time_limit`: see Problem. `time`: stop after so many "
+      "`budget`, `order`, `objective`, `time_limit`, `device`, `link`: see Problem. `time`: stop "
+      "after so many "
       "seconds (10, or none with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
       "`lowtide solvers --options` lists them; a dict for values of some ops apart. `start`: plans "

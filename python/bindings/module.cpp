@@ -11,6 +11,9 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_errors(module);
   lowtide::python::bind_graph(module);
   lowtide::python::bind_generate(module);
+  lowtide::python::bind_device(module);
+  lowtide::python::bind_roofline(module);
+  lowtide::python::bind_op_price(module);
   lowtide::python::bind_plan(module);
   lowtide::python::bind_problem(module);
   lowtide::python::bind_outcome(module);

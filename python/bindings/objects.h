@@ -46,13 +46,15 @@ struct ProblemObject {
   std::optional<Ticks> time_limit;
   Objective objective = Objective::least_time;
   Order order = Order::free;
+  std::optional<Machine> machine = std::nullopt;
 
   Problem problem() const {
     return {.graph = *graph,
             .budget = budget,
             .time_limit = time_limit,
             .objective = objective,
-            .order = order};
+            .order = order,
+            .machine = machine};
   }
 };
 
@@ -75,6 +77,9 @@ PlanFile file_of(const OutcomeObject& outcome);
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_generate(nb::module_& module);
+void bind_device(nb::module_& module);
+void bind_roofline(nb::module_& module);
+void bind_op_price(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_problem(nb::module_& module);
 void bind_outcome(nb::module_& module);

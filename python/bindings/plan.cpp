@@ -89,8 +89,9 @@ PlanFile claimed(const PlanFile& bare, const Graph& graph) {
   PlanFile file = bare;
   file.graph_hash = graph_hash(graph);
   file.graph_name = graph.name();
-  const Verdict verdict =
-      verify({.graph = graph, .budget = Bytes::max(), .order = file.order}, file.plan);
+  const Verdict verdict = verify(
+      {.graph = graph, .budget = Bytes::max(), .order = file.order, .machine = file.plan.machine},
+      file.plan);
   if (!verdict.ok) throw PlanRefused(verdict.violation->reason, verdict.violation->step);
   file.claims = {
       .status = Status::feasible, .duration = verdict.cost.duration, .peak = verdict.cost.peak};
@@ -160,7 +161,7 @@ void bind_plan(nb::module_& module) {
           "sequence",
           [](const PlanObject& plan) {
             nb::list list;
-            for (const OpId op : sequence_of(plan.file->plan)) list.append(op.index());
+            for (const OpId op : computations(plan.file->plan)) list.append(op.index());
             return list;
           },
           nb::sig("def sequence(self) -> list[int]"),
@@ -177,6 +178,11 @@ void bind_plan(nb::module_& module) {
           nb::sig("def budget(self) -> int | None"),
           "Bytes that it was made to keep within, or None.")
       .def_prop_ro("order", [](const PlanObject& plan) { return to_string(plan.file->order); })
+      .def_prop_ro(
+          "machine",
+          [](const PlanObject& plan) { return machine_or_none(plan.file->plan.machine); },
+          nb::sig("def machine(self) -> dict[str, dict[str, int]] | None"),
+          "The links over which it transfers, in ticks, as its file has them, or None.")
       .def_prop_ro(
           "claimed_duration",
           [](const PlanObject& plan) { return if_there(plan.file->claims.duration); },

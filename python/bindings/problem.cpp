@@ -8,11 +8,13 @@
 namespace lowtide::python {
 
 ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const std::string& order,
-                           const std::string& objective, nb::handle time_limit) {
+                           const std::string& objective, nb::handle time_limit, nb::handle device,
+                           const std::optional<std::string>& link) {
   ProblemObject problem{.graph = graph, .budget = Bytes::max(), .time_limit = std::nullopt};
   problem.order = order_of(order);
   problem.objective = objective_of(objective);
   problem.time_limit = time_limit_of(time_limit, *graph);
+  problem.machine = machine_from(device, link, *graph);
   if (!budget.is_none())
     problem.budget = budget_of(budget, *graph);
   else if (problem.objective == Objective::least_time)
@@ -34,17 +36,24 @@ void bind_problem(nb::module_& module) {
       .def(
           "__init__",
           [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
-             const std::string& order, const std::string& objective, nb::handle time_limit) {
-            new (self) ProblemObject(make_problem(graph, budget, order, objective, time_limit));
+             const std::string& order, const std::string& objective, nb::handle time_limit,
+             nb::handle device, const std::optional<std::string>& link) {
+            new (self) ProblemObject(
+                make_problem(graph, budget, order, objective, time_limit, device, link));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
-          nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(),
+          nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
+          nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
           nb::sig(
               "def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
-              "\"free\", objective: str = \"time\", time_limit: int | str | None = None) -> None"),
+              "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
+              "device: "
+              "Device | str | os.PathLike[str] | None = None, link: str | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
           "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
-          "that the plan may have (\"5%\").\n\nRaises Error.")
+          "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
+          "Device, a name or a file. `link`: that link itself, bytes a second and a latency "
+          "(\"25GB/s,10us\").\n\nRaises Error.")
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
                    "In bytes, or None.")
@@ -58,7 +67,11 @@ void bind_problem(nb::module_& module) {
           [](const ProblemObject& p) {
             return if_any(p.time_limit.has_value(), p.time_limit ? p.time_limit->count() : 0);
           },
-          nb::sig("def time_limit(self) -> int | None"), "In ticks, or None.");
+          nb::sig("def time_limit(self) -> int | None"), "In ticks, or None.")
+      .def_prop_ro(
+          "machine", [](const ProblemObject& p) { return machine_or_none(p.machine); },
+          nb::sig("def machine(self) -> dict[str, dict[str, int]] | None"),
+          "The links to the host as a plan file has them, in ticks, or None.");
 }
 
 }  // namespace lowtide::python

@@ -28,12 +28,14 @@ struct CurveObject {
   std::shared_ptr<const Tradeoff> curve;
   FoundBy how;
   io::RunFacts facts;
+  std::optional<Machine> machine;
 };
 struct FitObject {
   GraphObject graph;
   std::shared_ptr<const Fit> fit;
   FoundBy how;
   io::RunFacts facts;
+  std::optional<Machine> machine;
 };
 
 // The point belongs to `whole` and keeps it alive.
@@ -44,6 +46,7 @@ OutcomeObject outcome_of(const Object& from, const std::shared_ptr<const Whole>&
   outcome.asked.graph = from.graph;
   outcome.asked.budget = point.budget;
   outcome.asked.order = whole->order;
+  outcome.asked.machine = from.machine;
   outcome.outcome = {whole, &point.outcome};
   outcome.how = from.how;
   return outcome;
@@ -66,11 +69,12 @@ report::TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
 CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::int64_t points,
                  const std::string& order, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
-                 nb::object progress) {
+                 nb::object progress, nb::handle device, const std::optional<std::string>& link) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
   request.order = order_of(order);
+  request.machine = machine_from(device, link, *graph);
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
   if (request.from > request.to)
@@ -86,6 +90,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
     request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
+  result.machine = request.machine;
   result.how = search.found_by("auto", request.settings.limits);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
@@ -101,11 +106,13 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
 
 FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
-                   int threads, nb::object progress) {
+                   int threads, nb::object progress, nb::handle device,
+                   const std::optional<std::string>& link) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::FitRequest request;
   request.order = order_of(order);
+  request.machine = machine_from(device, link, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
@@ -114,12 +121,13 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
     request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
+  result.machine = request.machine;
   result.how = search.found_by("auto", request.settings.limits);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,
       [&] {
-        result.fit = std::make_shared<const Fit>(fit(driver::all_solvers(), *graph, request));
+        result.fit = std::make_shared<const Fit>(driver::fit(driver::all_solvers(), *graph, request));
       },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
@@ -211,11 +219,13 @@ void bind_curve(nb::module_& module) {
       "curve", &draw, nb::arg("graph"), nb::arg("from_") = "20%", nb::arg("to") = "100%",
       nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free",
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
-      nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("link") = nb::none(),
       nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
               "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
               "None = None, seed: int = 0, threads: int = 0, progress: "
-              "collections.abc.Callable[[CurveProgress], typing.Any] | None = None) -> Curve"),
+              "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
+              "| str | os.PathLike[str] | None = None, link: str | None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -260,10 +270,13 @@ void bind_fit(nb::module_& module) {
       "fit", &smallest, nb::arg("graph"), nb::arg("overhead"), nb::kw_only(),
       nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::sig(
           "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
           "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
-          "collections.abc.Callable[[FitProgress], typing.Any] | None = None) -> Fit"),
+          "collections.abc.Callable[[FitProgress], typing.Any] | None = None, device: Device | str "
+          "| "
+          "os.PathLike[str] | None = None, link: str | None = None) -> Fit"),
       "Find the smallest budget within which a plan has at most that overhead: a percentage as "
       "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
 }

@@ -13,6 +13,7 @@ from lowtide._core import (
     Cost,
     Curve,
     CurveProgress,
+    Device,
     Error,
     Fit,
     FitProgress,
@@ -31,10 +32,12 @@ from lowtide._core import (
     WrongGraphError,
     __version__,
     curve,
+    devices,
     fit,
     generate,
     own_plan,
     plan,
+    priced_on,
     report_html,
     report_text,
     simulate,
@@ -43,10 +46,10 @@ from lowtide._core import (
 )
 
 __all__ = [
-    "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
+    "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
     "ModelClaim", "Op", "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
-    "WrongGraphError", "__version__", "curve", "fit", "generate", "own_plan", "plan", "report_html",
-    "report_text", "simulate", "solvers", "verify",
+    "WrongGraphError", "__version__", "curve", "devices", "fit", "generate", "own_plan", "plan", "priced_on",
+    "report_html", "report_text", "simulate", "solvers", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -24,6 +24,7 @@ def schema(name):
     return jsonschema.Draft202012Validator(document)
 
 
+DEVICES = schema("device")
 SCHEMAS = {"lowtide-graph": schema("graph"), "lowtide-plan": schema("plan")}
 BLOCKS = re.findall(r"```json\n(.*?)```", (REFERENCE / "formats.md").read_text(), re.DOTALL)
 GRAPH, PLAN = (json.loads(block) for block in BLOCKS)
@@ -49,6 +50,24 @@ def test_documented_example_holds():
     SCHEMAS["lowtide-plan"].validate(PLAN)
     result = oracle.verify(GRAPH, PLAN)
     assert result.ok, result
+
+
+def test_documented_device_holds():
+    (block,) = re.findall(r"```json\n(.*?)```", (REFERENCE / "devices.md").read_text(), re.DOTALL)
+    device = json.loads(block)
+    DEVICES.validate(device)
+    for path, value in [
+        (["operations_per_second", "f32"], [0]),
+        (["operations_per_second", "fp16"], [1]),
+        (["operations_per_second", "f32"], []),
+        (["bytes_per_second"], [-1]),
+        (["bytes_per_second"], []),
+        (["memory_bytes"], [1.5]),
+        (["bandwidth"], [1]),
+        (["host_link", "latency_ns"], []),
+        (["host_link", "speed"], [1]),
+    ]:
+        assert not DEVICES.is_valid(changed(device, path, *value)), (path, value)
 
 
 def test_documented_hash():

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/graph/orders.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
@@ -141,6 +142,15 @@ TEST_CASE("a transfer takes its latency and its bytes, rounded up") {
   CHECK_THROWS_AS(slow.transfer_time(Bytes(1)), OverflowError);
   const Link dear{Ticks(0), Bytes(1), Ticks(2)};
   CHECK_THROWS_AS(dear.transfer_time(Bytes::max()), OverflowError);
+}
+
+TEST_CASE("a plan that transfers has computations, but is no sequence") {
+  const Plan swap = steps("c0 o1 f1 c1 p1 c2"), plain = steps("c0 c1 f1 c2");
+  CHECK(transfers(swap));
+  CHECK(transfers(steps("p1")));
+  CHECK_FALSE(transfers(plain));
+  CHECK(computations(swap) == sequence_of(plain));
+  CHECK_THROWS_AS(sequence_of(swap), InternalError);
 }
 
 }  // namespace lowtide

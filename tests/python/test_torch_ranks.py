@@ -350,7 +350,7 @@ def test_collectives_are_priced_by_the_link():
     from lowtide.torch.roofline import DEVICES, collective_ns
 
     slow, fast = DEVICES["rtx4090"], DEVICES["h100"]
-    assert collective_ns(slow, 1 << 30) > collective_ns(fast, 1 << 30) > (1 << 30) / fast.link * 1e9
+    assert collective_ns(slow, 1 << 30) > collective_ns(fast, 1 << 30) > (1 << 30) / fast.peer_link[0] * 1e9
     assert collective_ns(fast, 0) > 0
 
 

@@ -50,8 +50,12 @@ TEST_CASE("verify: workspace and prefetches count for the budget") {
   CHECK_FALSE(judge({.graph = scratch, .budget = Bytes(129)}, steps("c0")).ok);
   const Graph away = Sketch({20, 1}).op({}, {1}).keep({}).graph();
   // 20; away; 1; back: 21
-  CHECK(judge({.graph = away, .budget = Bytes(21)}, steps("o0 f0 c0 p0")).ok);
-  CHECK_FALSE(judge({.graph = away, .budget = Bytes(20)}, steps("o0 f0 c0 p0")).ok);
+  CHECK(judge({.graph = away, .budget = Bytes(21), .machine = machine_by_hand()},
+              steps("o0 f0 c0 p0"))
+            .ok);
+  CHECK_FALSE(judge({.graph = away, .budget = Bytes(20), .machine = machine_by_hand()},
+                    steps("o0 f0 c0 p0"))
+                  .ok);
 }
 
 TEST_CASE("verify: the given order holds for first computations") {
@@ -71,7 +75,10 @@ TEST_CASE("verify: the given order holds for first computations") {
 TEST_CASE("verify: the time limit is inclusive and counts transfers") {
   const Graph graph = chain();
   const auto ok = [&](std::int64_t limit, std::string_view words) {
-    return verify({.graph = graph, .budget = Bytes::max(), .time_limit = Ticks(limit)},
+    return verify({.graph = graph,
+                   .budget = Bytes::max(),
+                   .time_limit = Ticks(limit),
+                   .machine = machine_by_hand()},
                   steps(words))
         .ok;
   };
@@ -90,6 +97,16 @@ TEST_CASE("verify: a plan for another machine is refused") {
   Plan unmoved = steps("c0 c1 c2");
   unmoved.machine.reset();
   CHECK(verify(problem, unmoved).ok);
+}
+
+TEST_CASE("verify: a problem without a machine allows no transfers") {
+  const Graph graph = chain();
+  const Problem problem{.graph = graph, .budget = Bytes::max()};
+  const Verdict verdict = verify(problem, steps("c0 o1 c1 c2"));
+  REQUIRE(verdict.violation);
+  CHECK(verdict.violation->step == 1);
+  CHECK(verdict.violation->reason.find("the problem has no machine") != std::string::npos);
+  CHECK(verify(problem, steps("c0 c1 c2")).ok);
 }
 
 TEST_CASE("verify: random legal plans hold, at their cost and at no less") {

@@ -19,12 +19,6 @@ namespace lowtide {
 
 namespace {
 
-bool transfers(const Plan& plan) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
-    return step.kind == StepKind::offload || step.kind == StepKind::prefetch;
-  });
-}
-
 auto rank(const Problem& problem, const Cost& cost) {
   return problem.objective == Objective::least_time
              ? std::tuple(cost.duration.count(), cost.peak.count())
@@ -180,9 +174,14 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
       solve::ContextSettings settings = settings_for(*solver);
       settings.seed = seed;
       settings.options = random_options(random, *solver);
-      if (random.chance(0.3))
-        settings.starts.push_back(
-            random_plan(random, base.graph, {.order = base.order, .transfers = false}));
+      if (random.chance(0.3)) {
+        // Its steps are legal over any link.
+        const bool transfers = base.machine.has_value();
+        Plan start =
+            random_plan(random, base.graph, {.order = base.order, .transfers = transfers});
+        start.machine = base.machine;
+        settings.starts.push_back(std::move(start));
+      }
       if (random.chance(0.3)) settings.limits.work = random.between(0, 200);
       const Answered answered = ask(table, *solver, problem, settings);
       check_answer(problem, table, answered);

@@ -48,6 +48,27 @@ TEST_CASE("search: never worse than its start") {
   }
 }
 
+TEST_CASE("search: a start that transfers is an answer, though it cannot begin from it") {
+  const auto search = solve::search::make_search();
+  int answered = 0;
+  for (int i = 0; i < samples(100); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i) + 9000);
+    const Graph graph = small_graph(random);
+    const Plan start = random_plan(random, graph);
+    const Cost cost = simulate(graph, start).cost;
+    solve::ContextSettings settings;
+    settings.limits.work = 2000;
+    settings.starts = {start};
+    const Outcome outcome = run_solver(
+        *search, {.graph = graph, .budget = cost.peak, .machine = start.machine}, {}, settings);
+    REQUIRE(outcome.plan);
+    CHECK(outcome.cost.duration <= cost.duration);
+    answered += transfers(*outcome.plan) ? 1 : 0;
+  }
+  CHECK(answered > 0);
+}
+
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {
   const auto search = solve::search::make_search();
   const Graph graph = generate("transformer", 400, 1);

@@ -17,7 +17,7 @@ namespace {
 // Whether a plan file can say all that the problem demands.
 bool fits_a_file(const Problem& problem, const Plan& plan) {
   return problem.budget >= Bytes(0) && !problem.time_limit &&
-         (!problem.machine || !plan.machine || *problem.machine == *plan.machine) &&
+         (!plan.machine || problem.machine == plan.machine) &&
          std::all_of(plan.steps.begin(), plan.steps.end(),
                      [](const Step& step) { return step.index >= 0; });
 }
@@ -49,14 +49,16 @@ Verdict judge(const Problem& problem, const Plan& plan) {
 }
 
 Cost accept(const Graph& graph, const Plan& plan) {
-  const Verdict verdict = judge({.graph = graph, .budget = Bytes::max()}, plan);
+  const Verdict verdict =
+      judge({.graph = graph, .budget = Bytes::max(), .machine = plan.machine}, plan);
   const std::string why = verdict.violation ? verdict.violation->reason : "";
   CHECK_MESSAGE(verdict.ok, why);
   return verdict.cost;
 }
 
 void refuse(const Graph& graph, const Plan& plan, std::size_t step, std::string_view why) {
-  const Verdict verdict = judge({.graph = graph, .budget = Bytes::max()}, plan);
+  const Verdict verdict =
+      judge({.graph = graph, .budget = Bytes::max(), .machine = plan.machine}, plan);
   CHECK_FALSE(verdict.ok);
   REQUIRE(verdict.violation);
   CHECK(verdict.violation->step == step);

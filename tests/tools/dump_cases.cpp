@@ -30,7 +30,8 @@ Graph any_graph(Random& random) {
 
 void dump_graph(Random& random, CaseWriter& writer) {
   const Graph graph = any_graph(random);
-  const auto write = [&](const Problem& problem, const Plan& plan) {
+  const auto write = [&](Problem problem, const Plan& plan) {
+    problem.machine = plan.machine;  // as a plan file has it
     writer.write(problem, plan, verify(problem, plan));
   };
   for (int k = 0; k < kPlans; ++k) {

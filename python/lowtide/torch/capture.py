@@ -31,7 +31,7 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         own result is the loss.  Or, in the place of the model, a function without arguments that returns
         all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
         tensors are replaced by fake ones in a copy; the module stays as it is.
-    costs: whose times to estimate (a key of roofline.DEVICES, or "cpu", "flops").
+    costs: whose times to estimate (a key of roofline.DEVICES, or "flops").
     dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
     optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
     name: the graph's name, for people.

@@ -33,11 +33,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+import lowtide
+
 from . import cache
 from .effects import communicates, may_be_priced
 from .meter import workspace
 from .operators import DTYPES, Kernel, bytes_of, leaves, storage, touched_bytes
-from .roofline import DEVICES, Device, collective_ns, kernel_ns
+from .roofline import DEVICES, collective_ns, kernel_ns
 
 _FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
@@ -47,8 +49,6 @@ _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what w
 
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
-# A CPU core or two, for kernels that are not measured there.
-_CPU = Device("CPU", {"f64": 2e10, "f32": 5e10, "tf32": 5e10, "bf16": 2e10, "f16": 2e10}, 1e10, 0, 1e9, fixed=3000)
 
 
 def check_costs(costs: str) -> None:
@@ -57,9 +57,9 @@ def check_costs(costs: str) -> None:
     "auto"      measured for some seconds where the tensors are real, else the roofline of an A100
     "measured"  measured, every kernel
     "flops"     matrix operations alone, a tick each
-    "cpu", or a name of roofline.DEVICES: estimated
+    a name of roofline.DEVICES: estimated
     """
-    known = ("auto", "measured", "flops", "cpu", *DEVICES)
+    known = ("auto", "measured", "flops", *DEVICES)
     if costs not in known:
         raise ValueError(f"unknown costs {costs!r}; known are {', '.join(known)}")
 
@@ -72,11 +72,10 @@ def pricing(costs: str, device: torch.device, real: bool) -> Prices:
         return Prices(device, None, _LIMIT if costs == "auto" else float("inf"), real)
     if costs == "flops":
         return Prices(device, lambda kernel: kernel.flops, _LIMIT, real)
-    estimated = _CPU if costs == "cpu" else DEVICES["a100" if costs == "auto" else costs]
-    return Prices(device, roofline(estimated), _LIMIT, real)
+    return Prices(device, roofline(DEVICES["a100" if costs == "auto" else costs]), _LIMIT, real)
 
 
-def roofline(device: Device) -> Callable[[Kernel], int]:
+def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
     """ns of a kernel by a device's data sheet (roofline.py)."""
 
     def estimate(kernel: Kernel) -> int:
@@ -93,7 +92,7 @@ def roofline(device: Device) -> Callable[[Kernel], int]:
     return estimate
 
 
-def _collective_ns(kernel: Kernel, device: Device) -> int:
+def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
     """An all-reduce sends all its bytes twice, the others once; to wait takes what the collective took."""
     name = kernel.target.overloadpacket.__name__
     if name == "wait_tensor":
@@ -112,7 +111,7 @@ class Prices:
     def __init__(self, device: torch.device, times: Callable[[Kernel], int] | None, seconds: float,
                  real: bool) -> None:
         self._device, self._times, self._seconds, self.real = device, times, seconds, real
-        self._estimate = roofline(_CPU if device.type == "cpu" else DEVICES["a100"])
+        self._estimate = roofline(DEVICES["cpu" if device.type == "cpu" else "a100"])
         self._file = cache.path_of("costs", _FORMAT, *_identity(device)) if real else None
         self._known = _known(self._file)
 

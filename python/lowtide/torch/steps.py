@@ -11,6 +11,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from .errors import CaptureError
 from .lowering import Kind, Program
 
 Step = tuple[str, int]
@@ -27,7 +28,14 @@ class Settled:
 
 
 def settle(program: Program, steps: list[Step]) -> Settled:
-    """The settled form of a plan of program.graph; the steps may be in any valid form."""
+    """The settled form of a plan of program.graph; the steps may be in any valid form.
+
+    Raises CaptureError for steps that code cannot take, such as copies to the host.
+    """
+    for at, (kind, tensor) in enumerate(steps):
+        if kind not in ("compute", "free"):
+            raise CaptureError(f"step {at} of the plan is {kind} {tensor}: PyTorch runs plans that recompute, and none "
+                               "that copy to the host; plan without a device and a link")
     computes = _join_statistics(program, [index for kind, index in steps if kind == "compute"])
     graph = program.graph
     idle = idle_states(program, computes)

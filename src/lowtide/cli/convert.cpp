@@ -1,5 +1,6 @@
 // `lowtide convert`: a graph from any format that is read into one that is written.
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -7,6 +8,8 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
+#include "lowtide/device/op_price.h"
+#include "lowtide/io/device_json.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/dot.h"
@@ -16,7 +19,7 @@ namespace lowtide::cli {
 namespace {
 
 struct ConvertArguments {
-  std::string from, to = "-", format;
+  std::string from, to = "-", format, device;
 };
 
 std::string format_of(const ConvertArguments& given) {
@@ -31,6 +34,14 @@ std::string format_of(const ConvertArguments& given) {
                    given.to);
 }
 
+Graph priced(Graph graph, const ConvertArguments& given) {
+  try {
+    return priced_on(std::move(graph), io::device_of(given.device), stated_operations);
+  } catch (const InputError& error) {
+    throw error.file().empty() ? error.in_file(given.from) : error;
+  }
+}
+
 }  // namespace
 
 void add_convert(CLI::App& app, int& status) {
@@ -41,10 +52,14 @@ void add_convert(CLI::App& app, int& status) {
       ->capture_default_str();
   command->add_option("--format", given->format, "Instead of what the name says")
       ->check(CLI::IsMember({"lowtide", "dot"}));
+  command->add_option("--device", given->device,
+                      "Price every op anew on this device, by the roofline: a name ('lowtide "
+                      "devices') or a file");
   command->callback([given, &status] {
     const std::string format = format_of(*given);
     require_writable(given->to);
-    const Graph graph = load_graph(given->from);
+    Graph graph = load_graph(given->from);
+    if (!given->device.empty()) graph = priced(std::move(graph), *given);
     io::write_text_file(given->to,
                         format == "dot" ? report::write_dot(graph) : io::write_graph(graph));
     status = 0;

@@ -18,6 +18,7 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
+#include "lowtide/cli/machine_flags.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
@@ -33,6 +34,7 @@ struct CurveArguments {
   std::string graph, from = "20%", to = "100%", csv, html, folder;
   std::int64_t points = 16;
   SearchFlags search;
+  MachineFlags links;
   bool json = false;
 };
 
@@ -48,6 +50,7 @@ driver::CurveRequest make_request(const CurveArguments& given, const Graph& grap
                                   const CancelToken& cancel) {
   driver::CurveRequest request;
   request.order = given.search.problem_order();
+  request.machine = given.links.machine(graph);
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)
@@ -160,6 +163,7 @@ void add_curve(CLI::App& app, int& status) {
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{10000}))
       ->capture_default_str();
   add_search_flags(*command, given->search);
+  add_machine_flags(*command, given->links);
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->add_option("--csv", given->csv, "Write the points here; - prints them and nothing else");
   command->add_option("--html", given->html, "Write one self-contained page");

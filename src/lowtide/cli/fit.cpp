@@ -17,6 +17,7 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
+#include "lowtide/cli/machine_flags.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
@@ -33,6 +34,7 @@ namespace {
 struct FitArguments {
   std::string graph, overhead, output;
   SearchFlags search;
+  MachineFlags links;
   bool json = false;
 };
 
@@ -109,6 +111,7 @@ int run(const FitArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   driver::FitRequest request;
   request.order = given.search.problem_order();
+  request.machine = given.links.machine(graph);
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,
@@ -129,7 +132,7 @@ int run(const FitArguments& given) {
       request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
         output->find(plan, cost, found_by);
       };
-    result = fit(solvers, graph, request);
+    result = driver::fit(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
@@ -156,6 +159,7 @@ void add_fit(CLI::App& app, int& status) {
   command->add_option("--overhead", given->overhead, "The most that the plan may take longer (5%)")
       ->required();
   add_search_flags(*command, given->search);
+  add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Ctrl-C returns the best so far; a second one ends at once.");

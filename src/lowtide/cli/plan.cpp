@@ -12,6 +12,7 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
 #include "lowtide/cli/live_line.h"
+#include "lowtide/cli/machine_flags.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
@@ -28,6 +29,7 @@ namespace {
 struct PlanArguments {
   std::string graph, budget, solver = "auto", start, output;
   SearchFlags search;
+  MachineFlags links;
   std::vector<std::string> options;
   bool json = false;
 };
@@ -41,6 +43,12 @@ Plan load_start(const std::string& path, const Problem& problem) {
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
     throw InputError(path, "nothing to start from: " + verdict.reason);
+  if (transfers(file.plan) && file.plan.machine != problem.machine)
+    throw InputError(
+        path, problem.machine ? "nothing to start from: the links of its machine are not those of "
+                                "--device or --link"
+                              : "nothing to start from: it copies to the host; say over which link "
+                                "(--device or --link)");
   return std::move(file.plan);
 }
 
@@ -92,6 +100,7 @@ int run(const PlanArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
+  problem.machine = given.links.machine(graph);
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
 
@@ -156,6 +165,7 @@ void add_plan(CLI::App& app, int& status) {
                       "A plan file to begin from; auto: what the other solvers find first, for "
                       "moccasin and checkmate");
   add_search_flags(*command, given->search);
+  add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Ctrl-C returns the best plan so far; a second one ends at once.");

@@ -27,7 +27,7 @@ Problem in_given_order(Problem problem) {
 }
 
 bool follows_order(const Graph& graph, const Plan& plan) {
-  return solve::follows_order(graph, sequence_of(plan));
+  return solve::follows_order(graph, computations(plan));
 }
 
 solve::ContextSettings settings_of(const solve::Context& context, const Graph& graph) {

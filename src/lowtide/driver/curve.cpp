@@ -95,7 +95,7 @@ class CurveRun {
       : graph_(graph),
         request_(request),
         budgets_(budgets_of(request)),
-        sweep_(solvers, graph, request.order, request.settings) {}
+        sweep_(solvers, graph, request.order, request.machine, request.settings) {}
 
   Tradeoff run() {
     report();

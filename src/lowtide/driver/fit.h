@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
@@ -18,7 +19,8 @@ struct FitProgress {
 
 struct FitRequest {
   Order order = Order::free;
-  Ticks time_limit;  // of the plan
+  std::optional<Machine> machine = std::nullopt;  // as of Problem
+  Ticks time_limit;                               // of the plan
   SweepSettings settings;
   // At the start and after every round, on the caller's thread.
   std::function<void(const FitProgress&)> watcher;

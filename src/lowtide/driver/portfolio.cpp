@@ -413,7 +413,7 @@ void Portfolio::keep(const Task& task) {
   if (problem_.order == Order::given || !(task.from_given || (!before_.plan && task.part != deep_)))
     return;
   Kept made = task.made();
-  if (solve::follows_order(problem_.graph, sequence_of(*made.plan))) given_.take(std::move(made));
+  if (solve::follows_order(problem_.graph, computations(*made.plan))) given_.take(std::move(made));
 }
 
 void Portfolio::offer(const Plan& plan, const Cost& cost, const solve::Solver& part) {

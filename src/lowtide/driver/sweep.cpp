@@ -43,10 +43,11 @@ struct Sweep::Job {
 };
 
 Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
-             SweepSettings settings)
+             const std::optional<Machine>& machine, SweepSettings settings)
     : solvers_(solvers),
       graph_(graph),
       order_(order),
+      machine_(machine),
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
@@ -64,7 +65,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
 }
 
 Problem Sweep::problem(Bytes budget) const {
-  return {.graph = graph_, .budget = budget, .order = order_};
+  return {.graph = graph_, .budget = budget, .order = order_, .machine = machine_};
 }
 
 // Limits poll by work done under them; here it is done elsewhere and charged afterwards.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,7 +38,8 @@ class Sweep {
   using Wanted = std::function<bool(const Cost&)>;
 
   // Knows the graph's own plan from the start. InputError as solve() for the solver.
-  Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings);
+  Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
+        const std::optional<Machine>& machine, SweepSettings settings);
 
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
@@ -85,6 +87,7 @@ class Sweep {
   const solve::SolverTable& solvers_;
   const Graph& graph_;
   Order order_;
+  std::optional<Machine> machine_;
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;

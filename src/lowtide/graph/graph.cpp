@@ -1,10 +1,29 @@
 // Labels; everything else of Graph is data.
 #include "lowtide/graph/graph.h"
 
+#include "lowtide/base/error.h"
+
 namespace lowtide {
 
 Graph Graph::named(std::string name) && {
   name_ = std::move(name);
+  return std::move(*this);
+}
+
+Graph Graph::timed(TickUnit tick, std::span<const Ticks> times) && {
+  check(times.size() == ops_.size(), "every op has a time");
+  tick_ = tick;
+  times_.assign(times.begin(), times.end());
+  total_time_ = Ticks(0);
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    check(times[i] >= Ticks(0), "no time is negative");
+    ops_[i].time = times[i];
+    try {
+      total_time_ = checked_add(total_time_, times[i]);
+    } catch (const OverflowError&) {
+      throw InputError(label(OpId(i)), "the times of the graph add up to 2^63 or more");
+    }
+  }
   return std::move(*this);
 }
 

@@ -49,6 +49,9 @@ class Graph {
   const std::string& name() const { return name_; }
   // The same graph under another name.
   Graph named(std::string name) &&;
+  // The same graph with other times, one for each op, none negative. InputError (place: the op) if
+  // they add up to 2^63 or more.
+  Graph timed(TickUnit tick, std::span<const Ticks> times) &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
 

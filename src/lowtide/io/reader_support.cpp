@@ -30,19 +30,24 @@ bool is_node_link(JsonValue root) {
 
 void check_format(JsonValue root, std::string_view format) {
   const bool graph = format == "lowtide-graph";
-  const std::string a_file = graph ? "a graph file" : "a plan file";
+  // "lowtide-graph" -> "graph"
+  const auto word = [](std::string_view of) {
+    return std::string(of.substr(std::string_view("lowtide-").size()));
+  };
+  const std::string a_file = "a " + word(format) + " file";
   if (!root.is(JsonKind::object))
     root.refuse(a_file + " is an object, not " + std::string(to_string(root.kind())));
   const auto given = root.find("format");
   if (!given) {
-    if (!graph && is_node_link(root)) root.refuse("this is a graph (networkx), not a plan");
+    if (!graph && is_node_link(root))
+      root.refuse("this is a graph (networkx), not a " + word(format));
     root.refuse("has no \"format\": this is not " + a_file +
                 (graph ? ", nor a networkx graph (no \"nodes\")" : ""));
   }
   const std::string_view written = given->as_string();
   if (written != format) {
-    if (written == "lowtide-graph") given->refuse("this is a graph, not a plan");
-    if (written == "lowtide-plan") given->refuse("this is a plan, not a graph");
+    for (const std::string_view known : {"lowtide-graph", "lowtide-plan", "lowtide-device"})
+      if (written == known) given->refuse("this is a " + word(written) + ", not a " + word(format));
     given->refuse("unknown format " + quoted(written) + "; must be " + quoted(format));
   }
   const auto version = root.find("version");

@@ -1,5 +1,5 @@
 // All that is known about time against memory: plans of which none beats another in both, and what
-// is proven of each budget. Private to the room.
+// is proven of each budget.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "lowtide/base/units.h"
+#include "lowtide/device/link.h"
+#include "lowtide/graph/graph.h"
 
 namespace lowtide {
 
@@ -22,5 +24,9 @@ struct Machine {
   Link device_to_host, host_to_device;
   bool operator==(const Machine&) const = default;
 };
+
+// Such a link each way, in ticks of that unit: bytes a second as an exact fraction in lowest terms,
+// the latency rounded up. Throws InputError (place "link") for flop and none, which are no times.
+Machine machine_of(const LinkSpeed& speed, TickUnit tick);
 
 }  // namespace lowtide

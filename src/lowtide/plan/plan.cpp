@@ -2,6 +2,10 @@
 // emits the steps.
 #include "lowtide/plan/plan.h"
 
+#include <algorithm>
+
+#include "lowtide/base/error.h"
+
 namespace lowtide {
 
 std::string_view to_string(StepKind kind) {
@@ -60,11 +64,22 @@ Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence) {
   return plan;
 }
 
-std::vector<OpId> sequence_of(const Plan& plan) {
+bool transfers(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [](const Step& step) {
+    return step.kind == StepKind::offload || step.kind == StepKind::prefetch;
+  });
+}
+
+std::vector<OpId> computations(const Plan& plan) {
   std::vector<OpId> sequence;
   for (const Step& step : plan.steps)
     if (step.is_compute()) sequence.push_back(step.op());
   return sequence;
+}
+
+std::vector<OpId> sequence_of(const Plan& plan) {
+  check(!transfers(plan), "a plan that transfers is more than its computations");
+  return computations(plan);
 }
 
 }  // namespace lowtide

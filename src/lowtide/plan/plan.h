@@ -50,7 +50,15 @@ struct Plan {
 // computed before it.
 Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence);
 
-// The ops that the plan computes, in its order: what plan_from_sequence was given.
+// Whether a step moves a tensor to the host or back.
+bool transfers(const Plan& plan);
+
+// The ops that the plan computes, in its order, whatever else it does.
+std::vector<OpId> computations(const Plan& plan);
+
+// The same of a plan that does not transfer: all that there is to it, but for its frees, since
+// plan_from_sequence makes as good a plan of it. A plan that transfers would lose its transfers on
+// the way: InternalError.
 std::vector<OpId> sequence_of(const Plan& plan);
 
 }  // namespace lowtide

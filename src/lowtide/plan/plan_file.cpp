@@ -17,6 +17,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   file.claims.status = outcome.status;
   if (outcome.plan) {
     file.plan = *outcome.plan;
+    if (!transfers(file.plan)) file.plan.machine.reset();
     file.claims.duration = outcome.cost.duration;
     file.claims.peak = outcome.cost.peak;
   }

@@ -55,8 +55,10 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
                                       ", yet there are no steps"
                                 : "there are no steps, and no status says why");
 
-  const Problem problem{
-      .graph = graph, .budget = file.budget.value_or(Bytes::max()), .order = file.order};
+  const Problem problem{.graph = graph,
+                        .budget = file.budget.value_or(Bytes::max()),
+                        .order = file.order,
+                        .machine = file.plan.machine};
   const Verdict verdict = verify(problem, file.plan);
   if (!verdict.ok) {
     const std::size_t step = verdict.violation->step;

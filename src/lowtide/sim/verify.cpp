@@ -23,6 +23,17 @@ std::optional<Violation> order_violation(const Graph& graph, const Plan& plan) {
   return std::nullopt;
 }
 
+// Of a plan for a problem that has no link to the host.
+std::optional<Violation> transfer_violation(const Graph& graph, const Plan& plan) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    if (step.kind == StepKind::offload || step.kind == StepKind::prefetch)
+      return Violation{i, std::string(to_string(step.kind)) + " of " + graph.label(step.tensor()) +
+                              ": the problem has no machine, so nothing can be copied to the host"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Verdict verify(const Problem& problem, const Plan& plan) {
@@ -42,8 +53,9 @@ Verdict verify(const Problem& problem, const Plan& plan) {
                                   " bytes, the budget " + std::to_string(problem.budget.count())};
   demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
          "the duration is beyond the time limit");
+  if (!verdict.violation && !problem.machine) verdict.violation = transfer_violation(graph, plan);
   demand(!problem.machine || !plan.machine || *problem.machine == *plan.machine,
-         "the plan is made for another machine");
+         "the plan is made for another machine: its links to the host are not the problem's");
   verdict.ok = !verdict.violation;
   return verdict;
 }

@@ -12,7 +12,7 @@ std::vector<std::vector<OpId>> orders_to_try(const Context& context) {
   std::vector<std::vector<OpId>> orders;
   orders.emplace_back(graph.order().begin(), graph.order().end());
   if (context.problem().order == Order::given || context.starts().empty()) return orders;
-  std::vector<OpId> first = first_computations(graph, sequence_of(context.starts().front()));
+  std::vector<OpId> first = first_computations(graph, computations(context.starts().front()));
   if (first != orders.front()) orders.push_back(std::move(first));
   return orders;
 }

@@ -70,7 +70,6 @@ class Search final : public Solver {
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
-    if (problem.machine) return Support::no("it recomputes only and cannot use a link to the host");
     if (std::string why = too_large(problem.graph); !why.empty())
       return Support::no(std::move(why));
     return least_time_only(problem);
@@ -148,6 +147,11 @@ class Search final : public Solver {
   static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
     std::vector<std::vector<OpId>> starts;
     for (const Plan& plan : context.starts()) {
+      // Its state has computations alone: a plan that transfers is an answer, but no start.
+      if (transfers(plan)) {
+        context.offer(plan);
+        continue;
+      }
       auto sequence = without_unread(problem, sequence_of(plan));
       if (problem.order == Order::free || follows_order(problem.graph, sequence))
         starts.push_back(std::move(sequence));
@@ -157,7 +161,7 @@ class Search final : public Solver {
       context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
       if (context.done()) return starts;
     }
-    if (context.has_plan()) return starts;
+    if (context.has_plan() && !starts.empty()) return starts;
     const auto order = problem.graph.order();
     starts.emplace_back(order.begin(), order.end());
     context.offer_sequence(starts.back());

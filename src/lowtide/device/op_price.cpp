@@ -1,0 +1,123 @@
+// What each op does first, then the formula.
+#include "lowtide/device/op_price.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lowtide/base/error.h"
+#include "lowtide/device/operations.h"
+#include "lowtide/device/roofline.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::string_view kState = "lowtide.random_state", kMask = "lowtide.dropout_mask",
+                           kApply = "lowtide.dropout_apply",
+                           kStatistics = "lowtide.batch_norm_stats";
+
+bool is_floating(std::string_view dtype) {
+  return dtype.starts_with("bf") || ((dtype.starts_with("f") || dtype.starts_with("c")) &&
+                                     dtype.size() > 1 && dtype[1] >= '0' && dtype[1] <= '9');
+}
+
+class Pricer {
+ public:
+  Pricer(const Graph& graph, const Device& device, const StatedOperations& stated)
+      : graph_(graph), device_(device), stated_(stated) {}
+
+  std::int64_t ns(OpId op) const {
+    const std::string_view kind = graph_.op(op).kind;
+    if (graph_.is_barrier(op) || kind == kState || kind == kStatistics) return 0;
+    if (graph_.outputs(op).empty() && graph_.mutates(op).empty()) return 0;
+    if (kind.find("c10d") != std::string_view::npos) return collective(op, kind);
+    const std::int64_t whole = kernel(op);
+    if (kind != kMask) return whole;
+    // The two are one kernel the first time.
+    for (const TensorId mask : graph_.outputs(op))
+      for (const OpId reader : graph_.consumers(mask))
+        if (graph_.op(reader).kind == kApply)
+          return std::max<std::int64_t>(whole - kernel(reader), 0);
+    return whole;
+  }
+
+ private:
+  std::int64_t kernel(OpId op) const {
+    Bytes moved;
+    for (const TensorId id : graph_.inputs(op))
+      if (!is_state(id)) moved += graph_.bytes(id);
+    for (const TensorId id : graph_.outputs(op)) moved += graph_.bytes(id);
+    return kernel_ns(device_, operations(op), dtype(op), moved.count());
+  }
+
+  std::int64_t operations(OpId op) const {
+    if (const auto stated = stated_(graph_.op(op))) return *stated;
+    if (graph_.tick() == TickUnit::flop) return graph_.time(op).count();
+    return counted_operations(graph_, op);
+  }
+
+  // Which generator's state a draw repeats; the kernel does not read it.
+  bool is_state(TensorId id) const {
+    return !graph_.is_input(id) && graph_.op(graph_.producer(id)).kind == kState;
+  }
+
+  std::string_view dtype(OpId op) const {
+    std::string_view found = "f32";
+    const auto first = [&](std::span<const TensorId> tensors) {
+      for (const TensorId id : tensors)
+        if (is_floating(graph_.tensor(id).dtype)) {
+          found = graph_.tensor(id).dtype;
+          return true;
+        }
+      return false;
+    };
+    first(graph_.inputs(op)) || first(graph_.outputs(op));
+    const bool convolves = graph_.op(op).kind.starts_with("aten.convolution");
+    return found == "f32" && convolves ? "tf32" : found;
+  }
+
+  std::int64_t collective(OpId op, std::string_view kind) const {
+    if (kind.find("wait_tensor") != std::string_view::npos) return 0;
+    const auto sum = [&](std::span<const TensorId> tensors) {
+      Bytes all;
+      for (const TensorId id : tensors) all += graph_.bytes(id);
+      return all.count();
+    };
+    const bool twice = kind.find("all_reduce") != std::string_view::npos ||
+                       kind.find("allreduce") != std::string_view::npos;
+    const std::int64_t moved = std::max(sum(graph_.inputs(op)), sum(graph_.outputs(op)));
+    return collective_ns(device_, checked_mul_div(moved, twice ? 2 : 1, 1, Rounding::floor));
+  }
+
+  const Graph& graph_;
+  const Device& device_;
+  const StatedOperations& stated_;
+};
+
+std::int64_t ns_of(TickUnit unit) {
+  return unit == TickUnit::us ? 1000 : unit == TickUnit::ms ? 1'000'000 : 1;
+}
+
+}  // namespace
+
+Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated) {
+  const Pricer pricer(graph, device, stated);
+  const std::int64_t tick = ns_of(graph.tick());
+  std::vector<Ticks> times;
+  times.reserve(graph.op_count());
+  for (std::size_t i = 0; i < graph.op_count(); ++i) {
+    try {
+      times.emplace_back(checked_mul_div(pricer.ns(OpId(i)), 1, tick, Rounding::ceil));
+    } catch (const OverflowError&) {
+      throw InputError(graph.label(OpId(i)), "its price does not fit into 63 bits");
+    }
+  }
+  const bool timed = graph.tick() != TickUnit::flop && graph.tick() != TickUnit::none;
+  const TickUnit unit = timed ? graph.tick() : TickUnit::ns;
+  return std::move(graph).timed(unit, times);
+}
+
+}  // namespace lowtide

@@ -1,0 +1,29 @@
+"""A captured graph priced anew on the device that it was captured for keeps its times."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16)
+        self.drop, self.last = nn.Dropout(0.1), nn.Linear(16 * 30 * 30, 10)
+
+    def forward(self, x):
+        return self.last(self.drop(torch.relu(self.norm(self.first(x)))).flatten(1))
+
+
+@pytest.mark.parametrize("device", ["a100", "h200", "cpu"])
+@pytest.mark.parametrize("dtype", ["f32", "amp"])
+def test_prices_are_those_of_the_capture(device, dtype):
+    graph = lowtide.torch.capture(Net(), (torch.randn(64, 3, 32, 32), torch.randint(10, (64,))),
+                                  lambda model, x, y: nn.functional.cross_entropy(model(x), y), costs=device,
+                                  dtype=dtype)
+    again = lowtide.priced_on(graph, device)
+    other = [(a.name, a.kind, a.time, b.time) for a, b in zip(graph.ops, again.ops) if a.time != b.time]
+    assert not other
