@@ -10,7 +10,7 @@ import lowtide
 
 pytest.importorskip("torch")
 
-from lowtide.torch.graph_builder import BrokenOrder, GraphBuilder, Op
+from lowtide.graph_builder import BrokenOrder, GraphBuilder, Op
 from lowtide.torch.roofline import DEVICES, kernel_ns
 
 

@@ -9,7 +9,7 @@ from lowtide.torch.explain import _in_blocks
 from lowtide.torch.fake_step import trace_step
 from lowtide.torch.lowering import lower
 from lowtide.torch.meter import storages_held
-from lowtide.torch.operators import allocated, bytes_of
+from lowtide.torch.storages import allocated, bytes_of
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -11,7 +11,6 @@ A look is cheap: as long as no gradient stands and there is no DDP it costs a lo
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from .distributed import beside_sharded, bucket_bytes
 from .errors import LowtideWarning, OverBudgetWarning, size_text
-from .operators import bytes_of
 from .outside import LOSS, tangent_bytes, upstream
+from .storages import gradient_bytes, trained_arguments
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
@@ -64,14 +63,7 @@ class Said:
         tensors = {key: ref() for key, ref in self.leaves.items()}
         for key in [key for key, t in tensors.items() if t is None]:
             del self.leaves[key]
-        return gradient_storages(t for t in tensors.values() if t is not None)
-
-
-def gradient_storages(leaves: Iterable[Any]) -> int:
-    """Bytes of the storages of the gradients of those that are leaves and have one."""
-    gradients = [t.grad for t in leaves if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
-    strided = [g for g in gradients if g.layout == torch.strided]
-    return sum({g.untyped_storage()._cdata: bytes_of(g) for g in strided}.values())
+        return gradient_bytes(tensors.values())
 
 
 def buckets(gradients: int) -> int:
@@ -95,7 +87,7 @@ class Watch:
         self._reserved, self._allocator = reserved, allocator
         self._said, self._counted, self._before, self._base = said, counted, before, base
         self._peak, self._between, self._budget = plan
-        self._leaves: list[int] | None = None  # their positions among the arguments
+        self._leaves: set[int] | None = None  # their positions among the arguments
         self._left = 0  # bytes of other forwards when this one began
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
@@ -106,8 +98,7 @@ class Watch:
             if sharded:
                 self._said.causes.add("FSDP")
                 words.append((LowtideWarning, f"this region {sharded}"))
-            self._leaves = [i for i, t in enumerate(args)
-                            if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad]
+            self._leaves = trained_arguments(args)
         if not self._said.trained and self._said.looks < _LOOKS:
             self._said.looks += 1
             self._meet_outside(args, left)

@@ -20,14 +20,12 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .operators import bytes_of
+from .storages import Sizes, bytes_of, gradients_by_leaf, is_dense, is_trained, storage, storages
 
 _NODES = 2_000  # of the tree; what would come after is not looked at
 _TURNS = 8  # of other forwards and their backwards, after which a forward that waits is one that somebody keeps
 _LENGTH = 512  # of a burst of forwards that nothing waits for
 _LOOKS = 3  # at what stands, for each node: the first step knows no gradients of the last
-
-Sizes = dict[int, int]  # storage -> bytes
 
 
 @dataclass(eq=False)
@@ -161,7 +159,7 @@ class Calls:
         """It runs now.  The event, if it is a new one."""
         if self._at is self._root:
             self._depth, self.burst = 0, []
-            self._begun_with = self._gradients()
+            self._begun_with = self.gradients()
             self._entries.add(region)
         return self._step(region, False, args)
 
@@ -191,16 +189,16 @@ class Calls:
         """These tensors are there; those in `stay` for as long as the model is."""
         staying = {id(t) for t in stay}
         for t in tensors:
-            if not _is_plain(t):
+            if not is_dense(t):
                 continue
-            data = t.untyped_storage()
-            known = self._storages.get(data._cdata)
+            key = storage(t)
+            known = self._storages.get(key)
             if known is None or known.ref.expired():
-                leaf = weakref.ref(t) if t.is_leaf and t.requires_grad else None
-                self._storages[data._cdata] = _Storage(StorageWeakRef(data), bytes_of(t),
-                                                       isinstance(t, torch.nn.Parameter) or id(t) in staying,
-                                                       t.grad_fn is not None, leaf)
-                if self._nodes > 0 and self._storages[data._cdata].stays:
+                leaf = weakref.ref(t) if is_trained(t) else None
+                stays = isinstance(t, torch.nn.Parameter) or id(t) in staying
+                self._storages[key] = _Storage(StorageWeakRef(t.untyped_storage()), bytes_of(t), stays,
+                                               t.grad_fn is not None, leaf)
+                if self._nodes > 0 and stays:
                     self.news, self.fresh = True, None
 
     # ---- what stands
@@ -230,7 +228,7 @@ class Calls:
 
     def gradients(self) -> Sizes:
         """Gradients that are there, by leaf."""
-        return self._gradients()
+        return gradients_by_leaf(s.leaf() for s in list(self._storages.values()) if s.leaf)
 
     def present(self) -> list[torch.Tensor]:
         """Leaves that are there, and their gradients."""
@@ -293,7 +291,7 @@ class Calls:
         made = sum(s.size for key, s in alive.items() if s.made and key not in own and key not in left)
         made_before = {key: size for event in self.burst if event.backward
                        for key, size in event.region.leaves.items()}
-        old, now = self._begun_with, self._gradients()
+        old, now = self._begun_with, self.gradients()
         new = sum(size for key, size in made_before.items() if key not in old and key in now)
         waits = {key for w in self._waiting for key in w.region.leaves} | (set(region.leaves) if backward else set())
         # what another backward adds to is not there yet, but in the autograd engine
@@ -309,14 +307,6 @@ class Calls:
             del self._storages[key]
         return list(self._storages.items())
 
-    def _gradients(self) -> Sizes:
-        found: Sizes = {}
-        for key, s in list(self._storages.items()):
-            leaf = s.leaf() if s.leaf else None
-            if leaf is not None and leaf.grad is not None and _is_plain(leaf.grad):
-                found[key] = bytes_of(leaf.grad)
-        return found
-
     def left(self) -> set[int]:
         """Storages that waiting forwards have handed out."""
         return {key for w in self._waiting for key in w.handed_out}
@@ -324,12 +314,3 @@ class Calls:
     def _prune(self) -> None:
         if self._waiting and any(w.ref.expired() for w in self._waiting):
             self._waiting = [w for w in self._waiting if not w.ref.expired()]
-
-
-def _is_plain(t: Any) -> bool:
-    return isinstance(t, torch.Tensor) and t.layout == torch.strided
-
-
-def storages(tensors: Iterable[Any]) -> Sizes:
-    """The storages of the tensors among these."""
-    return {t.untyped_storage()._cdata: bytes_of(t) for t in tensors if _is_plain(t)}

@@ -13,10 +13,11 @@ import lowtide
 from .arguments import arguments
 from .costs import pricing
 from .fake_step import Built, LossFunction, trace_step
-from .lowering import Program, lower
-from .operators import bytes_of
-from .random_state import STATE_BYTES
+from .lowering import lower
+from .program import Program
+from .lowerings.random_draws import STATE_BYTES
 from .settings import state_tensors
+from .storages import bytes_of
 
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,

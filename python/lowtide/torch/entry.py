@@ -94,7 +94,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
     if group.found:
-        group.settle(settings.budget, settings.order)
+        group.share_budget(settings.budget, settings.order)
         compiled = _Compiled(module, settings, group)
         compiled.rehearse(given, named)
     if not compiled.regions:

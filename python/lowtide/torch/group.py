@@ -1,6 +1,6 @@
 """The regions of one model: what stands beside each, and when they are planned together.
 
-With `optimize` and inputs all regions are found before the first step (`settle`).  Otherwise each is planned when
+With `optimize` and inputs all regions are found before the first step (`share_budget`).  Otherwise each is planned when
 it is first called, beside what stands then, and the record of its calls (calls.py) tells what else stands beside it.
 Where that breaks the budget the step says so, and before the next one all regions of that step, and of those that
 share a region with it, are planned together (`_plan_together`): each is compiled anew when it is called next.
@@ -21,11 +21,11 @@ from . import calls as record
 from .beside import Said
 from .calls import Calls, Region
 from .errors import OverBudgetWarning, size_text
-from .lowering import Program
-from .meter import bytes_held, storages_held
-from .operators import bytes_of
+from .program import Program
+from .meter import bytes_held
 from .settings import Settings
 from .sharing import Beside, Event, Found, Share, input_bytes, one_after_another, share
+from .storages import Sizes, gradients_by_leaf, is_trained, storages
 
 _PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
 
@@ -61,10 +61,9 @@ class Group:
 
     def train(self, tensors: Iterable[Any]) -> None:
         """Note which of these tensors the optimizer keeps a state for."""
-        self.trained |= storages_held([t for t in tensors if isinstance(t, torch.Tensor) and t.is_leaf
-                                       and t.requires_grad])
+        self.trained |= storages(t for t in tensors if is_trained(t))
 
-    def settle(self, budget: int | str, order: str) -> None:
+    def share_budget(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
         calls = [self.found[number] for number in self.order if number in self.found] or list(self.found.values())
         self.shares = share(one_after_another(calls, self.held), budget, order, self.held)
@@ -91,7 +90,7 @@ class Group:
 
     def _seen(self, inputs: list[Any], with_gradients: bool) -> int:
         """Bytes that are known to stand beside a region with these inputs."""
-        gradients = self.calls.gradients() | _gradients(inputs) if with_gradients else {}
+        gradients = self.calls.gradients() | gradients_by_leaf(inputs) if with_gradients else {}
         return self.calls.waiting_bytes() + self.calls.beside(inputs) + sum(gradients.values())
 
     def bytes_of(self, trains: bool) -> int | None:
@@ -233,8 +232,8 @@ class Group:
         more = sum(size for key, size in self.calls.staying(False).items() if key not in region.own) if unseen else 0
         return region.report.budget + more
 
-    def _others(self, event: record.Event, burst: list[record.Event], staying: record.Sizes,
-                now: record.Sizes) -> int:
+    def _others(self, event: record.Event, burst: list[record.Event], staying: Sizes,
+                now: Sizes) -> int:
         """Bytes beside an event of a burst, what forwards with a plan have saved apart.  now: gradients that stand
         before the next burst."""
         own = event.region.own
@@ -248,7 +247,7 @@ class Group:
             old = {key: size for key, size in old.items() if key not in adding}
         return stands + event.made + sum(old.values()) + event.new + event.unplanned - event.twice
 
-    def _staying(self) -> record.Sizes:
+    def _staying(self) -> Sizes:
         """What stands beside all regions; what one kind of step is given may stand while another runs."""
         left = self.calls.left()
         return {key: size for key, size in self.calls.staying(not self._one_model()).items() if key not in left}
@@ -289,12 +288,6 @@ def _saved(event: record.Event) -> int:
 
 def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
     return [t for t in values if isinstance(t, torch.Tensor)]
-
-
-def _gradients(values: Iterable[Any]) -> record.Sizes:
-    """Gradients of these leaves, by the leaves' storages."""
-    leaves = [t for t in _tensors(values) if t.is_leaf and t.grad is not None and t.grad.layout == torch.strided]
-    return {t.untyped_storage()._cdata: bytes_of(t.grad) for t in leaves}
 
 
 def _connected(bursts: list[list[record.Event]]) -> Iterator[list[list[record.Event]]]:

@@ -1,7 +1,7 @@
-"""A program and a budget -> the settled plan that will run, from the cache or from the planner.
+"""A program and a budget -> the schedule that will run, from the cache or from the planner.
 
 The budget is the whole peak: the graph's inputs and parameters, what stands beside the region (sharing.py),
-and all that is live while a step runs.  The settled plan is verified before it is returned.
+and all that is live while a step runs.  The schedule is verified before it is returned.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import lowtide
 
-from . import cache
+from .. import cache
 from .errors import BudgetError, CallerError, size_text
-from .lowering import Program
+from .program import Program
 from .settings import Settings
 from .sharing import Beside, input_bytes
-from .steps import Settled, settle
+from .schedule import Schedule, schedule
 
 _leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
 
@@ -69,7 +69,7 @@ class Report:
 
 
 def plan_program(program: Program, settings: Settings, beside: Beside, budget: int | None = None,
-                 start: Any = None) -> tuple[Settled, Report]:
+                 start: Any = None) -> tuple[Schedule, Report]:
     """The plan of `program` with that beside it.  budget: bytes in the place of the settings' budget.  start: a
     plan that may be known.
 
@@ -94,13 +94,13 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"steps": steps})
-    settled = settle(program, steps)
-    plan = lowtide.Plan(settled.steps)
-    held = dataclasses.replace(program, graph=settled.graph)
+    scheduled = schedule(program, steps)
+    plan = lowtide.Plan(scheduled.steps)
+    held = dataclasses.replace(program, graph=scheduled.graph)
     final = lowtide.Graph.from_dict(beside.graph(held, None))
     cost = lowtide.verify(final, plan, problem.budget)
-    memory, cut = lowtide.simulate(final, plan).memory, settled.steps.index(("compute", program.barrier))
-    made = sum(settled.graph["tensors"][t]["bytes"] for t in settled.graph["ops"][program.barrier]["outputs"])
+    memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
+    made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
     inputs = input_bytes(program)
     if beside.saved is not None:
         lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
@@ -111,8 +111,8 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
         floor=facts["floor"], resident=beside.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
-    return settled, report
+        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.computes))
+    return scheduled, report
 
 
 def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:

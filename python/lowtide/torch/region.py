@@ -24,23 +24,25 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import lowtide
 
-from .beside import MARKS, Watch, buckets, gradient_storages
-from .calls import Region, storages
+from .beside import MARKS, Watch, buckets
+from .calls import Region
 from .costs import pricing
 from .emit import emit, emit_forward
 from .errors import BudgetError, CallerError, CaptureError, LowtideWarning, OverBudgetWarning
 from .execute import compile_graph
 from .group import Group
 from .inductor import compile_with_inductor
-from .lowering import Program, lower
+from .lowering import lower
+from .program import Program
 from .meter import bytes_held
 from .operators import is_marked, is_tangent, leaves
 from .planning import Report, plan_program
 from .prices import Remembered
 from .scalars import SizeByNumber, Symbols, floats_of, ints_of, numbers_stay, with_sizes, without_items
 from .settings import Settings
-from .sharing import Found, gradient_bytes, with_gradient
-from .steps import settle
+from .sharing import Found, made_gradient_bytes, with_gradient
+from .schedule import schedule
+from .storages import gradient_bytes, storages, trained_arguments
 from .training_step import joint_graph
 
 __all__ = ["LowtideWarning", "OverBudgetWarning", "compile_region", "fall_back", "reports"]
@@ -292,24 +294,23 @@ class _Region:
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
         if self._price is None:
             self._price = Remembered(pricing(settings.costs, device, real=True))
-        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
-                   and t.is_leaf and t.requires_grad}
+        trained = trained_arguments(self._inputs)
         program = lower(joint, num_fwd_outputs, self._price, f"region {self._number}",
                         replays=settings.inner == "eager", trained=trained)
         if "marks" not in group.said.causes and any(map(is_marked, joint.graph.nodes)):
             group.said.causes.add("marks")
             warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
         group.train(self._inputs)
-        found = group.enter(settings, program, device, self._inputs, gradient_bytes(program, trained),
+        found = group.enter(settings, program, device, self._inputs, made_gradient_bytes(program, trained),
                             self._find is not None)
         if self._find is not None:
             group.found[self._find] = found
             return None
         agreed = facts.share
-        settled = group.shares.get(found.key) if group.shares else None
-        if agreed or settled:
+        known = group.shares.get(found.key) if group.shares else None
+        if agreed or known:
             facts.found = facts.found or found
-            agreed = agreed or settled
+            agreed = agreed or known
             beside, budget, start = agreed.beside, agreed.budget, agreed.start
         else:
             beside = group.beside(found, self._inputs, not trains or device.type != "cpu")
@@ -322,7 +323,7 @@ class _Region:
         if same:  # but for a number that the tracer took for a constant
             facts.report, facts.beside, facts.steps, facts.place = same.report, beside, same.steps, same.place
             self._watch = self._watch_for(same.report, beside.before, device)
-            return program, settle(program, same.steps).computes
+            return program, schedule(program, same.steps).computes
         try:
             planned, report = plan_program(program, settings, beside, budget, start)
         except BudgetError as error:
@@ -344,7 +345,7 @@ class _Region:
         shared, reserve = bool(self._group.shares), self._settings.reserve
         allocator = device.type != "cpu" and reserve is None
         counted = before if shared or reserve is None else 0
-        standing = gradient_storages(self._inputs)
+        standing = gradient_bytes(self._inputs)
         counted += reserve or (standing + buckets(standing) if allocator else 0)
         base = self._settings.standing(bytes_held(leaves(self._inputs)), device) - counted
         if not shared and not allocator and reserve is None:
@@ -358,8 +359,7 @@ class _Region:
         if traced is None:
             return None
         joint, num_fwd_outputs = traced
-        trained = {i for i, t in enumerate(self._inputs) if isinstance(t, torch.Tensor)
-                   and t.is_leaf and t.requires_grad}
+        trained = trained_arguments(self._inputs)
         try:
             program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
                             alone.graph["name"], trained=trained)

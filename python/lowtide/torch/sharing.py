@@ -21,8 +21,9 @@ from torch import fx
 import lowtide
 
 from .errors import BudgetError, size_text
-from .lowering import Program
-from .operators import bytes_of, leaves, storage
+from .program import Program
+from .operators import leaves
+from .storages import storages
 
 _SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and share
@@ -224,16 +225,15 @@ def with_gradient(program: Program, trained: Container[int]) -> list[int]:
             if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
 
 
-def gradient_bytes(program: Program, trained: Container[int]) -> int:
+def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
     """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
 
     Gradients of what another region made are gone as soon as that one's backward has taken them.
     """
     results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
-    sizes = {storage(t): bytes_of(t) for node, desc in results
-             if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained
-             for t in leaves(node.meta["val"])}
-    return sum(sizes.values())
+    made = [node for node, desc in results
+            if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+    return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())
 
 
 def _saves(program: Program) -> tuple[int, int]:
