@@ -175,7 +175,8 @@ class _Lowering:
         """
         kept = [n for n, desc in zip(self._forward, self._forward_desc, strict=True)
                 if isinstance(n, torch.fx.Node) and not hasattr(desc, "mutated_input")]
-        outputs = [t for t in self._builder.known(leaves(values([*kept, *self._tangents]))) if t in self._graph.producer]
+        held = self._builder.known(leaves(values([*kept, *self._tangents])))
+        outputs = [t for t in held if t in self._graph.producer]
         for tensor in outputs:
             if self._graph.tensors[tensor]["bytes"] > _SMALL:
                 self._graph.producer[tensor].recomputable = False

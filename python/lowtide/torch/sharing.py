@@ -1,11 +1,11 @@
 """Several regions of one model within one budget.
 
 Where the tracer breaks a model in two, each part is compiled alone, and what one part saves for its
-backward stands beside the next.  Which run beside which is a list of events (`Event`): runs of a forward or a
-backward, with what stands there whatever the plans, and with the forwards that wait.  A region that waits while
-another runs is limited in what it may save.  All regions get the same share of what they would save without a
-plan: the share for which their plans together take the least time is found by trying a few.  It loses where one
-region is much cheaper to compute again than another: a share for each would do better.
+backward is held beside the next.  Which run beside which is a list of passes (`Pass`): runs of a region's forward or
+backward, with what others hold then under any plans, and with the forwards that wait for their backwards.  A region
+that waits while another runs is limited in what it may save.  All regions save the same fraction of what they would
+save without a plan: the fraction for which their plans together take the least time is found by trying a few.  It
+loses where one region is much cheaper to compute again than another: a fraction for each would do better.
 """
 
 from __future__ import annotations
@@ -20,58 +20,24 @@ from torch import fx
 
 import lowtide
 
+from .constraints import Constraints, input_bytes
 from .errors import BudgetError, size_text
-from .program import Program
 from .operators import leaves
+from .program import Program
 from .storages import storages
 
-_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
-_SECONDS = 0.2  # of planning for one region and share
+_FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
+_SECONDS = 0.2  # of planning for one region and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What one region must leave room for, in bytes.
+class RegionToPlan:
+    """What it takes to plan a region, alone or with others.
 
-    resident: all the time.  gradients: after its forward.  saved: what may be live between its forward and
-    backward, what the forward hands out counted in; None: as much as fits.  before: the part of `resident`
-    that earlier forwards have saved.
+    resident: bytes that its settings say others hold.  covers: the part of these that may be what other regions are
+    seen to hold.  gradients: bytes of those that leaves will hold when its backward has ended.
     """
-
-    resident: int = 0
-    gradients: int = 0
-    saved: int | None = None
-    before: int = 0
-
-    def graph(self, program: Program, budget: int | None) -> dict[str, Any]:
-        """The program's graph with that beside it; budget: with a limit of what is saved, for that budget."""
-        graph = program.graph | {"resident_bytes": self.resident}
-        barrier = dict(graph["ops"][program.barrier])
-        tensors = list(graph["tensors"])
-        if self.gradients:
-            tensors.append({"name": "gradients of other regions", "bytes": self.gradients, "role": "gradient"})
-            barrier["outputs"] = [*barrier["outputs"], len(tensors) - 1]
-            graph["outputs"] = [*graph["outputs"], len(tensors) - 1]
-        if self.saved is not None and budget is not None:
-            made = sum(tensors[t]["bytes"] for t in barrier["outputs"])
-            room = budget - self.resident - input_bytes(program) - made - self.saved
-            barrier["workspace"] = max(0, room)
-        graph["tensors"] = tensors
-        graph["ops"] = [*graph["ops"][:program.barrier], barrier, *graph["ops"][program.barrier + 1:]]
-        return graph
-
-
-def input_bytes(program: Program) -> int:
-    """Bytes of what the region is given."""
-    made = {t for op in program.graph["ops"] for t in op["outputs"]}
-    return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in made)
-
-
-@dataclass(frozen=True)
-class Found:
-    """A region to be planned with others.  resident: bytes that its settings put beside it.  covers: the part of
-    them that may be what other regions are seen to hold.  gradients: bytes of those that leaves will hold."""
 
     program: Program
     resident: int
@@ -81,11 +47,24 @@ class Found:
     @functools.cached_property
     def key(self) -> str:
         """The hash of its graph: regions of the same graph have one plan."""
-        return lowtide.Graph.from_dict(self.program.graph).hash
+        return self._graph.hash
 
     @functools.cached_property
     def saves(self) -> tuple[int, int]:
-        return _saves(self.program)
+        """The fewest and the most bytes that it saves: what is handed out, and all that is live between forward and
+        backward without a plan, its inputs apart."""
+        plan = lowtide.own_plan(self._graph)
+        position = plan.steps.index(("compute", self.program.barrier))
+        tensors, barrier = self.program.graph["tensors"], self.program.graph["ops"][self.program.barrier]
+        tangents = sum(tensors[t]["bytes"] for t in barrier["outputs"])
+        made = {t for op in self.program.graph["ops"] for t in op["outputs"]}
+        handed_out = sum(tensors[t]["bytes"] for t in barrier["inputs"] if t in made)
+        live = lowtide.simulate(self._graph, plan).memory[position]
+        return handed_out, live - input_bytes(self.program) - tangents
+
+    @functools.cached_property
+    def _graph(self) -> lowtide.Graph:
+        return lowtide.Graph.from_dict(self.program.graph)
 
     def room(self, others: int) -> int:
         """Bytes to leave for what its settings say and for so many of other regions."""
@@ -93,83 +72,86 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Event:
-    """A run of a region's forward or backward.  others: bytes that stand beside it under any plans.  waiting:
+class Pass:
+    """A run of a region's forward or backward.  others: bytes that others hold meanwhile under any plans.  waiting:
     regions whose forwards have saved something, once for each time."""
 
-    region: Found
+    region: RegionToPlan
     backward: bool
     others: int
-    waiting: tuple[Found, ...]
+    waiting: tuple[RegionToPlan, ...]
 
 
 @dataclass(frozen=True)
-class Share:
-    """What a region is planned with: what to leave room for, the budget in bytes, and a plan that keeps it."""
+class Assignment:
+    """What a region is planned with: its constraints, the budget in bytes, and a plan that keeps both."""
 
-    beside: Beside
+    constraints: Constraints
     budget: int
     start: Any
 
 
-def one_after_another(calls: list[Found], held: int) -> list[Event]:
-    """The events of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""
-    def others(found: Found) -> int:
-        return max(0, held - input_bytes(found.program))
+def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
+    """The passes of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""
+    def others(region: RegionToPlan) -> int:
+        return max(0, held - input_bytes(region.program))
 
-    events = [Event(found, False, others(found), tuple(calls[:i])) for i, found in enumerate(calls)]
+    passes = [Pass(region, False, others(region), tuple(calls[:i])) for i, region in enumerate(calls)]
     made = 0
-    for i, found in reversed(list(enumerate(calls))):
-        events.append(Event(found, True, others(found) + made, tuple(calls[:i])))
-        made += found.gradients
-    return events
+    for i, region in reversed(list(enumerate(calls))):
+        passes.append(Pass(region, True, others(region) + made, tuple(calls[:i])))
+        made += region.gradients
+    return passes
 
 
-def share(events: list[Event], budget: int | str, order: str, fixed: int) -> dict[str, Share]:
-    """The budget shared among the regions of these events, by their keys.  fixed: bytes that no plan changes.
+def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) -> dict[str, Assignment]:
+    """What to plan each region of these passes with, by their keys, so that all of them keep the budget.
+
+    fixed: bytes that no plan changes.
 
     Raises BudgetError if no way is found.
     """
-    regions = {event.region.key: event.region for event in events}
-    waiting = {found.key for event in events for found in event.waiting}
-    most = besides(events, {key: regions[key].saves[1] for key in waiting})
-    graph = max((lowtide.Graph.from_dict(most[key].graph(found.program, None)) for key, found in regions.items()),
+    regions = {pass_.region.key: pass_.region for pass_ in passes}
+    waiting = {region.key for pass_ in passes for region in pass_.waiting}
+    most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
+    graph = max((most[key].graph(region.program, None) for key, region in regions.items()),
                 key=lambda g: g.own_peak)
     limit = _bytes(budget, graph, fixed)
-    best: tuple[int, dict[str, Share]] | None = None
-    for part in _SHARES:
-        found = _try(events, regions, waiting, part, limit, order)
-        if found and (best is None or found[0] < best[0]):
-            best = found
+    best: tuple[int, dict[str, Assignment]] | None = None
+    for fraction in _FRACTIONS:
+        tried = _try(passes, regions, waiting, fraction, limit, order)
+        if tried and (best is None or tried[0] < best[0]):
+            best = tried
         if not waiting:
             break
     if best is None:
-        leanest = besides(events, {key: regions[key].saves[0] for key in waiting})
-        floor = max(lowtide.plan(lowtide.Graph.from_dict(leanest[key].graph(found.program, None)), 1, work=1).floor or 0
-                    for key, found in regions.items())  # of one byte: refused at once, with the floor
-        smallest = _smallest(events, regions, waiting, (max(limit, floor), graph.own_peak), order)
-        raise _refusal(events, limit, floor, smallest)
+        fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
+        floor = max(lowtide.plan(fewest[key].graph(region.program, None), 1, work=1).floor or 0
+                    for key, region in regions.items())  # of one byte: refused at once, with the floor
+        smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order)
+        raise _refusal(passes, limit, floor, smallest)
     return best[1]
 
 
-def _try(events: list[Event], regions: dict[str, Found], waiting: set[str], part: float, limit: int,
-         order: str) -> tuple[int, dict[str, Share]] | None:
-    """The time of plans in which those that wait save so large a part, and the plans; or None."""
-    saved = {key: least + int(part * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
-    times = Counter(event.region.key for event in events if not event.backward)
-    shares: dict[str, Share] = {}
+def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], fraction: float, limit: int,
+         order: str) -> tuple[int, dict[str, Assignment]] | None:
+    """The time of plans in which those that wait save that fraction of what they can, and the plans; None where one
+    of them is not found."""
+    saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
+    times = Counter(pass_.region.key for pass_ in passes if not pass_.backward)
+    assignments: dict[str, Assignment] = {}
     total = 0
-    for key, beside in besides(events, saved).items():
-        graph = lowtide.Graph.from_dict(beside.graph(regions[key].program, limit))
+    for key, constraints in constraints_of(passes, saved).items():
+        graph = constraints.graph(regions[key].program, limit)
         outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS)
         if outcome.plan is None:
             return None
-        shares[key] = Share(beside, limit, outcome.plan)
+        assignments[key] = Assignment(constraints, limit, outcome.plan)
         total += outcome.duration * times[key]
-    return total, shares
+    return total, assignments
 
 
-def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str], ends: tuple[int, int],
+def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], ends: tuple[int, int],
               order: str) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
@@ -177,27 +159,27 @@ def _smallest(events: list[Event], regions: dict[str, Found], waiting: set[str],
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(events, regions, waiting, part, limit, order) for part in (0.0, 0.3)):
+        if any(_try(passes, regions, waiting, fraction, limit, order) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit
     return high
 
 
-def besides(events: list[Event], saved: dict[str, int]) -> dict[str, Beside]:
-    """What to leave room for in each region if those that wait save so many bytes.
+def constraints_of(passes: list[Pass], saved: dict[str, int]) -> dict[str, Constraints]:
+    """The constraints of each region if those that wait save so many bytes.
 
-    A region that runs more than once has one plan: it must do beside the most of any run.
+    A region that runs more than once has one plan: it has to do for the most that is held beside any run.
     """
     forwards: Counter[str] = Counter()
     backwards: Counter[str] = Counter()
-    before: Counter[str] = Counter()
-    for event in events:
-        key, waits = event.region.key, sum(saved[found.key] for found in event.waiting)
-        most = backwards if event.backward else forwards
-        most[key] = max(most[key], event.region.room(event.others + waits))
-        before[key] = max(before[key], waits)
-    return {key: Beside(forwards[key], max(0, backwards[key] - forwards[key]), saved.get(key), before[key])
+    earlier: Counter[str] = Counter()
+    for pass_ in passes:
+        key, waits = pass_.region.key, sum(saved[region.key] for region in pass_.waiting)
+        most = backwards if pass_.backward else forwards
+        most[key] = max(most[key], pass_.region.room(pass_.others + waits))
+        earlier[key] = max(earlier[key], waits)
+    return {key: Constraints(forwards[key], max(0, backwards[key] - forwards[key]), saved.get(key), earlier[key])
             for key in forwards}
 
 
@@ -210,8 +192,8 @@ def _bytes(budget: int | str, graph: Any, fixed: int) -> int:
     return lowtide.Problem(graph, budget).budget
 
 
-def _refusal(events: list[Event], limit: int, floor: int, smallest: int) -> BudgetError:
-    calls = sum(not event.backward for event in events)
+def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> BudgetError:
+    calls = sum(not pass_.backward for pass_ in passes)
     return BudgetError(
         f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
         f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
@@ -234,15 +216,3 @@ def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
     made = [node for node, desc in results
             if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
     return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())
-
-
-def _saves(program: Program) -> tuple[int, int]:
-    """Bytes live between forward and backward beside the inputs: what is handed out, and all without a plan."""
-    graph = lowtide.Graph.from_dict(program.graph)
-    plan = lowtide.own_plan(graph)
-    position = plan.steps.index(("compute", program.barrier))
-    tensors, barrier = program.graph["tensors"], program.graph["ops"][program.barrier]
-    tangents = sum(tensors[t]["bytes"] for t in barrier["outputs"])
-    made = {t for op in program.graph["ops"] for t in op["outputs"]}
-    handed_out = sum(tensors[t]["bytes"] for t in barrier["inputs"] if t in made)
-    return handed_out, lowtide.simulate(graph, plan).memory[position] - input_bytes(program) - tangents

@@ -81,7 +81,7 @@ class BatchNorm(Lowering):
         # stand-ins for the statistics, and their copies
         norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))
         builder.graph.op(norm)
-        builder.graph.before_barrier.append(norm)
+        builder.graph.due_at_barrier.append(norm)
         builder.ready_after |= dict.fromkeys(stats.outputs, norm)
 
     def order(self, program: Program, computes: list[int]) -> list[int]:

@@ -93,4 +93,4 @@ def lower_write_back(builder: ProgramBuilder, node: fx.Node, arguments: dict[str
     op.mutates, op.recomputable = builder.known([target]), False
     builder.graph.op(op)
     if node not in builder.late:
-        builder.graph.before_barrier.append(op)
+        builder.graph.due_at_barrier.append(op)
