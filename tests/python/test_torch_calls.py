@@ -4,9 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch import calls as module
-from lowtide.torch.calls import Calls
-from lowtide.torch.records import RegionRecord
+from lowtide.torch.regions import calls as module
+from lowtide.torch.regions.calls import Calls
+from lowtide.torch.regions.records import RegionRecord
 from lowtide.torch.storages import storages
 
 

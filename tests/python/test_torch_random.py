@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lowtide.torch.costs import pricing
-from lowtide.torch.emit import emit
-from lowtide.torch.execute import compile_graph
+from lowtide.torch.emission.emit import emit
+from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.lowering import lower
-from lowtide.torch.schedule import schedule
+from lowtide.torch.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
 from torch_run import cast, equal, live_rise, train, twin

@@ -167,7 +167,7 @@ def test_draws_from_the_state_before_them(dtype, device):
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
 def test_gradients_in_their_parameters_layout(dtype):
     """What the joint graph hands out is what the engine would have made of it, and the engine leaves it alone."""
-    from lowtide.torch.gradient_layout import _copy, _is_taken, _order
+    from lowtide.torch.tracing.gradient_layout import _copy, _is_taken, _order
 
     graph, mode = torch.fx.Graph(), torch._subclasses.FakeTensorMode()
     for (a, of), (b, like) in itertools.product(LAYOUTS.items(), LAYOUTS.items()):

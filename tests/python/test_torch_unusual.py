@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import side
+from lowtide.torch.emission import side
 from lowtide.torch.lowerings import call
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType

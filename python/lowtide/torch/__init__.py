@@ -22,7 +22,7 @@ from .entry import backend, optimize
 from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
 from .explain import Explanation, explain
 from .meter import measure_peak
-from .report import Report, reports
+from .planning.report import Report, reports
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend",
            "capture", "explain", "measure_peak", "optimize", "reports"]

@@ -30,8 +30,8 @@ import lowtide
 from . import example_models
 from .capture import capture
 from .errors import CaptureError
-from .fake_step import DTYPES, Built
 from .roofline import DEVICES
+from .tracing.fake_step import DTYPES, Built
 
 
 def _find(model: str) -> Callable[..., Built]:

@@ -15,11 +15,11 @@ from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .arguments import arguments, map_tensors, tensors_in
-from .compile import compile_region
 from .distributed import refuse_shared
 from .errors import BudgetError, CaptureError, fall_back
-from .group import Group
 from .meter import bytes_held
+from .regions.compile import compile_region
+from .regions.group import Group
 from .settings import Settings
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one

@@ -21,15 +21,15 @@ from torch.utils import _pytree as pytree
 
 from ..graph_builder import BrokenOrder, Op
 from .errors import CaptureError
-from .gradient_layout import lay_out_gradients
 from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
 from .lowerings.call import lower_effect, lower_write_back
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
-from .origins import unexpected
 from .program import Program
 from .program_builder import ProgramBuilder
-from .real_types import correct_types
+from .tracing.gradient_layout import lay_out_gradients
+from .tracing.origins import unexpected
+from .tracing.real_types import correct_types
 
 _SMALL = 64  # bytes that every allocator rounds up to
 

@@ -10,9 +10,9 @@ from ..graph_builder import GraphBuilder, Op
 from .errors import CaptureError
 from .lowerings.interface import Emitter
 from .operators import DTYPES, Kernel, is_backward, is_tangent, leaves, values
-from .origins import module_path, source_line
 from .program import Run
 from .storages import bytes_of, storage
+from .tracing.origins import module_path, source_line
 
 
 class ProgramBuilder:

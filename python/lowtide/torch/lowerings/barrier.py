@@ -17,7 +17,7 @@ from ..program import Run
 from .interface import Emitter
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program_builder import ProgramBuilder
 
 

@@ -18,7 +18,7 @@ from .call import CALL, CallEmitter, call_op
 from .interface import Emitter, Lowering
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program import Program
     from ..program_builder import ProgramBuilder
 

@@ -13,7 +13,7 @@ from ..operators import attributes_of, is_effect, leaves, operations, values
 from .interface import Emitter, Lowering
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten

@@ -24,7 +24,7 @@ from .interface import Emitter, Lowering
 from .random_draws import DRAW, append_draw
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from torch import fx
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program import Program
     from ..program_builder import ProgramBuilder
 

@@ -24,7 +24,7 @@ from .call import CallEmitter, call_op
 from .interface import Emitter, Lowering
 
 if TYPE_CHECKING:
-    from ..side import Side
+    from ..emission.side import Side
     from ..program import Program
     from ..program_builder import ProgramBuilder
 

@@ -12,11 +12,11 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from .errors import fall_back
+from ..errors import fall_back
+from ..settings import Settings
+from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
 from .group import Group
 from .region import Region
-from .scalars import SizeByNumber, floats_of, ints_of, without_items
-from .settings import Settings
 
 _SHAPES = 256  # plans that are kept of one region whose sizes or numbers change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .errors import size_text
+from ..errors import size_text
 
 
 @dataclass

@@ -16,9 +16,9 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from .costs import key_of, materialise, untraced
-from .operators import arguments_of, is_effect, leaves, values
-from .storages import storage
+from ..costs import key_of, materialise, untraced
+from ..operators import arguments_of, is_effect, leaves, values
+from ..storages import storage
 
 aten = torch.ops.aten
 _Layout = tuple[tuple[int, ...], torch.dtype]

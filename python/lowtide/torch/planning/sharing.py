@@ -20,11 +20,11 @@ from torch import fx
 
 import lowtide
 
+from ..errors import BudgetError, size_text
+from ..operators import leaves
+from ..program import Program
+from ..storages import storages
 from .constraints import Constraints, input_bytes
-from .errors import BudgetError, size_text
-from .operators import leaves
-from .program import Program
-from .storages import storages
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and fraction

@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
+from ..storages import Sizes, storages
 from .known_storages import KnownStorages
 from .records import ObservedPass, RegionRecord
-from .storages import Sizes, storages
 from .waiting import WaitingForwards
 
 _NODES = 2_000  # of the tree; what would come after is not looked at

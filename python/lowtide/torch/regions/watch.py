@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from .distributed import beside_sharded, bucket_bytes
-from .errors import LowtideWarning, OverBudgetWarning, size_text
+from ..distributed import beside_sharded, bucket_bytes
+from ..errors import LowtideWarning, OverBudgetWarning, size_text
+from ..storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
-from .storages import gradient_bytes, trained_arguments
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from .storages import Sizes, bytes_of, gradients_by_leaf, is_dense, is_trained, storage
+from ..storages import Sizes, bytes_of, gradients_by_leaf, is_dense, is_trained, storage
 
 
 @dataclass(eq=False)

@@ -10,22 +10,22 @@ from torch import fx
 
 import lowtide
 
-from .costs import pricing
-from .errors import BudgetError, CaptureError, LowtideWarning
+from ..costs import pricing
+from ..errors import BudgetError, CaptureError, LowtideWarning
+from ..lowering import lower
+from ..meter import bytes_held
+from ..operators import is_marked, leaves
+from ..planning.planner import plan_program
+from ..planning.report import Report, publish
+from ..planning.schedule import schedule
+from ..planning.sharing import RegionToPlan, made_gradient_bytes, with_gradient
+from ..prices import Remembered
+from ..program import Program
+from ..settings import Settings
+from ..storages import gradient_bytes, storages, trained_arguments
+from ..tracing.training_step import joint_graph
 from .group import Group
-from .lowering import lower
-from .meter import bytes_held
-from .operators import is_marked, leaves
-from .planning import plan_program
-from .prices import Remembered
-from .program import Program
 from .records import RegionRecord
-from .report import Report, publish
-from .schedule import schedule
-from .settings import Settings
-from .sharing import RegionToPlan, made_gradient_bytes, with_gradient
-from .storages import gradient_bytes, storages, trained_arguments
-from .training_step import joint_graph
 from .watch import MARKS, RegionWatch, buckets
 
 

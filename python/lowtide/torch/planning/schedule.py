@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .lowerings import LOWERINGS
-from .program import Program
+from ..lowerings import LOWERINGS
+from ..program import Program
 
 Step = tuple[str, int]
 

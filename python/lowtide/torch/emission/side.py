@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import fx
 
-from .operators import is_symbol
-from .program import Program
+from ..operators import is_symbol
+from ..program import Program
 
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 

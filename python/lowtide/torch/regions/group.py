@@ -17,16 +17,16 @@ from typing import Any
 
 import torch
 
+from ..errors import OverBudgetWarning, size_text
+from ..meter import bytes_held
+from ..planning.constraints import Constraints, input_bytes
+from ..planning.sharing import Assignment, Pass, RegionToPlan, one_after_another, share_budget
+from ..program import Program
+from ..settings import Settings
+from ..storages import gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, counted, saved
 from .calls import Calls
-from .constraints import Constraints, input_bytes
-from .errors import OverBudgetWarning, size_text
-from .program import Program
-from .meter import bytes_held
 from .records import ObservedPass, RegionRecord
-from .settings import Settings
-from .sharing import Assignment, Pass, RegionToPlan, one_after_another, share_budget
-from .storages import gradients_by_leaf, is_trained, storages
 from .watch import ModelWatch
 
 _PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
@@ -106,9 +106,11 @@ class Group:
         return max((r.report.budget for r in self.regions if r.report and r.trains), default=None)
 
     def same(self, region: RegionRecord, program: Program, constraints: Constraints) -> RegionRecord | None:
-        """A region of the same code that was planned alone, with the same kernels and sizes and under the same constraints."""
+        """A region of the same code that was planned alone, with the same kernels and sizes and under the same
+        constraints."""
         return next((r for r in self.regions if r is not region and r.report and not r.plans
-                     and r.constraints == constraints and r.trains == region.trains and _signature(r.to_plan.program) == _signature(program)), None)
+                     and r.constraints == constraints and r.trains == region.trains
+                     and _signature(r.to_plan.program) == _signature(program)), None)
 
     # ---- while regions run (a model may run in several threads)
 

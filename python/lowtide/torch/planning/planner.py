@@ -14,12 +14,12 @@ from typing import Any
 
 import lowtide
 
-from .. import cache
+from ... import cache
+from ..errors import BudgetError, CallerError, size_text
+from ..program import Program
+from ..settings import Settings
 from .constraints import Constraints, input_bytes
-from .errors import BudgetError, CallerError, size_text
-from .program import Program
 from .report import Report
-from .settings import Settings
 from .schedule import Schedule, schedule
 
 _leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met

@@ -14,10 +14,10 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from .operators import is_tangent
-from .origins import unexpected
-from .program import Program
-from .schedule import idle_ops
+from ..operators import is_tangent
+from ..planning.schedule import idle_ops
+from ..program import Program
+from ..tracing.origins import unexpected
 from .side import Side
 
 

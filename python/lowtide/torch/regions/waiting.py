@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from ..storages import storages
 from .records import RegionRecord
-from .storages import storages
 
 _TURNS = 8  # of other forwards and their backwards, after which a forward that waits is one that somebody keeps
 

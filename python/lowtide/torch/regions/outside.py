@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from .operators import leaves
-from .storages import is_dense, storage, storages
+from ..operators import leaves
+from ..storages import is_dense, storage, storages
 
 LOSS = 3  # times what is handed out, that a loss outside may take
 _NODES = 20_000  # at most that one look visits

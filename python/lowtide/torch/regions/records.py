@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .storages import Sizes
+from ..storages import Sizes
 
 
 @dataclass(eq=False)

@@ -21,17 +21,17 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 
-from .emit import emit, emit_forward
-from .errors import BudgetError, CallerError, CaptureError, fall_back
-from .execute import compile_graph
+from ..emission.emit import emit, emit_forward
+from ..emission.execute import compile_graph
+from ..emission.inductor import compile_with_inductor
+from ..errors import BudgetError, CallerError, CaptureError, fall_back
+from ..operators import is_tangent
+from ..settings import Settings
+from ..storages import storages
+from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
 from .group import Group
-from .inductor import compile_with_inductor
-from .operators import is_tangent
 from .records import RegionRecord
 from .region_planning import RegionPlanner
-from .scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
-from .settings import Settings
-from .storages import storages
 
 _numbers = itertools.count()
 

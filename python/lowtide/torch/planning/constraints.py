@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import lowtide
 
-from .program import Program
+from ..program import Program
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..storages import Sizes
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
-from .storages import Sizes
 
 
 class Accounts:
