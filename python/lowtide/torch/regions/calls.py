@@ -1,10 +1,15 @@
-"""Which regions of a model run in which order, and what stands beside each of them.
+"""The order in which a model's regions run, and what is held by others at each of their passes.
 
-A *burst* is what runs from a forward beside which no other waits for its backward to the next such one: a step
-of training, or the forwards of an evaluation.  Bursts are kept as a tree, a node for each run of a forward or a
-backward, so a step that has been seen costs a look-up a run, and a look at the gradients that stand.  A new node
-notes what stands at that moment, beside what the region is given: arguments of other regions, gradients, forwards
-that wait.  From that follows what the burst takes at each place under any plans of its regions (sharing.py).  A
+A *pass* is one run of a region's forward or backward.  A *burst* is what runs from a forward beside which no other
+waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Bursts are kept as
+a tree of prefixes, a node for each pass:
+
+    root - forward 0 - forward 1 - backward 1 - backward 0      a step of training
+                     - backward 0                               a step without the second region
+
+so a step that has been seen before costs a look-up for each pass, and a look at the gradients that are there.  A new
+node notes what is held at that moment beyond what the region is given: arguments of other regions, gradients, forwards
+that wait.  From that follows what the burst takes at each pass under any plans of its regions (planning/sharing.py).  A
 forward that waits while others come and go is one that somebody keeps; it ends no burst and begins none.
 
 It sees tensors that regions are given, their gradients, and what forwards leave; nothing else.
@@ -22,9 +27,9 @@ from .known_storages import KnownStorages
 from .records import ObservedPass, RegionRecord
 from .waiting import WaitingForwards
 
-_NODES = 2_000  # of the tree; what would come after is not looked at
-_LENGTH = 512  # of a burst of forwards that nothing waits for
-_LOOKS = 3  # at what stands, for each node: the first step knows no gradients of the last
+_NODES = 2_000  # of the tree at most; passes that would need more are not noted
+_LENGTH = 512  # passes at which a burst of forwards that nothing waits for ends
+_LOOKS = 3  # at what is held, for each node: the first step knows no gradients of the last
 
 
 class _Node:
@@ -37,8 +42,9 @@ class _Node:
 class Calls:
     """The record of one model's calls.
 
-    news: has something come that no plan was made for?  fresh: the bursts in which it came; None: it concerns all.
-    trained: the sets of parameters that bursts with a backward have trained.
+    news: has a pass or a parameter come that no plan was made for?  fresh: the bursts in which it came; None: it
+    concerns all of them.  trained: the sets of parameters that bursts with a backward have trained.
+    known: the storages that regions were given.  burst: the passes of the present one so far.
     """
 
     def __init__(self) -> None:
@@ -51,7 +57,7 @@ class Calls:
         self._root = self._at = _Node(None)
         self._nodes = self._depth = 0
         self._entries: set[RegionRecord] = set()
-        self.burst: list[ObservedPass] = []  # so far, the present one
+        self.burst: list[ObservedPass] = []
         self._begun_with: Sizes = {}  # gradients that stood then
 
     # ---- what regions tell

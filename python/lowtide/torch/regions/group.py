@@ -1,8 +1,8 @@
-"""The regions of one model: what stands beside each, and when they are planned together.
+"""The regions of one model: what each has to leave room for, and when they are planned together.
 
 With `optimize` and inputs all regions are found before the first step (`share_budget`).  Otherwise each is planned when
-it is first called, beside what stands then, and the record of its calls (calls.py) tells what else stands beside it.
-Where that breaks the budget the step says so, and before the next one all regions of that step, and of those that
+it is first called, beside what others hold then, and the record of the calls (calls.py) tells what else they hold.
+Where that breaks the budget the step warns of it, and before the next one all regions of that step, and of those that
 share a region with it, are planned together (`_plan_together`): each is compiled anew when it is called next.
 """
 

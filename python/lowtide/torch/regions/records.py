@@ -1,4 +1,4 @@
-"""What is written down of a model's regions and of their passes."""
+"""Records of a model's regions, and of the passes that were observed: runs of their forwards and backwards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RegionRecord:
 
 @dataclass(eq=False)
 class ObservedPass:
-    """One run of a region's forward or backward, and what stood beside it.
+    """One run of a region's forward or backward, and what others held meanwhile.
 
     waiting: regions whose forwards have left something, once for each; unplanned: bytes that such a forward left
     of which no plan knows.  given: what the user gave the region, beside parameters and buffers.  made: bytes of

@@ -31,14 +31,15 @@ _LOOKS = 64  # at what code outside holds, before the first backward
 
 @dataclass
 class ModelWatch:
-    """What its regions have in common: the parameters of all of them, and what was warned of.
+    """What the watches of one model's regions share: the leaves of all of them, and what was warned of.
 
-    causes: of warnings, each of which comes once.  most: the most bytes that one was about.
-    Of the first forward: held, what code outside has saved or made for the regions so far; saved and piece, the most
-    of it that is beside a region, and that one piece of such code takes; broken: is that too much for a plan?
-    running: whose forward ran last.  trained: has a backward begun?  looks: forwards before that.
+    causes: what warnings were about, each of which comes once.  most: the most bytes that one was about.  counted: are
+    gradients from earlier steps part of the plans (group.py)?
 
-    counted: are gradients that stand part of the plans (group.py)?
+    Until the first backward begins the forwards are looked at for what code outside of all regions holds.
+    held: storages that it has saved or made for the regions so far.  saved: the most bytes of these beside a region.
+    piece: the most bytes that one piece of such code takes.  broken: are these too much for a plan?
+    running: the watch whose forward ran last.  trained: has a backward begun?  looks: how many forwards were looked at.
     """
 
     causes: set[str] = field(default_factory=set)
@@ -93,7 +94,7 @@ class RegionWatch:
         self._left = 0  # bytes of other forwards when this one began
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
-        """What is to be said, and as what, when the forward begins; left: bytes of other forwards."""
+        """Warnings, each with its class, when the forward begins.  left: bytes of other forwards."""
         words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
             sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
@@ -114,8 +115,8 @@ class RegionWatch:
         return words + self._standing(left)
 
     def backward(self, tangents: list[Any]) -> list[tuple[type[LowtideWarning], str]]:
-        """What is to be said, and as what, when the first backward of all begins: that of the last region, behind
-        which is the loss."""
+        """Warnings, each with its class, when the first backward of all begins: that of the last region, behind which
+        is the loss."""
         model, left = self._model, self._left
         if model.trained:
             return []
