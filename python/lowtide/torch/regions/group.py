@@ -203,13 +203,13 @@ class Group:
                 continue
             self._refresh(regions, settings, args)
             wanted = settings.budget if self.budget is None else self.budget
-            shares = share_budget([Pass(pass_.region.to_plan, pass_.backward, others,
-                                  tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes],
-                           wanted, settings.order, fixed)
+            to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
+                             tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
+            assignments = share_budget(to_share, wanted, settings.order, fixed)
             self._say(*most)
             for region in regions:
                 region.plans += 1
-                agreed = shares[region.to_plan.key]
+                agreed = assignments[region.to_plan.key]
                 if agreed.constraints != region.constraints or agreed.budget != region.report.budget:
                     region.assignment = agreed
 

@@ -1,0 +1,36 @@
+"""The schedule that code runs: every free as early as it can be, and no step that code has nothing for."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide
+from lowtide.torch.lowerings.call import CALL
+from lowtide.torch.planning.schedule import schedule
+from lowtide.torch.program import Program, Run
+
+
+def program_of(graph):
+    return Program(None, graph.to_dict(), [Run(CALL) for _ in range(graph.num_ops)], 0, [], [], [], [])
+
+
+@pytest.mark.parametrize("kind, share", [("chain", "70%"), ("resnet", "70%"), ("unet", "70%")])
+def test_a_plan_whose_frees_come_late_takes_no_more_than_one_whose_frees_come_early(kind, share):
+    graph = lowtide.generate(kind, 60, seed=3)
+    program = program_of(graph)
+    early = schedule(program, lowtide.own_plan(graph).steps)
+    assert lowtide.simulate(graph, lowtide.Plan(early.steps)).peak == graph.own_peak
+    late = schedule(program, [("compute", op) for op in graph.order])
+    assert late.steps == early.steps and late.computes == list(graph.order)
+    outcome = lowtide.plan(graph, share, time=None, work=20_000)
+    again = schedule(program, outcome.plan.steps)
+    assert lowtide.verify(graph, lowtide.Plan(again.steps)).peak <= outcome.peak
+    assert [index for step, index in again.steps if step == "compute"] == again.computes
+    assert len(again.computes) > graph.num_ops, "the plan makes something twice"
+
+
+def test_transfers_are_refused_not_dropped():
+    graph = lowtide.generate("chain", 10)
+    steps = [("compute", op) for op in graph.order]
+    with pytest.raises(ValueError, match="no step for fetch, offload"):
+        schedule(program_of(graph), [*steps, ("offload", 1), ("fetch", 1)])
