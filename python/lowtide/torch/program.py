@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from .operators import leaves
+from .storages import storages
 
 if TYPE_CHECKING:
     from .lowerings.interface import Emitter
@@ -41,3 +45,20 @@ class Program:
     forward_descriptors: list[Any]
     backward_descriptors: list[Any]
     views: set[torch.fx.Node] = field(default_factory=set)
+
+
+def with_gradient(program: Program, trained: Container[int]) -> list[int]:
+    """Which arguments, of the leaves among them, get a gradient."""
+    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+
+
+def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
+    """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
+
+    Gradients of what another region made are gone as soon as that one's backward has taken them.
+    """
+    results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
+    made = [node for node, desc in results
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+    return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())

@@ -44,8 +44,8 @@ void JsonBuilder::end_object() {
 }
 
 void JsonBuilder::key(std::string_view name) {
-  const auto [found, added] =
-      tape_->key_index.try_emplace(std::string(name), static_cast<std::uint32_t>(tape_->keys.size()));
+  const auto next = static_cast<std::uint32_t>(tape_->keys.size());
+  const auto [found, added] = tape_->key_index.try_emplace(std::string(name), next);
   if (added) {
     tape_->keys.push_back(&found->first);
     last_object_.push_back(0);

@@ -1,5 +1,6 @@
-// From text to a builder's calls. The parser is nlohmann's, driven by events: it keeps its own stack on the
-// heap, so depth costs nothing until we refuse it, and no tree of ours or its is ever built.
+// From text to a builder's calls. The parser is nlohmann's, driven by events: it keeps its own
+// stack on the heap, so depth costs nothing until we refuse it, and no tree of ours or its is ever
+// built.
 #include <algorithm>
 #include <cctype>
 #include <limits>

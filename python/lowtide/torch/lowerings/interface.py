@@ -32,8 +32,8 @@ class Emitter:
 class Lowering:
     """A kind of node that is not simply one op, from the joint graph to the code.
 
-    The first of `LOWERINGS` that applies to a node lowers it.  The others take part in every schedule, so a method
-    that has nothing to do returns what it was given.
+    The first of `LOWERINGS` that applies to a node lowers it.  All of them take part in every schedule: `order`,
+    `idle` and `as_run` are asked of each, and one that has nothing to say returns what it was given.
     """
 
     def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:

@@ -12,18 +12,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
-
-from torch import fx
 
 import lowtide
 
 from ..errors import BudgetError, size_text
-from ..operators import leaves
 from ..program import Program
-from ..storages import storages
 from .constraints import Constraints, input_bytes
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
@@ -199,20 +194,3 @@ def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> Budge
         f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
         f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; the fewer graph breaks, "
         "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)
-
-
-def with_gradient(program: Program, trained: Container[int]) -> list[int]:
-    """Which arguments, of the leaves among them, get a gradient."""
-    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
-            if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
-
-
-def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
-    """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
-
-    Gradients of what another region made are gone as soon as that one's backward has taken them.
-    """
-    results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
-    made = [node for node, desc in results
-            if isinstance(node, fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
-    return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())

@@ -3,7 +3,7 @@
 With `optimize` and inputs all regions are found before the first step (`share_budget`).  Otherwise each is planned when
 it is first called, beside what others hold then, and the record of the calls (calls.py) tells what else they hold.
 Where that breaks the budget the step warns of it, and before the next one all regions of that step, and of those that
-share a region with it, are planned together (`_plan_together`): each is compiled anew when it is called next.
+share a region with it, are planned together (together.py): each is compiled anew when it is called next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,16 +20,15 @@ import torch
 from ..errors import OverBudgetWarning, size_text
 from ..meter import bytes_held
 from ..planning.constraints import Constraints, input_bytes
-from ..planning.sharing import Assignment, Pass, RegionToPlan, one_after_another, share_budget
+from ..planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
 from ..program import Program
 from ..settings import Settings
 from ..storages import gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, counted, saved
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
+from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
-
-_PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Group:
               gradients: int, find: bool) -> RegionToPlan:
         """A region that is compiled now; find: to be planned with all others before anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
-        given, state = bytes_held(_tensors(inputs)), settings.state(device, self.trained)
+        given, state = bytes_held(inputs), settings.state(device, self.trained)
         if find:
             return RegionToPlan(program, settings.standing(given, device) + state, gradients)
         standing = settings.standing(given + self._seen(inputs, True), device)
@@ -140,7 +139,7 @@ class Group:
         self.watch.held.clear()
         self.watch.counted = len(self.calls.trained) > 1
         if self.calls.news:
-            self._plan_together(settings, args)
+            plan_together(self, settings, args)
             self.calls.planned()
         self._warned = False
 
@@ -162,66 +161,22 @@ class Group:
         burst = [*self.calls.burst]
         others = self.accounts.others(pass_, burst, self.accounts.staying(), {}) + saved(pass_)
         if not self.accounts.fits(pass_, others):
-            self._say(pass_, others)
+            self.warn_over_budget(pass_, others)
 
-    def _say(self, pass_: ObservedPass, others: int) -> None:
+    def warn_over_budget(self, pass_: ObservedPass, others: int) -> None:
         if self._warned:
             return
         report, peak = pass_.region.report, self.accounts.peak(pass_, others)
         self._warned = True
-        more = pass_.region.plans < _PLANS
+        more = pass_.region.plans < MOST_PLANS
         warnings.warn(
             f"lowtide: the budget is not kept: {size_text(others)} ({others} bytes) of others stand beside the "
             f"{'backward' if pass_.backward else 'forward'} of {report.name}, of which its plan counts "
             f"{size_text(counted(pass_))}: this step can take {size_text(peak)} of {size_text(report.budget)}. "
             + ("From the next step on its regions are planned together. " if more else
-               f"Its regions were planned together {_PLANS} times, for as many orders of calls, and are not again. ")
+               f"Its regions were planned together {MOST_PLANS} times, for as many orders of calls, and are not again. ")
             + "lowtide.torch.optimize with example_inputs plans all regions together before the first step; for several "
             f"forwards before one backward set reserve={others}", OverBudgetWarning, stacklevel=4)
-
-    # ---- planning together
-
-    def _plan_together(self, settings: Settings, args: tuple[Any, ...]) -> None:
-        """Plan the regions of all bursts that break the budget, and of those that share a region with them."""
-        staying, now = self.accounts.staying(), self.calls.known.gradients()
-        bursts = list(self.calls.bursts()) if self.calls.fresh is None else self.calls.fresh
-        if not any(not self.accounts.fits(pass_, self.accounts.others(pass_, burst, staying, now) + saved(pass_))
-                   for burst in bursts for pass_ in burst if pass_.region.to_plan and pass_.region.plans < _PLANS):
-            return  # so that new orders of calls that fit cost no more than themselves
-        fixed = bytes_held(_tensors(args)) + sum(staying.values())
-        for bursts in _connected(list(self.calls.bursts())):
-            passes = [(pass_, self.accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
-                      if pass_.region.to_plan]
-            broken = [(pass_, others + saved(pass_)) for pass_, others in passes
-                      if not self.accounts.fits(pass_, others + saved(pass_))]
-            if not broken:
-                continue
-            regions = {pass_.region for pass_, _ in passes}
-            most = max(broken, key=lambda pair: self.accounts.peak(*pair))
-            if max(region.plans for region in regions) >= _PLANS:
-                self._say(*most)
-                continue
-            self._refresh(regions, settings, args)
-            wanted = settings.budget if self.budget is None else self.budget
-            to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
-                             tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
-            assignments = share_budget(to_share, wanted, settings.order, fixed)
-            self._say(*most)
-            for region in regions:
-                region.plans += 1
-                agreed = assignments[region.to_plan.key]
-                if agreed.constraints != region.constraints or agreed.budget != region.report.budget:
-                    region.assignment = agreed
-
-    def _refresh(self, regions: set[RegionRecord], settings: Settings, args: tuple[Any, ...]) -> None:
-        """What stands beside all of them now, in the place of what did when each was compiled."""
-        present = _tensors([*args, *self.calls.known.present()])
-        for region in regions:
-            known = region.to_plan
-            device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
-            standing, state = settings.standing(bytes_held(present), device), settings.state(device, self.trained)
-            covers = standing if settings.reserve is not None and not self.budget else 0
-            region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
 
 
 def _signature(program: Program) -> Any:
@@ -229,22 +184,3 @@ def _signature(program: Program) -> Any:
     ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
             op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
     return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]
-
-
-def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
-    return [t for t in values if isinstance(t, torch.Tensor)]
-
-
-def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
-    """The bursts, those together that have a region in common."""
-    sets: list[tuple[set[RegionRecord], list[list[ObservedPass]]]] = []
-    for burst in bursts:
-        regions, together = {pass_.region for pass_ in burst}, [burst]
-        apart = []
-        for others, theirs in sets:
-            if regions & others:
-                regions, together = regions | others, [*theirs, *together]
-            else:
-                apart.append((others, theirs))
-        sets = [*apart, (regions, together)]
-    return (together for _, together in sets)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..storages import Sizes
+
+if TYPE_CHECKING:
+    from ..planning.constraints import Constraints
+    from ..planning.report import Report
+    from ..planning.schedule import Step
+    from ..planning.sharing import Assignment, RegionToPlan
 
 
 @dataclass(eq=False)
@@ -20,12 +26,12 @@ class RegionRecord:
     """
 
     number: int
-    to_plan: Any = None
-    report: Any = None
-    constraints: Any = None
-    steps: Any = None
+    to_plan: RegionToPlan | None = None
+    report: Report | None = None
+    constraints: Constraints | None = None
+    steps: list[Step] | None = None
     place: int | None = None
-    assignment: Any = None
+    assignment: Assignment | None = None
     plans: int = 0
     own: Sizes = field(default_factory=dict)
     leaves: Sizes = field(default_factory=dict)

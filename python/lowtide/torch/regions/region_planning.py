@@ -18,9 +18,9 @@ from ..operators import is_marked, leaves
 from ..planning.planner import plan_program
 from ..planning.report import Report, publish
 from ..planning.schedule import schedule
-from ..planning.sharing import RegionToPlan, made_gradient_bytes, with_gradient
+from ..planning.sharing import RegionToPlan
 from ..prices import Remembered
-from ..program import Program
+from ..program import Program, made_gradient_bytes, with_gradient
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..tracing.training_step import joint_graph
