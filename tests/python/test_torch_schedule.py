@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide
+from lowtide.torch.errors import CaptureError
 from lowtide.torch.lowerings.call import CALL
 from lowtide.torch.planning.schedule import schedule
 from lowtide.torch.program import Program, Run
@@ -29,8 +30,8 @@ def test_a_plan_whose_frees_come_late_takes_no_more_than_one_whose_frees_come_ea
     assert len(again.computes) > graph.num_ops, "the plan makes something twice"
 
 
-def test_transfers_are_refused_not_dropped():
-    graph = lowtide.generate("chain", 10)
-    steps = [("compute", op) for op in graph.order]
-    with pytest.raises(ValueError, match="no step for fetch, offload"):
-        schedule(program_of(graph), [*steps, ("offload", 1), ("fetch", 1)])
+@pytest.mark.parametrize("kind", ["offload", "prefetch", "compute_in_place"])
+def test_steps_that_code_cannot_take_are_refused(kind):
+    """They were dropped in silence once, and the plan that ran was another."""
+    with pytest.raises(CaptureError, match=f"step 1 of the plan is {kind} 0: PyTorch runs plans that recompute"):
+        schedule(None, [("compute", 0), (kind, 0), ("free", 0)])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import CaptureError
 from ..lowerings import LOWERINGS
 from ..program import Program
 
@@ -29,11 +30,12 @@ class Schedule:
 def schedule(program: Program, steps: list[Step]) -> Schedule:
     """The schedule of a plan of program.graph; the steps may be in any valid form.
 
-    Raises ValueError for steps that are neither computations nor frees: the code transfers nothing.
+    Raises CaptureError for steps that code cannot take, such as copies to the host.
     """
-    strange = {kind for kind, _ in steps} - {"compute", "free"}
-    if strange:
-        raise ValueError(f"the code computes and frees, and has no step for {', '.join(sorted(strange))}")
+    for at, (kind, tensor) in enumerate(steps):
+        if kind not in ("compute", "free"):
+            raise CaptureError(f"step {at} of the plan is {kind} {tensor}: PyTorch runs plans that recompute, and none "
+                               "that copy to the host; plan without a device and a link")
     computes = [index for kind, index in steps if kind == "compute"]
     for lowering in LOWERINGS:
         computes = lowering.order(program, computes)
