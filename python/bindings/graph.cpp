@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
@@ -10,6 +11,7 @@
 #include "lowtide/sim/simulate.h"
 
 #include "convert.h"
+#include "document.h"
 #include "objects.h"
 
 namespace lowtide::python {
@@ -67,8 +69,17 @@ GraphObject from_json(nb::handle text, const std::string& name) {
 }
 
 GraphObject from_dict(nb::handle dict) {
-  const nb::object text = nb::module_::import_("json").attr("dumps")(dict);
-  return read_text(text_of(text), "<dict>");
+  const std::string name = "<dict>";
+  std::optional<io::GraphFile> file;
+  try {
+    const io::JsonDocument document = document_of(dict);
+    const nb::gil_scoped_release released;
+    file = io::read_graph_document(document, name);
+  } catch (const InputError& error) {
+    throw error.in_file(name);
+  }
+  warn(name, file->warnings);
+  return make_graph(std::move(file->graph));
 }
 
 void save(const GraphObject& graph, nb::handle path) {

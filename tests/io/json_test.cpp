@@ -36,6 +36,58 @@ TEST_CASE("json: values come back as they were written") {
   CHECK(compact("\xef\xbb\xbf[1]") == "[1]");
 }
 
+TEST_CASE("json: a document of values is that of their text") {
+  io::JsonBuilder builder;
+  builder.begin_object();
+  builder.key("ops");
+  builder.begin_array();
+  builder.integer(-7);
+  builder.number("1.50");
+  builder.begin_object();
+  builder.key("name");
+  builder.string("a\"b");
+  builder.end_object();
+  builder.end_array();
+  builder.key("none");
+  builder.null();
+  builder.key("yes");
+  builder.boolean(true);
+  builder.end_object();
+  const io::JsonDocument document = builder.build();
+  const std::string text = R"({"ops":[-7,1.50,{"name":"a\"b"}],"none":null,"yes":true})";
+  CHECK(document.root().text() == text);
+  CHECK(document.root().text() == compact(text));
+  CHECK(document.root().find("ops")->size() == 3);
+  CHECK((*document.root().find("ops")->items().begin()).pointer() == "/ops/0");
+}
+
+TEST_CASE("json: values are refused where they would stand") {
+  const auto refused = [](auto write) {
+    return refusal_of([&] {
+      io::JsonBuilder builder;
+      builder.begin_object();
+      builder.key("ops");
+      builder.begin_array();
+      builder.integer(1);
+      write(builder);
+    });
+  };
+  const Refusal here = refused([](io::JsonBuilder& builder) { builder.refuse("no"); });
+  CHECK(here.place == "/ops/1");
+  CHECK(here.reason == "no");
+  const Refusal twice = refused([](io::JsonBuilder& builder) {
+    builder.end_array();
+    builder.key("ops");
+    builder.null();
+    builder.end_object();
+  });
+  CHECK(twice.place == "/ops");
+  const Refusal deep = refused([](io::JsonBuilder& builder) {
+    for (std::size_t i = 0; i < io::kMaxJsonDepth; ++i) builder.begin_array();
+  });
+  CHECK(deep.reason == "nested deeper than 1000 levels");
+}
+
 TEST_CASE("json: walking") {
   const io::JsonDocument document(R"({"a": [10, {"x": 1, "y": [2, 3]}, 30], "b/~": "text"})");
   const io::JsonValue root = document.root();

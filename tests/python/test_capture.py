@@ -9,7 +9,7 @@ from graph_rules import check, kinds, names, of_kind, with_defaults
 from torch import nn
 
 from lowtide.torch import capture
-from lowtide.torch.fake_step import trace_step
+from lowtide.torch.tracing.fake_step import trace_step
 
 
 def test_mlp_has_the_ops_and_bytes_that_one_expects():

@@ -11,7 +11,7 @@ from capture_support import Cnn, Mlp, attributes, captured
 from graph_rules import kinds, names, of_kind
 from torch import nn
 
-from lowtide.torch.random_state import STATE_BYTES
+from lowtide.torch.lowerings.random_draws import STATE_BYTES
 
 
 @pytest.mark.parametrize(("costs", "state"), [("a100", STATE_BYTES["cuda"]), ("cpu", None)])
@@ -78,7 +78,7 @@ def test_attention_inside_pytorchs_own_layers_stays_whole_too():
     assert kinds(graph)["aten._scaled_dot_product_efficient_attention"] == 1 and "aten.bmm" not in kinds(graph)
     drawn = [op["kind"] for op in graph["ops"] if not op["recomputable"]]
     assert drawn == [*["lowtide.random_state"] * 4, "lowtide.barrier"]
-    assert F.scaled_dot_product_attention.__module__ != "lowtide.torch.fake_step"
+    assert F.scaled_dot_product_attention.__module__ != "lowtide.torch.tracing.fake_step"
 
 
 def test_random_draws_keep_their_order():

@@ -12,7 +12,7 @@ from graph_rules import of_kind, with_defaults
 from torch import nn
 
 import lowtide
-from lowtide.torch.origins import module_path, source_line
+from lowtide.torch.tracing.origins import module_path, source_line
 
 
 class Inner(nn.Module):
@@ -74,7 +74,7 @@ def test_calls_inside_pytorchs_layers_have_the_line_outside():
 
 @pytest.mark.parametrize(("variable", "prefix"), [("self", ""), ("net", "net")])
 def test_torch_compile_knows_modules_and_lines_too(monkeypatch, variable, prefix):
-    module, programs = sys.modules["lowtide.torch.region"], []
+    module, programs = sys.modules["lowtide.torch.regions.region_planning"], []
     lower = module.lower
     monkeypatch.setattr(module, "lower", lambda *given, **named: programs.append(lower(*given, **named)) or programs[-1])
     monkeypatch.setenv("LOWTIDE_CACHE", "off")

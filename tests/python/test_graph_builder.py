@@ -10,7 +10,7 @@ import lowtide
 
 pytest.importorskip("torch")
 
-from lowtide.torch.graph_builder import BrokenOrder, GraphBuilder, Op
+from lowtide.graph_builder import BrokenOrder, GraphBuilder, Op
 from lowtide.torch.roofline import DEVICES, kernel_ns
 
 
@@ -22,7 +22,7 @@ def small():
     draw = graph.op(Op("draw", "rand", [], [drawn], 5, "forward"), effect=True)
     move = graph.op(Op("move", "add", [state, drawn], [moved], 5, "forward"))
     graph.op(Op("use", "mul", [source, drawn], [out], 5, "forward"))
-    graph.before_barrier.append(move)
+    graph.due_at_barrier.append(move)
     barrier = graph.cross([out, moved, state], [tangent])
     barrier.mutates = [state]
     last = graph.op(Op("again", "rand", [tangent], [graph.tensor("g", 8, "gradient", [2], "f32")], 5, "backward"),

@@ -97,6 +97,38 @@ def test_parts_outlive_their_graph():
     assert op.name == "B" and len(plan) > 4
 
 
+def test_a_dict_is_read_as_the_text_of_its_file():
+    def op(**given):
+        return CHAIN | {"ops": [CHAIN["ops"][0] | given, *CHAIN["ops"][1:]]}
+
+    kept = op(attributes={"floats": [0.1, 1e300, -0.0, 1e-7], "deep": [[{"a": None, "b": (True, False)}]],
+                          "large": 10**30, "text": "\u00e9\"\\\n\x00"})
+    assert lowtide.Graph.from_dict(kept).to_json() == lowtide.Graph.from_json(json.dumps(kept)).to_json()
+    for wrong in (CHAIN | {"version": 99}, op(time=1.5), op(time=-1), op(time=2**63), op(inputs=7), op(inputs=[99]),
+                  op(name=None), {}, [], 7):
+        with pytest.raises(lowtide.Error) as by_dict:
+            lowtide.Graph.from_dict(wrong)
+        with pytest.raises(lowtide.Error) as by_text:
+            lowtide.Graph.from_json(json.dumps(wrong), name="<dict>")
+        assert str(by_dict.value) == str(by_text.value)
+    with pytest.warns(UserWarning, match="colour"):
+        lowtide.Graph.from_dict(op(colour="red"))
+
+
+@pytest.mark.parametrize("value, words", [
+    (float("nan"), "no number NaN"), (float("-inf"), "no number Infinity"), ({1, 2}, "holds no set"),
+    (b"text", "holds no bytes"), ({1: 2}, "keys are strings")])
+def test_what_no_file_holds_is_refused_at_its_place(value, words):
+    ops = [CHAIN["ops"][0] | {"attributes": {"here": value}}, *CHAIN["ops"][1:]]
+    with pytest.raises(lowtide.Error, match=words) as refused:
+        lowtide.Graph.from_dict(CHAIN | {"ops": ops})
+    assert "<dict>" in str(refused.value) and "/ops/0/attributes/here" in str(refused.value)
+    endless = {}
+    endless["again"] = endless
+    with pytest.raises(lowtide.Error, match="nested deeper"):
+        lowtide.Graph.from_dict(endless)
+
+
 def test_generated_graphs_are_the_commands(tmp_path):
     path = tmp_path / "made.graph.json"
     command("generate", "unet", "--ops", 300, "--seed", 7, "-o", path)

@@ -6,10 +6,10 @@ torch = pytest.importorskip("torch")
 
 from lowtide.torch.costs import pricing
 from lowtide.torch.explain import _in_blocks
-from lowtide.torch.fake_step import trace_step
 from lowtide.torch.lowering import lower
 from lowtide.torch.meter import storages_held
-from lowtide.torch.operators import allocated, bytes_of
+from lowtide.torch.storages import allocated, bytes_of
+from lowtide.torch.tracing.fake_step import trace_step
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -4,8 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch import calls as record
-from lowtide.torch.calls import Calls, Region
+from lowtide.torch.regions import calls as module
+from lowtide.torch.regions.calls import Calls
+from lowtide.torch.regions.records import RegionRecord
+from lowtide.torch.storages import storages
 
 
 class Model:
@@ -13,22 +15,22 @@ class Model:
 
     def __init__(self, *trains):
         self.calls = Calls()
-        self.regions = [Region(i, trains=t) for i, t in enumerate(trains)]
+        self.regions = [RegionRecord(i, trains=t) for i, t in enumerate(trains)]
         self.kept = {}
 
     def forward(self, i, *args, handed_out=()):
         region = self.regions[i]
         begins = self.calls.begins(region)
-        event = self.calls.forward(region, args)
+        observed = self.calls.forward(region, args)
         if region.trains:
             self.kept[i] = torch.zeros(10)
             self.calls.leave(region, self.kept[i], True, 100, handed_out)
-        return begins, event
+        return begins, observed
 
     def backward(self, i):
-        event = self.calls.backward(self.regions[i], [self.kept[i]])
+        observed = self.calls.backward(self.regions[i], [self.kept[i]])
         del self.kept[i]
-        return event
+        return observed
 
     def bursts(self):
         return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.region.number}" for e in burst)
@@ -41,10 +43,10 @@ def test_a_burst_ends_where_nothing_waits():
         model.calls.news = False
         assert model.forward(0)[0] and not model.forward(1)[0]
         model.backward(1)
-        event = model.backward(0)
+        observed = model.backward(0)
         model.forward(1)
         model.backward(1)
-    assert model.bursts() == ["f0 f1 b1 b0", "f1 b1"] and event is None and not model.calls.news
+    assert model.bursts() == ["f0 f1 b1 b0", "f1 b1"] and observed is None and not model.calls.news
 
 
 def test_a_forward_that_is_dropped_waits_no_more():
@@ -73,10 +75,10 @@ def test_evaluations_are_bursts_from_their_first_region_on():
     assert model.bursts() == ["f0 f1 f1"]
 
 
-def test_what_stands_beside_an_event():
+def test_what_stands_beside_a_pass():
     weight, other = torch.nn.Parameter(torch.zeros(8)), torch.nn.Parameter(torch.zeros(4))
     model, x, y, target = Model(True, True), torch.zeros(16), torch.zeros(32), torch.zeros(64)
-    model.regions[0].leaves, model.regions[1].leaves = record.storages([weight]), record.storages([other])
+    model.regions[0].leaves, model.regions[1].leaves = storages([weight]), storages([other])
     weight.grad = torch.zeros(8)
     _, first = model.forward(0, x, weight, handed_out=[y])
     _, second = model.forward(1, y, target, other)
@@ -87,11 +89,11 @@ def test_what_stands_beside_an_event():
     assert [list(e.given.values()) for e in (first, second)] == [[64], [256]]
     assert second.twice == 128 and [w.number for w in second.waiting] == [0]
     assert sum(first.old.values()) == 32 and last.new == 0 and first_backward.new == 16
-    assert sum(model.calls.staying(False).values()) == 48
+    assert sum(model.calls.known.staying(False).values()) == 48
 
 
 def test_the_tree_does_not_grow_without_end(monkeypatch):
-    monkeypatch.setattr(record, "_NODES", 8)
+    monkeypatch.setattr(module, "_NODES", 8)
     model = Model(True)
     for n in range(6):
         for _ in range(n):

@@ -6,9 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide.torch
 from lowtide.torch.meter import peak_rise
-from torch_run import NUMBERS, cast, equal, fresh, train, twin
+from torch_run import NUMBERS, cast, equal, fresh, optimized, train, twin
 from torch_zoo import ZOO
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
@@ -41,21 +40,6 @@ def trained_as_traced(module, inputs):
     return train(plain, inputs, torch.compile(plain, backend="aot_eager"))
 
 
-def planned(module, inputs, budget):
-    """A twin of `module` under a plan within the budget, or within the smallest that was met; its step, its report."""
-    for _ in range(2):
-        torch._dynamo.reset()
-        mine = twin(module)
-        try:
-            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=100_000, time=None,
-                                          fallback="error")
-            break
-        except lowtide.torch.BudgetError as error:
-            assert error.smallest
-            budget = error.smallest
-    return mine, step, lowtide.torch.reports()[-1]
-
-
 @pytest.mark.parametrize(("name", "numbers"), IN_TURN)
 def test_a_plan_changes_no_bit(name, numbers):
     if name in ONLY_AUTOCAST and numbers in ("bf16", "f16"):
@@ -64,7 +48,7 @@ def test_a_plan_changes_no_bit(name, numbers):
     plain = twin(module)
     expected, traced = train(plain, inputs, plain), None
     for budget in BUDGETS if SCALE >= 10 else BUDGETS[-1:] if numbers == "f32" else BUDGETS[::2]:
-        mine, step, report = planned(module, inputs, budget)
+        mine, step, report = optimized(module, inputs, budget)
         words = f"{name} in {numbers} within {report.budget}"
         got = train(mine, inputs, step)
         assert report.peak <= report.budget

@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lowtide.torch.costs import pricing
-from lowtide.torch.emit import emit
-from lowtide.torch.execute import compile_graph
+from lowtide.torch.emission.emit import emit
+from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.lowering import lower
-from lowtide.torch.steps import settle
+from lowtide.torch.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
 from torch_run import cast, equal, live_rise, train, twin
@@ -133,11 +133,11 @@ class Captured:
             del held
 
         measured = live_rise(step)
-        settled = settle(program, [("compute", op) for op in computes])
-        graph = lowtide.Graph.from_dict(settled.graph)
+        scheduled = schedule(program, [("compute", op) for op in computes])
+        graph = lowtide.Graph.from_dict(scheduled.graph)
         made = {t for op in program.graph["ops"] for t in op["outputs"]}
         inputs = sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in made)
-        return measured, lowtide.verify(graph, lowtide.Plan(settled.steps)).peak - inputs
+        return measured, lowtide.verify(graph, lowtide.Plan(scheduled.steps)).peak - inputs
 
     def _halves(self, results):
         results, count = list(results), len(self.program.forward_outputs)
@@ -220,7 +220,7 @@ def check_random_orders(module, inputs, seeds):
     count = len(captured.program.runs)
     expected = captured.run(list(range(count)))
     for seed in seeds:
-        computes = settle(captured.program, [("compute", op) for op in random_order(
+        computes = schedule(captured.program, [("compute", op) for op in random_order(
             captured.program.graph, random.Random(seed))]).computes
         assert equal(captured.run(computes), expected), f"seed {seed}"
         measured, predicted = captured.rise(computes)

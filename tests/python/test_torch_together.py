@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch import entry
-from lowtide.torch.group import Group
 from lowtide.torch.meter import bytes_held, peak_rise
+from lowtide.torch.regions.accounts import Accounts
 from torch import nn
 from torch_run import equal, twin
 
@@ -289,8 +289,8 @@ def test_orders_of_calls_that_fit_cost_no_more_than_themselves(monkeypatch):
     module, x = Shuffled(), torch.randn(8, 16)
     step = torch.compile(module, backend="lowtide", options={"budget": "10MB", **OPTIONS})
     asked = []
-    others = Group._others
-    monkeypatch.setattr(Group, "_others", lambda self, *args: asked.append(1) or others(self, *args))
+    others = Accounts.others
+    monkeypatch.setattr(Accounts, "others", lambda self, *args: asked.append(1) or others(self, *args))
     counts = []
     for number in range(40):
         zero(module)

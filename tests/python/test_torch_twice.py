@@ -10,14 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide.torch
 import numpy
 import torch.nn.functional as F
-from lowtide.torch.dropout import apply as dropout_apply
+from lowtide.torch.lowerings.dropout import dropout_apply
+from lowtide.torch.lowerings.random_draws import read_state, replay
 from lowtide.torch.meter import measure_peak
-from lowtide.torch.random_state import read_state, replay
 from torch import nn
-from torch_run import equal, train, twin
+from torch_run import equal, optimized, train, twin
 
 aten = torch.ops.aten
 REAL = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -99,7 +98,7 @@ def test_dropout_of_other_ranks(size, device):
     *((dtype, weights, torch.float32) for dtype in (torch.bfloat16, torch.float16) for weights in (torch.float32, None)),
 ])
 def test_batch_norm_without_moving_its_statistics(dtype, weights, statistics, device):
-    """As emit.py has it: the kernel without statistics, or with others where they say in which type it computes."""
+    """As lowerings/batch_norm.py has it: the kernel without statistics, or with others where they say in which type it computes."""
     torch.manual_seed(0)
     for size, layout in itertools.product(SIZES[:2], LAYOUTS):
         x = LAYOUTS[layout]((3 * torch.randn(size)).to(dtype).to(device))
@@ -168,7 +167,7 @@ def test_draws_from_the_state_before_them(dtype, device):
 @pytest.mark.parametrize("dtype", REAL + COMPLEX)
 def test_gradients_in_their_parameters_layout(dtype):
     """What the joint graph hands out is what the engine would have made of it, and the engine leaves it alone."""
-    from lowtide.torch.gradient_layout import _copy, _is_taken, _order
+    from lowtide.torch.tracing.gradient_layout import _copy, _is_taken, _order
 
     graph, mode = torch.fx.Graph(), torch._subclasses.FakeTensorMode()
     for (a, of), (b, like) in itertools.product(LAYOUTS.items(), LAYOUTS.items()):
@@ -193,20 +192,6 @@ def test_gradients_in_their_parameters_layout(dtype):
 # ---- whole steps
 
 
-def planned(module, inputs, budget):
-    """A twin of `module` within the budget, or within the smallest there is; its step and its report."""
-    for _ in range(2):
-        torch._dynamo.reset()
-        mine = twin(module)
-        try:
-            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=60_000, time=None,
-                                          fallback="error")
-            break
-        except lowtide.torch.BudgetError as error:
-            budget = error.smallest
-    return mine, step, lowtide.torch.reports()[-1]
-
-
 class OneNormTwoInputs(nn.Module):
     """A batch norm that runs twice, and whose first run nothing but its statistics ties to the second."""
 
@@ -227,7 +212,7 @@ def test_statistics_that_move_twice_move_in_order(dtype, budget):
     inputs = tuple(torch.randn(256, 16).to(dtype).requires_grad_() for _ in range(2))
     plain = twin(module)
     expected = train(plain, inputs, plain)
-    mine, step, _ = planned(module, inputs, budget)
+    mine, step, _ = optimized(module, inputs, budget)
     assert equal(train(mine, inputs, step), expected)
 
 
@@ -248,7 +233,7 @@ def test_kernels_are_priced_on_what_their_predecessors_make():
     scratch as large as its result."""
     torch.manual_seed(0)
     module, inputs = Normed(), (torch.randn(2, 3, 24, 24),)
-    mine, step, report = planned(module, inputs, "act:1%")
+    mine, step, report = optimized(module, inputs, "act:1%")
     step(*inputs).backward()
     mine.zero_grad()
     assert measure_peak(lambda: step(*inputs).backward(), held=(mine, inputs)) <= report.peak + 64
@@ -286,6 +271,6 @@ def test_what_draws_from_elsewhere_runs_once():
     plain = twin(module)
     dice = numpy.random.default_rng(1)
     expected = train(plain, inputs, plain)
-    mine, step, _ = planned(module, inputs, "act:1%")
+    mine, step, _ = optimized(module, inputs, "act:1%")
     dice = numpy.random.default_rng(1)
     assert equal(train(mine, inputs, step), expected)

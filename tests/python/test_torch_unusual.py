@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import emit, lowering
+from lowtide.torch.emission import side
+from lowtide.torch.lowerings import call
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType
 from torch_run import Body, both, equal, gradients, planned, train, twin
@@ -155,7 +156,7 @@ def test_a_region_whose_backward_computes_nothing():
     assert equal(got, expected)
 
 
-@pytest.mark.parametrize("place, broken", [(lowering, "operations"), (emit._Side, "_copy")])
+@pytest.mark.parametrize("place, broken", [(call, "operations"), (side.Side, "arguments")])
 def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch, place, broken):
     class Noisy(Body):
         def forward(self, x):

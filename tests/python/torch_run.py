@@ -2,6 +2,7 @@
 
 import copy
 
+import lowtide.torch
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -110,6 +111,21 @@ def planned(module, share="act:80%", **options):
     """`module` compiled to a budget of that share of what each region can plan."""
     options = {"budget": share, "costs": "cpu", "work": 100_000, "time": None, "fallback": "error"} | options
     return torch.compile(module, backend="lowtide", options=options)
+
+
+def optimized(module, inputs, budget, work=100_000):
+    """A twin of `module` under a plan within the budget, or within the smallest that was met; its step, its report."""
+    for _ in range(2):
+        torch._dynamo.reset()
+        mine = twin(module)
+        try:
+            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=work, time=None,
+                                          fallback="error")
+            break
+        except lowtide.torch.BudgetError as error:
+            assert error.smallest
+            budget = error.smallest
+    return mine, step, lowtide.torch.reports()[-1]
 
 
 def both(make, run, **options):

@@ -19,12 +19,10 @@ if torch.__version__.split(".")[:2] != ["2", "13"]:
 
 from .capture import capture
 from .entry import backend, optimize
-from .errors import BudgetError, CaptureError
+from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
 from .explain import Explanation, explain
 from .meter import measure_peak
-from .planning import Report
-from .region import LowtideWarning, OverBudgetWarning, reports
+from .planning.report import Report, reports
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend",
-           "capture",
-           "explain", "measure_peak", "optimize", "reports"]
+           "capture", "explain", "measure_peak", "optimize", "reports"]

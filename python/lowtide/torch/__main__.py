@@ -11,7 +11,8 @@ runs while new tensors are fake: a model of any size takes no memory.
 
 The graph holds the forward, a barrier, and the backward.  Bytes are those of storages; times are ns
 from a roofline model of the named GPU (roofline.py), never measured; what kernels take beyond the results
-that they show is not known and counts 0.  What becomes of views, dropout, batch norm and updates in place: lowering.py.
+that they show is not known and counts 0.  What becomes of views and updates in place is said in lowering.py, what of
+dropout, batch norm and random draws in lowerings.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ import lowtide
 from . import example_models
 from .capture import capture
 from .errors import CaptureError
-from .fake_step import DTYPES, Built
 from .roofline import DEVICES
+from .tracing.fake_step import DTYPES, Built
 
 
 def _find(model: str) -> Callable[..., Built]:

@@ -12,11 +12,12 @@ import lowtide
 
 from .arguments import arguments
 from .costs import pricing
-from .fake_step import Built, LossFunction, trace_step
-from .lowering import Program, lower
-from .operators import bytes_of
-from .random_state import STATE_BYTES
+from .lowering import lower
+from .lowerings.random_draws import STATE_BYTES
+from .program import Program
 from .settings import state_tensors
+from .storages import bytes_of
+from .tracing.fake_step import Built, LossFunction, trace_step
 
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,

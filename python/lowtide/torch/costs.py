@@ -35,11 +35,12 @@ from torch.utils import _pytree as pytree
 
 import lowtide
 
-from . import cache
+from .. import cache
 from .effects import communicates, may_be_priced
 from .meter import workspace
-from .operators import DTYPES, Kernel, bytes_of, leaves, storage, touched_bytes
+from .operators import DTYPES, Kernel, leaves, touched_bytes
 from .roofline import DEVICES, collective_ns, kernel_ns
+from .storages import bytes_of, storage
 
 _FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted

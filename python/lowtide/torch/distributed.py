@@ -15,6 +15,7 @@ import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from .errors import CaptureError, size_text
+from .storages import storage
 
 _BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: block.compile(backend=\"lowtide\", "
            "options={\"budget\": ...}), with the bytes that one block may take; or train it without Lowtide")
@@ -56,7 +57,7 @@ def beside_sharded(args: list[Any]) -> str | None:
     tensors = [t for t in args if isinstance(t, torch.Tensor)]
     if any(getattr(t._base, "_fsdp_flattened", False) for t in tensors if t._base is not None):
         return f"{words}; reserve= counts the rest, in bytes"
-    given = {t.untyped_storage()._cdata for t in tensors}
+    given = set(map(storage, tensors))
     groups = _gathered_groups()
     if not any(key in given for keys, _, _ in groups for key in keys):
         return None
@@ -74,7 +75,7 @@ def _gathered_groups() -> list[tuple[set[int], int, int]]:
         for group in getattr(state, "_fsdp_param_groups", ()):
             whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
             shards = [p.sharded_param.to_local() for p in group.fsdp_params]
-            groups.append(({t.untyped_storage()._cdata for t in whole}, sum(t.numel() * t.element_size() for t in whole),
+            groups.append((set(map(storage, whole)), sum(t.numel() * t.element_size() for t in whole),
                            sum(t.numel() * t.element_size() for t in shards)))
     return groups
 

@@ -16,10 +16,10 @@ from torch.utils import _pytree as pytree
 
 from .arguments import arguments, map_tensors, tensors_in
 from .distributed import refuse_shared
-from .errors import BudgetError, CaptureError
-from .group import Group
+from .errors import BudgetError, CaptureError, fall_back
 from .meter import bytes_held
-from .region import compile_region, fall_back
+from .regions.compile import compile_region
+from .regions.group import Group
 from .settings import Settings
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
@@ -93,8 +93,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
-    if group.found:
-        group.settle(settings.budget, settings.order)
+    if group.to_plan:
+        group.share_budget(settings.budget, settings.order)
         compiled = _Compiled(module, settings, group)
         compiled.rehearse(given, named)
     if not compiled.regions:
@@ -135,7 +135,7 @@ class _Compiled:
         reason = getattr(gm, "compile_subgraph_reason", None)
         self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks
         number = self.regions
-        find = self._rehearsing and self._broken and self._stands_in and not self._group.shares
+        find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
         run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
         self.regions += 1
 
@@ -168,7 +168,7 @@ class _Compiled:
             inner = error.inner_exception
             raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
         except Exception:  # code between regions may not take zeros; then the later ones are not known
-            if not self._group.found:
+            if not self._group.to_plan:
                 raise
         finally:
             self._rehearsing = False

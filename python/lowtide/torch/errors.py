@@ -1,5 +1,13 @@
 """What goes wrong on the way from a model to a plan that runs, in words for people."""
 
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .settings import Settings
+
 
 class CaptureError(Exception):
     """The model cannot be captured; the text says why and what to do."""
@@ -12,7 +20,7 @@ class BudgetError(Exception):
     budget: the bytes that are not kept, None where there is no one number.
     """
 
-    def __init__(self, message: str, floor: int, smallest: "int | None", budget: "int | None" = None) -> None:
+    def __init__(self, message: str, floor: int, smallest: int | None, budget: int | None = None) -> None:
         super().__init__(message)
         self.floor, self.smallest, self.budget = floor, smallest, budget
 
@@ -27,6 +35,15 @@ class LowtideWarning(UserWarning):
 
 class OverBudgetWarning(LowtideWarning):
     """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
+
+
+def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
+    """`otherwise`, after a warning with the reason; or CaptureError, as the settings say."""
+    words = f"this region runs without a plan, so no budget is kept: {reason}"
+    if settings.fallback == "error":
+        raise CaptureError(words)
+    warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
+    return otherwise
 
 
 def size_text(n: int) -> str:

@@ -16,11 +16,11 @@ import lowtide
 
 from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
-from .fake_step import Built, LossFunction
-from .lowering import Program
-from .operators import allocated
+from .program import Program
 from .roofline import DEVICES
 from .settings import check_order, seconds, state_tensors, whole
+from .storages import allocated
+from .tracing.fake_step import Built, LossFunction
 
 _ROWS = 20  # of the table of modules
 _CHEAP = 0.01  # of overhead, which nobody will notice

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from .operators import allocated
+from .storages import Sizes, storages
 
 
 def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] = (), **kwargs: Any) -> int:
@@ -84,25 +84,19 @@ def bytes_held(*things: Any) -> int:
     return sum(storages_held(*things).values())
 
 
-def storages_held(*things: Any) -> dict[int, int]:
+def storages_held(*things: Any) -> Sizes:
     """What bytes_held adds up: storage -> bytes."""
-    seen: dict[int, int] = {}
-
-    def add(tensor: torch.Tensor) -> None:
-        data = tensor.untyped_storage()
-        seen[data._cdata] = allocated(data.nbytes(), data.device)
+    seen: Sizes = {}
 
     def walk(thing: Any) -> None:
         if isinstance(thing, torch.nn.Module):
             for tensor in (*thing.parameters(), *thing.buffers()):
-                add(tensor)
-                if tensor.grad is not None:
-                    add(tensor.grad)
+                seen.update(storages((tensor, tensor.grad)))
         elif isinstance(thing, torch.optim.Optimizer):
             for tensor in pytree.tree_leaves([list(v.values()) for v in thing.state.values()]):
                 walk(tensor)
         elif isinstance(thing, torch.Tensor):
-            add(thing)
+            seen.update(storages([thing]))
         elif isinstance(thing, (list, tuple)):
             for part in thing:
                 walk(part)

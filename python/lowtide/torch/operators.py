@@ -13,6 +13,7 @@ from torch.utils.flop_counter import flop_registry
 
 from .effects import has_effects, may_communicate
 from .errors import CaptureError
+from .storages import storage
 
 aten = torch.ops.aten
 
@@ -23,8 +24,6 @@ DTYPES = {
     torch.uint64: "u64", torch.uint32: "u32", torch.uint16: "u16",
     torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128",
 }  # fmt: skip
-
-_CUDA_BLOCK = 512  # bytes
 
 # the CPU's name for a kernel -> the name under which PyTorch counts its operations
 _COUNTED_AS = {
@@ -66,24 +65,6 @@ def _concrete(value: Any) -> Any:
 def is_symbol(value: Any) -> bool:
     """Is it a number that is known when the step runs?"""
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-
-
-def storage(t: torch.Tensor) -> int:
-    """The identity of t's storage, which the FX graph keeps alive."""
-    if t.layout != torch.strided:
-        raise CaptureError(f"the step makes a tensor of layout {t.layout}; only dense tensors have one storage")
-    return t.untyped_storage()._cdata
-
-
-def bytes_of(t: torch.Tensor) -> int:
-    """Bytes of t's storage, as its device's allocator counts them."""
-    return allocated(int(t.untyped_storage().nbytes()), t.device)  # a fake storage does not know its device
-
-
-def allocated(size: int, device: torch.device) -> int:
-    """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
-    kMinBlockSize), which is what torch.cuda.max_memory_allocated adds up."""
-    return -(-size // _CUDA_BLOCK) * _CUDA_BLOCK if device.type == "cuda" else size
 
 
 def arguments_of(node: torch.fx.Node) -> dict[str, Any]:

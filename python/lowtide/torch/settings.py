@@ -40,7 +40,7 @@ class Settings:
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
-        "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; inductor.py).
+        "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
     progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.

@@ -207,6 +207,14 @@ GraphFile read_graph(const std::string& path) {
   }
 }
 
+GraphFile read_graph_document(const JsonDocument& document, const std::string& file_name) {
+  try {
+    return read_document(document);
+  } catch (const InputError& error) {
+    throw error.in_file(file_name);
+  }
+}
+
 GraphFile read_graph_text(std::string_view text, const std::string& file_name) {
   try {
     return read_document(JsonDocument(text));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/io/json.h"
 
 namespace lowtide::io {
 
@@ -19,6 +20,7 @@ struct GraphFile {
 // its meaning is) and the op or tensor, for everything that formats.md refuses.
 GraphFile read_graph(const std::string& path);  // "-": standard input; gzip or plain
 GraphFile read_graph_text(std::string_view text, const std::string& file_name);
+GraphFile read_graph_document(const JsonDocument& document, const std::string& file_name);
 
 // The graph in our format: deterministic, one line for each tensor and op, defaults left out.
 // Reading it gives the same graph: names, order and everything that is carried along.

@@ -2,7 +2,7 @@
 // tenths of a second and about half as much memory again as its text.
 //
 // Integers below 2^63 are kept as such, every other number as its text: whether a fraction may
-// stand somewhere is for whoever asks. A document is refused (InputError, place "line N, column M")
+// stand somewhere is for whoever asks. A text is refused (InputError, place "line N, column M")
 // for broken syntax, text that is not UTF-8 and nesting beyond kMaxJsonDepth; and (place: a JSON
 // pointer) for a key that stands twice in one object. A byte order mark is skipped.
 #pragma once
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lowtide/io/json_kind.h"
 
@@ -118,7 +119,49 @@ class JsonDocument {
   JsonValue root() const { return {tape_.get(), 0}; }
 
  private:
+  friend class JsonBuilder;
+  explicit JsonDocument(std::unique_ptr<JsonTape> tape);
+
   std::unique_ptr<JsonTape> tape_;
+};
+
+// Makes a document of values that are in memory already, without a text of them: one call for each
+// value, in the order in which the text would have them. It is refused as a text is, but for the
+// place: a JSON pointer always.
+class JsonBuilder {
+ public:
+  explicit JsonBuilder(std::size_t values = 0);  // about how many there will be
+  ~JsonBuilder();
+  JsonBuilder(const JsonBuilder&) = delete;
+  JsonBuilder& operator=(const JsonBuilder&) = delete;
+
+  void null();
+  void boolean(bool value);
+  void integer(std::int64_t value);
+  void number(std::string_view written);  // one that is no std::int64_t
+  void string(std::string_view text);
+  void begin_array();
+  void end_array();
+  void begin_object();
+  void key(std::string_view name);  // before each value of an object
+  void end_object();
+
+  std::size_t depth() const;  // arrays and objects that have not ended
+  // InputError for the place of the value that would come next.
+  [[noreturn]] void refuse(std::string reason);
+  // Once, after the end of the outermost value.
+  JsonDocument build();
+
+ private:
+  void append(JsonKind kind, std::int64_t value);
+  void begin(JsonKind kind);
+  void end();
+  std::int64_t keep(std::string_view text);
+  void refuse_repeated_keys(std::uint32_t object);
+
+  std::unique_ptr<JsonTape> tape_;
+  std::vector<std::uint32_t> open_;         // arrays and objects that have not ended
+  std::vector<std::uint32_t> last_object_;  // for each key: 1 + the object it was last seen in
 };
 
 // `text` as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD.

@@ -1,5 +1,6 @@
-// From text to tape. The parser is nlohmann's, driven by events: it keeps its own stack on the
-// heap, so depth costs nothing until we refuse it, and no tree of ours or its is ever built.
+// From text to a builder's calls. The parser is nlohmann's, driven by events: it keeps its own
+// stack on the heap, so depth costs nothing until we refuse it, and no tree of ours or its is ever
+// built.
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -92,43 +93,33 @@ std::string plain_reason(std::string message, std::string_view text, std::size_t
   return message;
 }
 
-// Appends a token for every event. An exception thrown here passes through the parser unharmed.
-class TapeWriter {
+// Hands every event to the builder. An exception thrown here passes through the parser unharmed.
+class Events {
  public:
-  TapeWriter(std::string_view text, JsonTape& tape) : text_(text), tape_(tape) {}
+  Events(std::string_view text, JsonBuilder& builder) : text_(text), builder_(builder) {}
 
-  bool null() { return append(JsonKind::null, 0); }
-  bool boolean(bool value) { return append(JsonKind::boolean, value ? 1 : 0); }
-  bool number_integer(std::int64_t value) { return append(JsonKind::integer, value); }
+  bool null() { return builder_.null(), true; }
+  bool boolean(bool value) { return builder_.boolean(value), true; }
+  bool number_integer(std::int64_t value) { return builder_.integer(value), true; }
   bool number_unsigned(std::uint64_t value) {
     if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
-    return append(JsonKind::number, keep(std::to_string(value)));
+    return builder_.number(std::to_string(value)), true;
   }
-  bool number_float(double, const std::string& text) {
-    return append(JsonKind::number, keep(text));
-  }
-  bool string(std::string& text) { return append(JsonKind::string, keep(text)); }
+  bool number_float(double, const std::string& text) { return builder_.number(text), true; }
+  bool string(std::string& text) { return builder_.string(text), true; }
   bool binary(nlohmann::json::binary_t&) { return false; }  // JSON text has none
 
-  bool start_object(std::size_t) { return open(JsonKind::object); }
-  bool start_array(std::size_t) { return open(JsonKind::array); }
-  bool end_object() {
-    refuse_repeated_keys(open_.back());
-    return close();
+  bool start_object(std::size_t) {
+    refuse_depth();
+    return builder_.begin_object(), true;
   }
-  bool end_array() { return close(); }
-
-  bool key(std::string& text) {
-    auto found = tape_.key_index.find(text);
-    if (found == tape_.key_index.end()) {
-      const auto index = static_cast<std::uint32_t>(tape_.keys.size());
-      found = tape_.key_index.emplace(text, index).first;
-      tape_.keys.push_back(&found->first);
-      last_object_.push_back(0);
-    }
-    push(JsonKind::string, found->second);
-    return true;
+  bool start_array(std::size_t) {
+    refuse_depth();
+    return builder_.begin_array(), true;
   }
+  bool key(std::string& text) { return builder_.key(text), true; }
+  bool end_object() { return builder_.end_object(), true; }
+  bool end_array() { return builder_.end_array(), true; }
 
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) {
@@ -137,58 +128,19 @@ class TapeWriter {
   }
 
  private:
-  std::uint32_t here() const { return static_cast<std::uint32_t>(tape_.tokens.size()); }
-
-  std::int64_t keep(const std::string& text) {
-    const std::size_t offset = tape_.characters.size();
-    tape_.characters += text;
-    return static_cast<std::int64_t>((offset << 32) | text.size());
-  }
-  void push(JsonKind kind, std::int64_t value) {
-    tape_.tokens.push_back({value, here() + 1, kind});
-  }
-  void count_in_parent() {
-    if (!open_.empty()) ++tape_.tokens[open_.back()].value;
-  }
-  bool append(JsonKind kind, std::int64_t value) {
-    count_in_parent();
-    push(kind, value);
-    return true;
-  }
-  bool open(JsonKind kind) {
-    if (open_.size() >= kMaxJsonDepth)
-      throw InputError(place_of(text_, too_deep_at(text_)),
-                       "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels");
-    count_in_parent();
-    open_.push_back(here());
-    tape_.tokens.push_back({0, 0, kind});
-    return true;
-  }
-  bool close() {
-    tape_.tokens[open_.back()].next = here();
-    open_.pop_back();
-    return true;
-  }
-
-  // When an object ends, so that objects inside it cannot disturb the marks.
-  void refuse_repeated_keys(std::uint32_t object) {
-    for (std::uint32_t at = object + 1; at < here(); at = tape_.tokens[at + 1].next) {
-      std::uint32_t& last = last_object_[static_cast<std::size_t>(tape_.tokens[at].value)];
-      if (last == object + 1)
-        throw InputError(json_pointer(tape_, at), "this key stands twice in its object");
-      last = object + 1;
-    }
+  // Before the builder does: a text has lines to name the place by.
+  void refuse_depth() const {
+    if (builder_.depth() >= kMaxJsonDepth)
+      throw InputError(place_of(text_, too_deep_at(text_)), too_deep());
   }
 
   std::string_view text_;
-  JsonTape& tape_;
-  std::vector<std::uint32_t> open_;         // arrays and objects that have not ended
-  std::vector<std::uint32_t> last_object_;  // for each key: 1 + the object it was last seen in
+  JsonBuilder& builder_;
 };
 
 }  // namespace
 
-JsonDocument::JsonDocument(std::string_view text) : tape_(std::make_unique<JsonTape>()) {
+JsonDocument::JsonDocument(std::string_view text) {
   if (text.empty()) throw InputError("line 1, column 1", "the file is empty");
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     throw InputError("line 1, column 1", "the text is UTF-16; write it as UTF-8");
@@ -197,13 +149,10 @@ JsonDocument::JsonDocument(std::string_view text) : tape_(std::make_unique<JsonT
     throw InputError(place_of(text, zero), "a zero byte: this is no JSON text");
   if (text.size() > kMaxText) throw InputError("", "more than 4 GB of JSON");
   // About what dense numbers take, so that the vector rarely moves.
-  tape_->tokens.reserve(text.size() / 8 + 16);
-  TapeWriter writer(text, *tape_);
-  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &writer);
+  JsonBuilder builder(text.size() / 8 + 16);
+  Events events(text, builder);
+  nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &events);
+  *this = builder.build();
 }
-
-JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
-JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
-JsonDocument::~JsonDocument() = default;
 
 }  // namespace lowtide::io

@@ -1,4 +1,4 @@
-// How a JsonDocument lies in memory. Private to the room: json_parse.cpp writes it, json.cpp reads
+// How a JsonDocument lies in memory. Private to the room: json_build.cpp writes it, json.cpp reads
 // it.
 //
 // One token for each value in the order of the text, and one for each key before its value. A token
@@ -42,5 +42,8 @@ struct JsonTape {
 
 // Where token `at` stands; parts longer than a line are shortened.
 std::string json_pointer(const JsonTape& tape, std::uint32_t at);
+
+// Why a document is refused that is nested too deep.
+std::string too_deep();
 
 }  // namespace lowtide::io

@@ -46,7 +46,7 @@ class GraphBuilder:
         self.ops: list[Op] = []
         self.producer: dict[int, Op] = {}
         self.barrier: Op | None = None
-        self.before_barrier: list[Op] = []  # what must have run once when the barrier is reached
+        self.due_at_barrier: list[Op] = []  # what must have run once when the barrier is reached
         self._effect: Op | None = None
 
     def tensor(self, name: str, size: int, role: str | None, shape: list[int], dtype: str) -> int:
@@ -58,15 +58,15 @@ class GraphBuilder:
         """Append an op.  Effects run once, one after another, and on their own side of the barrier."""
         if effect:
             op.recomputable = False
-            op.after += [before for before in (self._effect, self.barrier) if before]
+            op.after += [earlier for earlier in (self._effect, self.barrier) if earlier]
             self._effect = op
         self.ops.append(op)
         self.producer.update(dict.fromkeys(op.outputs, op))
         return op
 
     def cross(self, inputs: list[int], outputs: list[int]) -> Op:
-        """Append the barrier, after all effects and all of before_barrier so far."""
-        first = [*self.before_barrier, *([self._effect] if self._effect else [])]
+        """Append the barrier, after all effects and all of due_at_barrier so far."""
+        first = [*self.due_at_barrier, *([self._effect] if self._effect else [])]
         self.barrier = self.op(Op("barrier", "lowtide.barrier", inputs, outputs, 0, recomputable=False, after=first))
         self._effect = None
         return self.barrier

@@ -16,15 +16,16 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from .costs import key_of, materialise, untraced
-from .operators import arguments_of, is_effect, leaves, values
+from ..costs import key_of, materialise, untraced
+from ..operators import arguments_of, is_effect, leaves, values
+from ..storages import storage
 
 aten = torch.ops.aten
 _Layout = tuple[tuple[int, ...], torch.dtype]
 _known: dict[tuple[str, str], list[_Layout | None] | None] = {}  # device, kernel -> strides and type of each result
 
 
-def settle_types(joint: fx.GraphModule) -> None:
+def correct_types(joint: fx.GraphModule) -> None:
     """Correct the fake results of joint's nodes, and of all that follows from them."""
     corrected: set[fx.Node] = set()
     for node in joint.graph.nodes:
@@ -71,9 +72,9 @@ def _correct(node: fx.Node) -> bool:
     """Give a node's results the strides and number types that its kernel makes; was there anything to correct?"""
     flat, tree = pytree.tree_flatten(node.meta["val"])
     args, kwargs = values(node.args), values(node.kwargs)
-    given = {t.untyped_storage()._cdata for t in leaves((args, kwargs))}
+    given = set(map(storage, leaves((args, kwargs))))
     fakes = [t for t in flat if isinstance(t, torch.Tensor)]
-    if not fakes or any(t.untyped_storage()._cdata in given for t in fakes):
+    if not fakes or not given.isdisjoint(map(storage, fakes)):
         return False
     device = fakes[0].device
     key = (str(device), key_of(node.target, args, kwargs))

@@ -1,4 +1,4 @@
-"""What stands beside a region's plan when its forward begins, and the plan does not count.
+"""Watches for memory that others hold beside a region while it runs, and that its plan does not count.
 
 Gradients that were not set to None live through the forward, and through the backward beside the new ones, to
 which they are added when the backward has returned: the whole step takes that much more.  DDP's buckets stand
@@ -11,16 +11,15 @@ A look is cheap: as long as no gradient stands and there is no DDP it costs a lo
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from .distributed import beside_sharded, bucket_bytes
-from .errors import LowtideWarning, OverBudgetWarning, size_text
-from .operators import bytes_of
+from ..distributed import beside_sharded, bucket_bytes
+from ..errors import LowtideWarning, OverBudgetWarning, size_text
+from ..storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
@@ -31,14 +30,16 @@ _LOOKS = 64  # at what code outside holds, before the first backward
 
 
 @dataclass
-class Said:
-    """What was said of one model, each cause once, and the most bytes; and the parameters of all of its regions.
+class ModelWatch:
+    """What the watches of one model's regions share: the leaves of all of them, and what was warned of.
 
-    Of the first forward: held, what code outside has saved or made for the regions so far; saved and piece, the most
-    of it that is beside a region, and that one piece of such code takes; broken: is that too much for a plan?
-    running: whose forward ran last.  trained: has a backward begun?  looks: forwards before that.
+    causes: what warnings were about, each of which comes once.  most: the most bytes that one was about.  counted: are
+    gradients from earlier steps part of the plans (group.py)?
 
-    counted: are gradients that stand part of the plans (group.py)?
+    Until the first backward begins the forwards are looked at for what code outside of all regions holds.
+    held: storages that it has saved or made for the regions so far.  saved: the most bytes of these beside a region.
+    piece: the most bytes that one piece of such code takes.  broken: are these too much for a plan?
+    running: the watch whose forward ran last.  trained: has a backward begun?  looks: how many forwards were looked at.
     """
 
     causes: set[str] = field(default_factory=set)
@@ -48,7 +49,7 @@ class Said:
     piece: int = 0
     broken: bool = False
     leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
-    running: Watch | None = None
+    running: RegionWatch | None = None
     trained: bool = False
     looks: int = 0
     counted: bool = False
@@ -64,14 +65,7 @@ class Said:
         tensors = {key: ref() for key, ref in self.leaves.items()}
         for key in [key for key, t in tensors.items() if t is None]:
             del self.leaves[key]
-        return gradient_storages(t for t in tensors.values() if t is not None)
-
-
-def gradient_storages(leaves: Iterable[Any]) -> int:
-    """Bytes of the storages of the gradients of those that are leaves and have one."""
-    gradients = [t.grad for t in leaves if isinstance(t, torch.Tensor) and t.is_leaf and t.grad is not None]
-    strided = [g for g in gradients if g.layout == torch.strided]
-    return sum({g.untyped_storage()._cdata: bytes_of(g) for g in strided}.values())
+        return gradient_bytes(tensors.values())
 
 
 def buckets(gradients: int) -> int:
@@ -82,69 +76,69 @@ def buckets(gradients: int) -> int:
     return max(0, bucket_bytes(ddp) - (gradients if ddp.gradient_as_bucket_view else 0))
 
 
-class Watch:
-    """Looks at what stands beside one region, as it runs, and has words for what its plan does not count.
+class RegionWatch:
+    """Looks at what others hold beside one region as it runs, and has words for what its plan does not count.
 
     peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
-    before: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found beside it.
+    saved_earlier: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found
+    beside it.
     reserved: has the user said what stands beside it?  allocator: or has a GPU's, what was there at the time?
     """
 
-    def __init__(self, said: Said, plan: tuple[int, int, int], *, counted: int, before: int, base: int, reserved: bool,
-                 allocator: bool) -> None:
+    def __init__(self, model: ModelWatch, plan: tuple[int, int, int], *, counted: int, saved_earlier: int, base: int,
+                 reserved: bool, allocator: bool) -> None:
         self._reserved, self._allocator = reserved, allocator
-        self._said, self._counted, self._before, self._base = said, counted, before, base
+        self._model, self._counted, self._earlier, self._base = model, counted, saved_earlier, base
         self._peak, self._between, self._budget = plan
-        self._leaves: list[int] | None = None  # their positions among the arguments
+        self._leaves: set[int] | None = None  # their positions among the arguments
         self._left = 0  # bytes of other forwards when this one began
 
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
-        """What is to be said, and as what, when the forward begins; left: bytes of other forwards."""
+        """Warnings, each with its class, when the forward begins.  left: bytes of other forwards."""
         words: list[tuple[type[LowtideWarning], str]] = []
         if self._leaves is None:
-            sharded = None if self._reserved or "FSDP" in self._said.causes else beside_sharded(args)
+            sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
             if sharded:
-                self._said.causes.add("FSDP")
+                self._model.causes.add("FSDP")
                 words.append((LowtideWarning, f"this region {sharded}"))
-            self._leaves = [i for i, t in enumerate(args)
-                            if isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad]
-        if not self._said.trained and self._said.looks < _LOOKS:
-            self._said.looks += 1
+            self._leaves = trained_arguments(args)
+        if not self._model.trained and self._model.looks < _LOOKS:
+            self._model.looks += 1
             self._meet_outside(args, left)
         none = True
         for i in self._leaves:
             if args[i].is_leaf:
-                self._said.meet(args[i])  # a region may run for one block after another
+                self._model.meet(args[i])  # a region may run for one block after another
                 none = none and args[i].grad is None
         if none and DistributedDataParallel._active_ddp_module is None:
             return words
         return words + self._standing(left)
 
     def backward(self, tangents: list[Any]) -> list[tuple[type[LowtideWarning], str]]:
-        """What is to be said, and as what, when the first backward of all begins: that of the last region, behind
-        which is the loss."""
-        said, left = self._said, self._left
-        if said.trained:
+        """Warnings, each with its class, when the first backward of all begins: that of the last region, behind which
+        is the loss."""
+        model, left = self._model, self._left
+        if model.trained:
             return []
-        said.trained = True
-        handed = tangent_bytes(tangents) if said.running is self else 0
-        loss = handed > 0 and self._over(self._between, left + said.saved + LOSS * handed) > 0
-        reserve = self._base + max(left, self._before) + said.saved + max(said.piece, LOSS * handed if loss else 0)
+        model.trained = True
+        handed = tangent_bytes(tangents) if model.running is self else 0
+        loss = handed > 0 and self._over(self._between, left + model.saved + LOSS * handed) > 0
+        reserve = self._base + max(left, self._earlier) + model.saved + max(model.piece, LOSS * handed if loss else 0)
         words: list[tuple[type[LowtideWarning], str]] = []
-        if said.broken:
+        if model.broken:
             words.append((OverBudgetWarning, "the budget is not kept: code between the regions that the tracer made of this "
                          "model runs without a plan, and no plan "
-                         f"counts it: {size_text(said.saved)} ({said.saved} bytes) that it has made or saved stand beside "
-                         f"a region, and one piece takes about {size_text(said.piece)} in its backward. Fewer graph "
+                         f"counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made or saved stand beside "
+                         f"a region, and one piece takes about {size_text(model.piece)} in its backward. Fewer graph "
                          f"breaks (TORCH_LOGS=graph_breaks shows them), or reserve={reserve}"))
         if loss:
-            room = max(0, -self._over(self._between, left + said.saved))
+            room = max(0, -self._over(self._between, left + model.saved))
             words.append((LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
                           f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
                           f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
                           f"budget. Compute the loss within the module, or set reserve={reserve}"))
-        said.held.clear()
-        said.running = None
+        model.held.clear()
+        model.running = None
         return words
 
     def _over(self, held: int, beside: int) -> int:
@@ -152,36 +146,37 @@ class Watch:
         return held + max(0, beside - self._counted) - self._budget
 
     def _meet_outside(self, args: list[Any], left: int) -> None:
-        said = self._said
+        model = self._model
         saved, piece, made = upstream(args)
         self._left = left
-        said.held |= saved
-        beside = 0 if self._allocator else sum(size for key, size in said.held.items() if key not in made)
+        model.held |= saved
+        beside = 0 if self._allocator else sum(size for key, size in model.held.items() if key not in made)
         taken = sum(piece.values())
-        before = said.running
-        said.broken |= self._over(self._peak, left + beside) > 0 and beside > 0
-        said.broken |= before is not None and taken > 0 and before._over(before._between, left + beside + taken) > 0
-        said.saved, said.piece, said.running = max(said.saved, beside), max(said.piece, taken), self
-        said.held |= made
+        previous = model.running
+        model.broken |= self._over(self._peak, left + beside) > 0 and beside > 0
+        if previous is not None and taken > 0:
+            model.broken |= previous._over(previous._between, left + beside + taken) > 0
+        model.saved, model.piece, model.running = max(model.saved, beside), max(model.piece, taken), self
+        model.held |= made
 
     def _standing(self, left: int) -> list[tuple[type[LowtideWarning], str]]:
-        gradients = 0 if self._said.counted else self._said.standing()
+        gradients = 0 if self._model.counted else self._model.standing()
         held = buckets(gradients)
         beside = left + gradients + held
         if self._over(self._peak, beside) <= 0:
             return []
-        new = {cause for cause, size in (("gradients", gradients), ("buckets", held)) if size} - self._said.causes
-        if not new or beside <= self._said.most:
+        new = {cause for cause, size in (("gradients", gradients), ("buckets", held)) if size} - self._model.causes
+        if not new or beside <= self._model.most:
             return []
-        self._said.causes |= new
-        self._said.most = beside
+        self._model.causes |= new
+        self._model.most = beside
         words = []
         if "gradients" in new:
             words.append(f"gradients of {size_text(gradients)} ({gradients} bytes), made before, stand while this "
                          "region runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
         if "buckets" in new:
             words.append(f"the buckets of DistributedDataParallel take {size_text(held)} ({held} bytes)")
-        peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._before - left)
+        peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._earlier - left)
         return [(OverBudgetWarning, f"the budget is not kept: {'; '.join(words)}. The plan counts "
                  f"{size_text(self._counted)} of what stands beside the region, so the step can take {size_text(peak)} of "
                  f"{size_text(self._budget)}; reserve={reserve} counts it")]

@@ -1,7 +1,7 @@
-"""A program and a budget -> the settled plan that will run, from the cache or from the planner.
+"""A program and a budget -> the schedule that will run, from the cache or from the planner.
 
-The budget is the whole peak: the graph's inputs and parameters, what stands beside the region (sharing.py),
-and all that is live while a step runs.  The settled plan is verified before it is returned.
+The budget is the whole peak: the graph's inputs and parameters, what others hold beside the region (constraints.py),
+and all that is live while a step runs.  The schedule is verified before it is returned.
 """
 
 from __future__ import annotations
@@ -10,77 +10,34 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import lowtide
 
-from . import cache
-from .errors import BudgetError, CallerError, size_text
-from .lowering import Program
-from .settings import Settings
-from .sharing import Beside, input_bytes
-from .steps import Settled, settle
+from ... import cache
+from ..errors import BudgetError, CallerError, size_text
+from ..program import Program
+from ..settings import Settings
+from .constraints import Constraints, input_bytes
+from .report import Report
+from .schedule import Schedule, schedule
 
 _leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
 
 
-@dataclass
-class Report:
-    """What became of one compiled region, for people and for tests.  Bytes and ticks; seconds where said.
-
-    peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
-    freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
-    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
-    floor: bytes that no plan can go below.  again: module path -> op names that
-    run more than once, with how often.
-    """
-
-    name: str
-    ops: int
-    budget: int
-    peak: int
-    early_peak: int
-    late_peak: int
-    between: int
-    saved: int
-    own_peak: int
-    floor: int
-    resident: int
-    inputs: int
-    duration: int
-    own_duration: int
-    bound: int
-    status: str
-    seconds: float
-    cached: bool
-    again: dict[str, Counter[str]] = field(default_factory=dict)
-
-    @property
-    def overhead(self) -> float:
-        """Share of the time of one pass that the plan adds."""
-        return self.duration / self.own_duration - 1 if self.own_duration else 0.0
-
-    def __str__(self) -> str:
-        took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
-                f"{size_text(self.own_peak)}), "
-                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
-
-
-def plan_program(program: Program, settings: Settings, beside: Beside, budget: int | None = None,
-                 start: Any = None) -> tuple[Settled, Report]:
-    """The plan of `program` with that beside it.  budget: bytes in the place of the settings' budget.  start: a
+def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
+                 start: Any = None) -> tuple[Schedule, Report]:
+    """The plan of `program` under these constraints.  budget: bytes in the place of the settings' budget.  start: a
     plan that may be known.
 
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
-    graph = lowtide.Graph.from_dict(beside.graph(program, None))
+    graph = constraints.graph(program, None)
     own_peak = graph.own_peak
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order)
-    if beside.saved is not None:
-        graph = lowtide.Graph.from_dict(beside.graph(program, problem.budget))
+    if constraints.save_limit is not None:
+        graph = constraints.graph(program, problem.budget)
         problem = lowtide.Problem(graph, problem.budget, order=settings.order)
     file = cache.path_of("plans", graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
     steps, facts = _known(graph, problem, file)
@@ -94,25 +51,25 @@ def plan_program(program: Program, settings: Settings, beside: Beside, budget: i
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"steps": steps})
-    settled = settle(program, steps)
-    plan = lowtide.Plan(settled.steps)
-    held = dataclasses.replace(program, graph=settled.graph)
-    final = lowtide.Graph.from_dict(beside.graph(held, None))
+    scheduled = schedule(program, steps)
+    plan = lowtide.Plan(scheduled.steps)
+    held = dataclasses.replace(program, graph=scheduled.graph)
+    final = constraints.graph(held, None)
     cost = lowtide.verify(final, plan, problem.budget)
-    memory, cut = lowtide.simulate(final, plan).memory, settled.steps.index(("compute", program.barrier))
-    made = sum(settled.graph["tensors"][t]["bytes"] for t in settled.graph["ops"][program.barrier]["outputs"])
+    memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
+    made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
     inputs = input_bytes(program)
-    if beside.saved is not None:
-        lowtide.verify(lowtide.Graph.from_dict(beside.graph(held, problem.budget)), plan, problem.budget)
+    if constraints.save_limit is not None:
+        lowtide.verify(constraints.graph(held, problem.budget), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
         early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
-        saved=memory[cut] - made - inputs - beside.resident - beside.gradients, own_peak=own_peak,
-        floor=facts["floor"], resident=beside.resident,
+        saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=own_peak,
+        floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, settled.computes))
-    return settled, report
+        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.computes))
+    return scheduled, report
 
 
 def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from .operators import bytes_of, leaves
+from ..operators import leaves
+from ..storages import is_dense, storage, storages
 
 LOSS = 3  # times what is handed out, that a loss outside may take
 _NODES = 20_000  # at most that one look visits
@@ -25,10 +26,10 @@ _names: dict[type, tuple[str, ...]] = {}  # a node's class -> its attributes tha
 def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
     """Storages, with their bytes, that code outside of all regions holds before a region runs with `args`: what its
     nodes have saved, by and by; what the piece right before saved and made; which of `args` it made."""
-    made = {_key(t): bytes_of(t) for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn)}
+    made = storages(t for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn))
     saved: dict[int, int] = {}
     piece = dict(made)
-    not_its_own = {_key(t) for t in leaves(args)} - made.keys()  # arguments, and what regions and users made
+    not_its_own = {storage(t) for t in leaves(args)} - made.keys()  # arguments, and what regions and users made
     seen: set[Any] = set()
     stack = [(t.grad_fn, True) for t in leaves(args)]
     while stack and len(seen) < _NODES:
@@ -37,12 +38,12 @@ def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int,
             continue
         seen.add(node)
         if hasattr(node, "variable"):
-            not_its_own.add(_key(node.variable))
+            not_its_own.add(storage(node.variable))
         elif not _is_region(node):
-            for t in _saved_by(node):
-                saved[_key(t)] = bytes_of(t)
-                if right_before:
-                    piece[_key(t)] = bytes_of(t)
+            its_own = storages(_saved_by(node))
+            saved |= its_own
+            if right_before:
+                piece |= its_own
         stack += [(earlier, right_before and not _is_region(node)) for earlier, _ in node.next_functions]
     return tuple({key: size for key, size in found.items() if key not in not_its_own} for found in (saved, piece, made))
 
@@ -55,10 +56,6 @@ def tangent_bytes(tangents: list[Any]) -> int:
 
 def _is_region(node: Any) -> bool:
     return type(node).__name__ == "CompiledFunctionBackward"
-
-
-def _key(t: torch.Tensor) -> int:
-    return t.untyped_storage()._cdata
 
 
 def _saved_by(node: Any) -> list[torch.Tensor]:
@@ -74,4 +71,4 @@ def _saved_by(node: Any) -> list[torch.Tensor]:
                     tensors.append(value.data)
         except RuntimeError:  # a graph that was freed holds nothing
             continue
-    return [t for t in tensors if t.layout == torch.strided]
+    return [t for t in tensors if is_dense(t)]

@@ -1,0 +1,81 @@
+"""A schedule -> the FX graphs of forward and backward that compute exactly its steps, in its order.
+
+The step is cut in two at the barrier; side.py makes the nodes of each side.  What must not happen twice does not:
+how each kind of op runs for the second time is said in its file in `lowerings`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterator
+
+from torch import fx
+from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+from torch.fx._lazy_graph_module import _make_graph_module
+
+from ..operators import is_tangent
+from ..planning.schedule import idle_ops
+from ..program import Program
+from ..tracing.origins import unexpected
+from .side import Side
+
+
+def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Forward and backward modules that run program.graph's ops in the order `computes` (schedule.schedule).
+
+    Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
+    """
+    with _named() as sides:
+        cut = computes.index(program.barrier)
+        inputs = program.joint.graph.find_nodes(op="placeholder")
+        idle, done = idle_ops(program, computes), set()
+        sides.append(forward := Side(program, None, idle, done))
+        for node in inputs:
+            if not is_tangent(node):
+                forward.placeholder(node)
+        forward.run(computes[:cut])
+        sides.append(backward := Side(program, forward, idle, done))
+        for node in inputs:
+            if is_tangent(node):
+                backward.placeholder(node)
+        backward.run(computes[cut + 1:])
+        given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
+        handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
+        saved = [*backward.saved, *backward.numbers]
+        output = forward.graph.output(tuple([*handed_out, *saved]))
+        output.meta["desc"] = program.forward_descriptors + [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
+        output = backward.graph.output(tuple(given_back))
+        output.meta["desc"] = list(program.backward_descriptors)
+        return _module(program, forward), _module(program, backward)
+
+
+def emit_forward(program: Program, computes: list[int]) -> fx.GraphModule:
+    """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
+    with _named() as sides:
+        cut = computes.index(program.barrier)
+        sides.append(side := Side(program, None, idle_ops(program, computes), set()))
+        for node in program.joint.graph.find_nodes(op="placeholder"):
+            side.placeholder(node)
+        side.run(computes[:cut])
+        handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
+        side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
+        return _module(program, side)
+
+
+@contextlib.contextmanager
+def _named() -> Iterator[list[Side]]:
+    """What goes wrong within is a CaptureError that names the node at which the last of these sides is."""
+    sides: list[Side] = []
+    try:
+        yield sides
+    except Exception as error:
+        raise unexpected(error, sides[-1].at if sides else None) from error
+
+
+def _module(program: Program, side: Side) -> fx.GraphModule:
+    for node in reversed(list(side.graph.nodes)):
+        if node.target is operator.getitem and not node.users:
+            side.graph.erase_node(node)
+    side.graph.lint()
+    return _make_graph_module(program.joint, side.graph)

@@ -1,0 +1,131 @@
+"""One side of a step, forward or backward, as an FX graph under construction.
+
+Every computation of an op is a node of its own.  Views and getitems are no steps: they are made again where they are
+read, from the newest value of their source.  What the backward reads and does not compute becomes an output of the
+forward and a placeholder of the backward, always as the tensor that owns the storage.  How the nodes of an op are
+made its emitter knows (lowerings).
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from typing import Any
+
+from torch import fx
+
+from ..operators import is_symbol
+from ..program import Program
+
+Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
+
+
+class Side:
+    """parent: the forward, for the backward.  idle: ops without code.  done: ops that the step has computed by now,
+    which the two sides share.
+
+    program: what is put into code.  values: what a node of the joint graph, or one of its results (node, index), is
+    now on this side.  at: the node of the joint graph that is being put into code.
+    saved, numbers: the forward's values that the backward takes, in the order of its first placeholders, the numbers
+    before the others there and after them among the forward's results.
+    """
+
+    def __init__(self, program: Program, parent: Side | None, idle: set[int], done: set[int]) -> None:
+        self.graph = fx.Graph()
+        self.saved: list[fx.Node] = []
+        self.numbers: list[fx.Node] = []
+        self.program, self._parent, self._idle, self._done = program, parent, idle, done
+        self.values: dict[Value, fx.Node] = {}
+        self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
+        self.at: fx.Node | None = None
+        self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
+
+    # ---- values
+
+    def placeholder(self, node: fx.Node) -> None:
+        self.values[node] = self._new_placeholder(node.name, node.meta)
+
+    def get(self, node: fx.Node) -> fx.Node:
+        """The newest value of a node of the joint graph on this side; views are made where they are missing."""
+        if node.op == "get_attr":
+            if node not in self.values:
+                self.values[node] = self.graph.node_copy(node)
+            return self.values[node]
+        if node in self.program.views or self._is_view_item(node):
+            return self._view(node)
+        key: Value = (node.args[0], node.args[1]) if node.target is operator.getitem else node
+        return self.value(key, node)
+
+    def value(self, key: Value, node: fx.Node) -> fx.Node:
+        """The newest value of what is known by `key`, which `node` of the joint graph makes."""
+        if key not in self.values:
+            assert self._parent, f"{node} is read before it is computed"
+            if is_symbol(node.meta["val"]):
+                return self._number(key, node)
+            self.saved.append(self._parent.value(key, node))
+            with self.graph.inserting_after(self._last_saved):
+                self._last_saved = self._new_placeholder(self.saved[-1].name, self.saved[-1].meta)
+            self.values[key] = self._last_saved
+        return self.values[key]
+
+    def _number(self, key: Value, node: fx.Node) -> fx.Node:
+        self.numbers.append(self._parent.value(key, node))
+        with self.graph.inserting_after(self._last_number):
+            made = self._new_placeholder(self.numbers[-1].name, self.numbers[-1].meta)
+        if self._last_saved is self._last_number:
+            self._last_saved = made
+        self._last_number = self.values[key] = made
+        return made
+
+    def _is_view_item(self, node: fx.Node) -> bool:
+        return node.target is operator.getitem and node.args[0] in self.program.views
+
+    def _view(self, node: fx.Node) -> fx.Node:
+        sources = [self.get(source) for source in node.all_input_nodes]
+        known = self._views.get(node)
+        if not known or known[0] != sources:
+            new = dict(zip(node.all_input_nodes, sources, strict=True))
+            self._views[node] = (sources, self.graph.node_copy(node, new.__getitem__))
+        return self._views[node][1]
+
+    def _new_placeholder(self, name: str, meta: dict[str, Any]) -> fx.Node:
+        node = self.graph.placeholder(name)
+        node.meta = dict(meta)
+        return node
+
+    # ---- ops
+
+    def run(self, computes: list[int]) -> None:
+        """Append the nodes of these ops."""
+        is_made = False  # by the nodes of the op before
+        for op, following in itertools.zip_longest(computes, computes[1:]):
+            run, again = self.program.runs[op], op in self._done
+            self.at = run.node
+            self._done.add(op)
+            if is_made:
+                is_made = False
+            elif op not in self._idle:
+                is_made = run.emitter.emit(self, op, again, following)
+
+    # ---- what emitters make nodes with
+
+    def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
+        """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
+        new = self.graph.call_function(function, args, kwargs or {})
+        new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
+        return new
+
+    def arguments(self, node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a node of the joint graph as they are on this side."""
+        return fx.map_arg(node.args, self.get), fx.map_arg(node.kwargs, self.get)
+
+    def items(self, node: fx.Node, made: fx.Node, indices: Any) -> None:
+        """The results of several that somebody may read, each a node right after the op."""
+        read = {user.args[1] for user in node.users if user.target is operator.getitem}
+        for i in indices:
+            if i in read:
+                self.item(node, made, i)
+
+    def item(self, node: fx.Node, made: fx.Node, i: int) -> None:
+        """Result i of `made`, which computes `node`."""
+        self.values[node, i] = self.call(operator.getitem, (made, i), node, node.meta["val"][i])

@@ -1,0 +1,44 @@
+"""The barrier between forward and backward, where control goes to the user and comes back.
+
+It takes what the forward hands out and makes the tangents.  It `mutates` the inputs that the runtime overwrites when
+the forward has ended (buffers, running statistics), so no plan reads them afterwards.  It comes after the forward's
+draws, because the user sees the generator there.  The code is cut at it, and has nothing in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..operators import leaves, values
+from ..program import Run
+from .interface import Emitter
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program_builder import ProgramBuilder
+
+
+class _BarrierEmitter(Emitter):
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        raise AssertionError("the code is cut at the barrier")
+
+
+def lower_barrier(builder: ProgramBuilder, inputs: list[fx.Node], outputs: list[Any], descriptors: list[Any],
+                  tangents: list[fx.Node]) -> None:
+    """Append the barrier.
+
+    inputs: those of the joint graph.  outputs, descriptors: the forward's.  tangents: inputs that the user makes.
+    """
+    mutated = [desc.mutated_input for desc in descriptors if hasattr(desc, "mutated_input")]
+    changed = [n for n in inputs if n.meta.get("desc") in mutated]
+    overwritten = builder.known(leaves([n.meta["val"] for n in changed]))
+    results = leaves(values([n for n in outputs if isinstance(n, torch.fx.Node)]))
+    gone = {t for op in builder.graph.ops for t in op.mutates}  # an input with a new value is handed out as it is
+    handed_out = [t for t in builder.known(results) if t not in gone]
+    made = [builder.tensor(t, n.name) for n in tangents for t in leaves(n.meta["val"])]
+    barrier = builder.graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
+    barrier.mutates = overwritten
+    barrier.runs = Run(_BarrierEmitter())

@@ -1,0 +1,131 @@
+"""Batch norm in training: new running statistics, which are made once, and a norm, which may run again.
+
+It is two ops, STATISTICS (new running statistics) and NORM (input, weight, bias -> output, mean, inverse deviation).
+The two are one kernel the first time: STATISTICS takes no time and has no code of its own, and every schedule puts it
+right before the first NORM; so whoever reads the new statistics comes after that NORM.  When NORM runs again it is
+without the running statistics, or with others in their place where they say in which number type it computes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..operators import arguments_of, leaves, touched_bytes, values
+from .call import CALL, CallEmitter, call_op
+from .interface import Emitter, Lowering
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program import Program
+    from ..program_builder import ProgramBuilder
+
+aten = torch.ops.aten
+_FUNCTIONAL = aten._native_batch_norm_legit_functional.default
+_BACKWARD = aten.native_batch_norm_backward.default
+
+
+class _StatisticsEmitter(Emitter):
+    """Nothing: the first NORM makes them."""
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        return False
+
+
+class _NormEmitter(Emitter):
+    """The first time the whole kernel, then the norm alone."""
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        node = side.program.runs[op].node
+        if not again:
+            side.items(node, CALL.call(side, op, again), range(5))
+            return False
+        a = arguments_of(node)
+        pure = fx.map_arg((a["input"], a["weight"], a["bias"]), side.get)
+        statistics = typed_by_statistics(a)
+        if statistics:
+            running = [side.call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
+                                 {"dtype": t.dtype, "device": t.device}) for t in statistics]
+            args = (*pure, *running, True, a["momentum"], a["eps"])
+            made = side.call(_FUNCTIONAL, args, node, node.meta["val"])
+        else:
+            made = side.call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
+                             node.meta["val"][:3])
+        side.items(node, made, range(3))
+        return False
+
+
+_STATISTICS, _NORM = _StatisticsEmitter(), _NormEmitter()
+
+
+class BatchNorm(Lowering):
+    """A batch norm that makes new running statistics."""
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        return node.target is _FUNCTIONAL and arguments["training"]
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        out, mean, invstd, new_mean, new_var = node.meta["val"]
+        pure = leaves(values([arguments[key] for key in ("input", "weight", "bias")]))
+        running = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+        name = node.name.replace("_native_batch_norm_legit_functional", "native_batch_norm")
+        stats = builder.op(node, _STATISTICS, [*pure, *running], [new_mean, new_var], name=f"{name}.stats",
+                           word="lowtide.batch_norm_stats", attributes={"momentum": arguments["momentum"]})
+        stats.recomputable, stats.kernel = False, None
+        builder.graph.op(stats)
+        norm = builder.op(node, _NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
+                          attributes={"eps": arguments["eps"]})
+        norm.after = [stats]
+        # stand-ins for the statistics, and their copies
+        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))
+        builder.graph.op(norm)
+        builder.graph.due_at_barrier.append(norm)
+        builder.ready_after |= dict.fromkeys(stats.outputs, norm)
+
+    def order(self, program: Program, computes: list[int]) -> list[int]:
+        """Each STATISTICS right before the first NORM of its kernel."""
+        runs = program.runs
+        statistics = {runs[op].node: op for op in computes if runs[op].emitter is _STATISTICS}
+        joined: list[int] = []
+        for op in computes:
+            if runs[op].emitter is _STATISTICS:
+                continue
+            if runs[op].emitter is _NORM and runs[op].node in statistics:
+                joined.append(statistics.pop(runs[op].node))
+            joined.append(op)
+        return joined
+
+
+def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """The running statistics of a batch norm in training that computes in their number type, as fake tensors.
+
+    Without weights and in half precision (under autocast, for one) they alone make a CPU compute, and save what the
+    backward reads, in single precision: such a norm runs again with others in their place.  Empty for any other.
+    """
+    statistics = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+    own = arguments["input"].meta["val"].dtype
+    alone = arguments["weight"] is None and arguments["bias"] is None
+    return statistics if alone and any(t.dtype != own for t in statistics) else []
+
+
+class _BackwardEmitter(CallEmitter):
+    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+        node = side.program.runs[op].node
+        args = fx.map_arg((*node.args[:3], None, None, *node.args[5:]), side.get)
+        return side.call(node.target, args, node, node.meta.get("val"), fx.map_arg(node.kwargs, side.get))
+
+
+_WITHOUT_STATISTICS = _BackwardEmitter()
+
+
+class BatchNormBackward(Lowering):
+    """The backward of a batch norm in training: its kernel reads no running statistics, so neither does its op."""
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        return node.target is _BACKWARD and arguments["train"]
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        pure = arguments | {"running_mean": None, "running_var": None}
+        builder.graph.op(call_op(builder, node, pure, _WITHOUT_STATISTICS))

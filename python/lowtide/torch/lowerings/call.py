@@ -1,0 +1,96 @@
+"""A node that is one op: one call of its operator, made as often as the plan computes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ...graph_builder import Op
+from ..errors import CaptureError
+from ..operators import attributes_of, is_effect, leaves, operations, values
+from .interface import Emitter, Lowering
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program_builder import ProgramBuilder
+
+aten = torch.ops.aten
+_CLONES_STORAGE = (aten.copy.default, aten.slice_scatter.default, aten.select_scatter.default,
+                   aten.diagonal_scatter.default, aten.as_strided_scatter.default)
+
+
+class CallEmitter(Emitter):
+    """The node's own call, and an item for each of several results that somebody reads."""
+
+    holds_results = True
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        node = side.program.runs[op].node
+        made = self.call(side, op, again)
+        if isinstance(node.meta.get("val"), (tuple, list)):
+            side.items(node, made, range(len(node.meta["val"])))
+        else:
+            side.values[node] = made
+        return False
+
+    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+        """The node of the call."""
+        node = side.program.runs[op].node
+        args, kwargs = side.arguments(node)
+        return side.call(node.target, args, node, node.meta.get("val"), kwargs)
+
+
+CALL = CallEmitter()
+
+
+class Call(Lowering):
+    """Any node."""
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        return True
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        op = call_op(builder, node, arguments, CALL)
+        builder.graph.op(op, effect=not op.outputs or is_effect(node, arguments))
+
+
+def call_op(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any], emitter: Emitter) -> Op:
+    """The op of a call that reads these arguments, still to be appended."""
+    op = builder.op(node, emitter, leaves(values(list(arguments.values()))), builder.new(node),
+                    flops=operations(node, arguments), attributes=attributes_of(node, arguments))
+    if node.target in _CLONES_STORAGE:
+        _clone_storage(builder, op, node.args[0].meta["val"])
+    if not op.outputs:  # an assertion, for one: all that it does is its effect, so nobody may try it out
+        op.kernel = None
+    return op
+
+
+def _clone_storage(builder: ProgramBuilder, op: Op, source: torch.Tensor) -> None:
+    """These operators clone all of the storage that their first argument may be a part of.  So do their fake
+    kernels, but not the results that fake tensors take from their cache."""
+    (tensor,) = op.outputs
+    tensors = builder.graph.tensors
+    tensors[tensor]["bytes"] = max(tensors[builder.find(source)]["bytes"], tensors[tensor]["bytes"])
+
+
+def lower_effect(builder: ProgramBuilder, node: fx.Node) -> None:
+    """Append an operator that is called for what it does beside its results (a check of a factorisation, for one).
+    A token that goes through all of these keeps their order; nobody runs one to learn its price."""
+    op = builder.op(node, CALL, leaves(values([node.args, node.kwargs])), builder.new(node),
+                    word=str(node.args[1].overloadpacket))
+    op.kernel = None
+    builder.graph.op(op, effect=True)
+
+
+def lower_write_back(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+    """Append a new value into an input: what Inductor's tracing leaves of an update in place."""
+    if node.target is not aten.copy_.default or arguments["self"].op != "placeholder" or node.users:
+        raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and no plan can run that")
+    target, source = arguments["self"].meta["val"], arguments["src"].meta["val"]
+    op = builder.op(node, CALL, [target, source], [])
+    op.mutates, op.recomputable = builder.known([target]), False
+    builder.graph.op(op)
+    if node not in builder.late:
+        builder.graph.due_at_barrier.append(op)

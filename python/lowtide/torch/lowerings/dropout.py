@@ -1,0 +1,106 @@
+"""Dropout: a draw of the mask, which runs once, and a product with it, which may run again.
+
+It is two ops, MASK (input -> mask) and APPLY (input and mask -> output).  The kernel makes both at once, so MASK has
+the output as its workspace; where a schedule has APPLY right behind MASK, its code is the kernel.
+
+APPLY alone is an operator of our own.  `native_dropout_backward` computes the same product, and rounds otherwise: on a
+CPU the forward rounds the scale to the input's number type first, on a GPU it takes the reciprocal of a probability in
+single precision, and the results of the two do not always have the same strides.  So each device's forward is followed
+here, operation by operation (aten/src/ATen/native/Dropout.cpp and cuda/Dropout.cu), and gives its bits and its strides
+for every number type.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..operators import Kernel, arguments_of, device_of, is_effect
+from ..storages import bytes_of
+from .interface import Emitter, Lowering
+from .random_draws import DRAW, append_draw
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program_builder import ProgramBuilder
+
+aten = torch.ops.aten
+_DEVICES = ("cpu", "cuda")  # where the forward is known
+
+_library = torch.library.Library("lowtide", "DEF")
+_library.define("dropout_apply(Tensor input, Tensor mask, float p) -> Tensor")
+
+
+def can_apply(device: torch.device) -> bool:
+    """Is dropout_apply what the forward of this device does?"""
+    return device.type in _DEVICES
+
+
+@torch.library.impl(_library, "dropout_apply", "CompositeExplicitAutograd")
+def _dropout_apply(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tensor:
+    """native_dropout(x, p, True)[0], where its second result was `mask`."""
+    keep = 1.0 - p
+    if x.device.type == "cuda":
+        return _as_fused(x, mask, keep)
+    # a number as a Scalar, as C++ hands it on: as a Tensor it would not be rounded to the type of x
+    return aten.mul_.Scalar(x.mul(mask), 0.0 if keep == 0 else 1.0 / keep)
+
+
+def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float) -> torch.Tensor:
+    """x * mask * scale in the type in which the fused kernel computes; what it drops whole it does not read."""
+    if keep == 0:
+        return torch.zeros_like(x)
+    out = torch.mul(x, mask, out=torch.empty_like(x))
+    if x.dtype != torch.float64:
+        keep = ctypes.c_float(keep).value
+    return aten.mul_.Scalar(out, 1.0 / keep)
+
+
+dropout_apply = torch.ops.lowtide.dropout_apply.default
+
+
+class _MaskEmitter(Emitter):
+    """The kernel; its output is taken too where the next op is this one's APPLY."""
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        runs = side.program.runs
+        node = runs[op].node
+        both = following is not None and runs[following].emitter is _APPLY and runs[following].node is node
+        made = DRAW.call(side, op, again)
+        side.items(node, made, (0,) if both else ())
+        side.item(node, made, 1)  # APPLY reads it where nobody else does
+        return both
+
+
+class _ApplyEmitter(Emitter):
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        node = side.program.runs[op].node
+        args = (side.get(node.args[0]), side.value((node, 1), node), arguments_of(node)["p"])
+        side.values[node, 0] = side.call(dropout_apply, args, node, node.meta["val"][0])
+        return False
+
+
+_MASK, _APPLY = _MaskEmitter(), _ApplyEmitter()
+
+
+class Dropout(Lowering):
+    """A dropout that draws, on a device whose forward is known."""
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        return node.target is aten.native_dropout.default and is_effect(node, arguments) and can_apply(device_of(node))
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        out, mask = node.meta["val"]
+        source = arguments["input"].meta["val"]
+        chance = {"p": arguments["p"]}
+        draw = builder.op(node, _MASK, [source], [mask], name=f"{node.name}.mask", word="lowtide.dropout_mask",
+                          attributes=chance)
+        draw.workspace += bytes_of(out)
+        append_draw(builder, draw)
+        apply = builder.op(node, _APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
+        apply.kernel = Kernel(dropout_apply, (source, mask, arguments["p"]), {}, [source, mask], [out], out)
+        builder.one_kernel.append((draw, apply))
+        builder.graph.op(apply)

@@ -1,0 +1,57 @@
+"""What a special op says of itself: how nodes become ops, what a schedule of these looks like, and the code of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import fx
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program import Program
+    from ..program_builder import ProgramBuilder
+
+
+class Emitter:
+    """How code is made of one op of a program.
+
+    holds_results: are the op's outputs what its node's kernel returns, so that what the kernel's results were seen to
+    hold is what the outputs take?
+    """
+
+    holds_results = False
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        """Append the op's nodes to the graph of `side`; do they compute `following` too?
+
+        again: has the step computed the op before?  following: the op that the step computes next, if there is one.
+        """
+        raise NotImplementedError
+
+
+class Lowering:
+    """A kind of node that is not simply one op, from the joint graph to the code.
+
+    The first of `LOWERINGS` that applies to a node lowers it.  All of them take part in every schedule: `order`,
+    `idle` and `as_run` are asked of each, and one that has nothing to say returns what it was given.
+    """
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        """Is it a node of this kind?  arguments: the node's, by the names of its operator's schema."""
+        raise NotImplementedError
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        """Append the node's ops."""
+        raise NotImplementedError
+
+    def order(self, program: Program, computes: list[int]) -> list[int]:
+        """The computations of a plan in the order in which the code will make them."""
+        return computes
+
+    def idle(self, program: Program, computes: list[int]) -> set[int]:
+        """Ops that need not run when the step makes these computations: no code is made of them."""
+        return set()
+
+    def as_run(self, program: Program, graph: dict[str, Any], computes: list[int]) -> dict[str, Any]:
+        """The graph with the bytes that the code takes when it makes these computations; `graph` stays as it is."""
+        return graph

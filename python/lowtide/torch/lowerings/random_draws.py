@@ -1,0 +1,149 @@
+"""Random draws that can be made again: the generator's state before a draw, and the draw from that state.
+
+A draw whose results are much larger than the generator's state gets a STATE op before it: the state is a tensor that
+a plan may keep instead of the results, and draw the same numbers again.  Where a schedule draws once, nobody reads
+the state, and STATE has no code.  Draws follow one another by `after`, as effects do.
+
+A replay leaves the generator as it found it, so the numbers that the step draws afterwards are those of a
+run without a plan.  Works in eager execution only: the state is read and set on the host.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ...graph_builder import Op
+from ..operators import device_of, is_effect, leaves
+from ..program import Run
+from .call import CallEmitter, call_op
+from .interface import Emitter, Lowering
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..program import Program
+    from ..program_builder import ProgramBuilder
+
+_WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
+
+# bytes of one generator's state as a tensor (on the host for both)
+STATE_BYTES = {"cpu": torch.get_rng_state().numel(), "cuda": 16}
+
+
+def may_replay(node: fx.Node) -> bool:
+    """Does this node draw from a default generator whose state can be read and set?
+
+    Where operators of other libraries draw from nobody knows, and cuDNN's recurrent layers keep a state of their own.
+    """
+    devices = {t.device.type for t in leaves(node.meta.get("val"))}
+    return (len(devices) == 1 and devices <= STATE_BYTES.keys() and isinstance(node.target, torch._ops.OpOverload)
+            and node.target.namespace in ("aten", "prims") and "rnn" not in node.target.name()
+            and torch.Tag.nondeterministic_seeded in node.target.tags
+            and node.kwargs.get("generator") is None)
+
+
+def read_state(device: torch.device) -> torch.Tensor:
+    """The state of the device's default generator, a uint8 tensor on the host."""
+    return torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+
+
+def replay(state: torch.Tensor, device: torch.device, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """function(*args, **kwargs) with the generator at `state`; the generator is put back afterwards."""
+    now = read_state(device)
+    _write_state(state, device)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _write_state(now, device)
+
+
+def _write_state(state: torch.Tensor, device: torch.device) -> None:
+    if device.type == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, device)
+
+
+class _StateEmitter(Emitter):
+    """The state is read, and its value known by the op."""
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+        node = side.program.runs[op].node
+        side.values["state", op] = side.call(read_state, (device_of(node),), node, torch.empty(0, dtype=torch.uint8))
+        return False
+
+
+class DrawEmitter(CallEmitter):
+    """The first time the call itself, then a replay from the state, where there is one."""
+
+    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+        node, state = side.program.runs[op].node, side.program.runs[op].state
+        if not again or state is None:
+            return super().call(side, op, again)
+        args, kwargs = side.arguments(node)
+        value = side.value(("state", state), side.program.runs[state].node)
+        return side.call(replay, (value, device_of(node), node.target, *args), node, node.meta["val"], kwargs)
+
+
+_STATE, DRAW = _StateEmitter(), DrawEmitter()
+
+
+class RandomDraw(Lowering):
+    """A node that draws from a generator whose state can be read and set."""
+
+    def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
+        return may_replay(node) and is_effect(node, arguments)
+
+    def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
+        append_draw(builder, call_op(builder, node, arguments, DRAW))
+
+    def idle(self, program: Program, computes: list[int]) -> set[int]:
+        """STATE ops whose draw is never made again: there is no need to read the state."""
+        seen: set[int] = set()
+        states = {i for i, run in enumerate(program.runs) if run.emitter is _STATE}
+        for op in computes:
+            if op in seen:
+                states.discard(program.runs[op].state)
+            seen.add(op)
+        return states
+
+    def as_run(self, program: Program, graph: dict[str, Any], computes: list[int]) -> dict[str, Any]:
+        """The graph in which idle states take no bytes."""
+        idle = self.idle(program, computes)
+        if not idle:
+            return graph
+        graph = graph | {"tensors": copy.copy(graph["tensors"]), "ops": copy.copy(graph["ops"])}
+        draws = {run.state: op for op, run in enumerate(program.runs) if run.state is not None}
+        for op in idle:
+            (tensor,) = graph["ops"][op]["outputs"]
+            draw = graph["ops"][draws[op]]
+            graph["ops"][draws[op]] = draw | {"workspace": draw["workspace"] - graph["tensors"][tensor]["bytes"]}
+            graph["tensors"][tensor] = graph["tensors"][tensor] | {"bytes": 0}
+        return graph
+
+
+def append_draw(builder: ProgramBuilder, op: Op) -> None:
+    """Append an op that draws; where it is worth it, with the generator's state before it."""
+    node = op.runs.node
+    size = sum(builder.graph.tensors[t]["bytes"] for t in op.outputs)
+    if not builder.replays or not may_replay(node):
+        builder.graph.op(op, effect=True)
+        return
+    state_bytes = builder.state_bytes or STATE_BYTES[device_of(node).type]
+    if size < _WORTH_A_STATE * state_bytes:
+        builder.graph.op(op, effect=True)
+        return
+    tensor = builder.graph.tensor(f"{op.name}.state", state_bytes, None, [state_bytes], "u8")
+    source = {key: value for key, value in op.attributes.items() if key == "source"}
+    state = Op(f"{op.name}.state", "lowtide.random_state", [], [tensor], 0, op.phase, op.origin,
+               attributes=source, runs=Run(_STATE, node))
+    builder.graph.op(state, effect=True)
+    op.inputs.append(tensor)
+    op.workspace += state_bytes  # the generator's own state meanwhile
+    op.runs = replace(op.runs, state=state)
+    builder.graph.op(op, effect=True)
+    op.recomputable = True

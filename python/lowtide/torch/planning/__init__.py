@@ -1,0 +1,1 @@
+"""A program and a budget -> the schedule that its code runs."""

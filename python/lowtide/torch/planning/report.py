@@ -1,0 +1,68 @@
+"""What became of the regions that this process compiled, for people and for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ..errors import size_text
+
+
+@dataclass
+class Report:
+    """What became of one compiled region.  Bytes and ticks; seconds where said.
+
+    peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
+    freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
+    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
+    floor: bytes that no plan can go below.  again: module path -> op names that
+    run more than once, with how often.
+    """
+
+    name: str
+    ops: int
+    budget: int
+    peak: int
+    early_peak: int
+    late_peak: int
+    between: int
+    saved: int
+    own_peak: int
+    floor: int
+    resident: int
+    inputs: int
+    duration: int
+    own_duration: int
+    bound: int
+    status: str
+    seconds: float
+    cached: bool
+    again: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def overhead(self) -> float:
+        """Share of the time of one pass that the plan adds."""
+        return self.duration / self.own_duration - 1 if self.own_duration else 0.0
+
+    def __str__(self) -> str:
+        took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
+        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
+                f"{size_text(self.own_peak)}), "
+                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
+
+
+_reports: list[Report] = []
+
+
+def reports() -> list[Report]:
+    """What became of the regions that this process compiled, in their order; the latest plan of each."""
+    return list(_reports)
+
+
+def publish(report: Report, place: int | None) -> int:
+    """Put a report at its region's place among all, by default behind them; returns the place."""
+    if place is None:
+        place = len(_reports)
+        _reports.append(report)
+    _reports[place] = report
+    return place

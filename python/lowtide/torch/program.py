@@ -1,0 +1,64 @@
+"""A training step as the planner and the emission see it: its joint FX graph, and the Lowtide graph that it became."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from .operators import leaves
+from .storages import storages
+
+if TYPE_CHECKING:
+    from .lowerings.interface import Emitter
+
+
+@dataclass(frozen=True)
+class Run:
+    """What computes one op: the node of the joint graph, and how code is made of it.
+
+    state: the op that reads the generator's state, if this one may draw again from there; None for any other op.
+    """
+
+    emitter: Emitter
+    node: torch.fx.Node | None = None
+    state: Any = None  # an op's index; while the program is built, the op
+
+
+@dataclass
+class Program:
+    """A joint graph and the Lowtide graph it became.
+
+    graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
+    forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
+    views: nodes that are no ops, made again where they are read.
+    """
+
+    joint: torch.fx.GraphModule
+    graph: dict[str, Any]
+    runs: list[Run]
+    barrier: int
+    forward_outputs: list[Any]
+    backward_outputs: list[Any]
+    forward_descriptors: list[Any]
+    backward_descriptors: list[Any]
+    views: set[torch.fx.Node] = field(default_factory=set)
+
+
+def with_gradient(program: Program, trained: Container[int]) -> list[int]:
+    """Which arguments, of the leaves among them, get a gradient."""
+    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+
+
+def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
+    """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
+
+    Gradients of what another region made are gone as soon as that one's backward has taken them.
+    """
+    results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
+    made = [node for node, desc in results
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+    return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())

@@ -1,0 +1,193 @@
+"""One compiled region: the graph that Dynamo hands over is captured, planned and run by its plan.
+
+AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
+part it (`Region.partition`): there the graph is lowered and planned (region_planning.py), and code is made of the
+plan.  Both halves then run as straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own
+partition, with a warning, or fails, as the options say; a budget that cannot be kept fails always.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import TorchDynamoException
+from torch._functorch.partitioners import default_partition
+from torch._guards import TracingContext
+
+from ..emission.emit import emit, emit_forward
+from ..emission.execute import compile_graph
+from ..emission.inductor import compile_with_inductor
+from ..errors import BudgetError, CallerError, CaptureError, fall_back
+from ..operators import is_tangent
+from ..settings import Settings
+from ..storages import storages
+from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
+from .group import Group
+from .records import RegionRecord
+from .region_planning import RegionPlanner
+
+_numbers = itertools.count()
+
+
+class Region:
+    """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
+
+    def __init__(self, settings: Settings, group: Group, find: int | None = None,
+                 numbers: list[int] | None = None) -> None:
+        self._settings, self._group, self._find = settings, group, find
+        self._symbols = Symbols(numbers) if numbers else None
+        self._gm: Any = None
+        self._inputs: list[Any] = []
+        self._handed_out = 0
+        self._record = RegionRecord(next(_numbers))
+        self._planner = RegionPlanner(settings, group, self._record, find)
+        self._compiled: Any = None
+        self._lock = threading.Lock()  # held while it is compiled anew
+
+    def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        self._gm = gm
+        stay = [t for t in example_inputs if _stays(t)]
+        self._group.calls.know(stay, stay)
+        self._compile(example_inputs)
+        if self._find is None:
+            self._group.regions.append(self._record)
+        return self
+
+    def leave(self) -> None:
+        """It is not called again."""
+        if self._record in self._group.regions:
+            self._group.regions.remove(self._record)
+
+    def serves(self, args: tuple[Any, ...]) -> bool:
+        """Was it traced for numbers like these?"""
+        return self._symbols is None or self._symbols.hold(args)
+
+    def __call__(self, *args: Any) -> Any:
+        group, record = self._group, self._record
+        if self._settings.inner != "eager":  # who runs its backward does not say so
+            return self._compiled(*args)
+        group.begin(record, self._settings, args)
+        with self._lock:
+            if record.assignment:
+                self._compile(list(args))
+        group.forward(record, args)
+        return self._compiled(*args)
+
+    def _compile(self, example_inputs: list[Any]) -> None:
+        self._inputs = list(example_inputs)
+        try:
+            if self._settings.inner == "inductor":
+                self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
+                return
+            compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
+                                    inference_compiler=self._run("inference"), partition_fn=self.partition)
+            if self._symbols is None:
+                self._compiled = compiler(self._gm, example_inputs)
+                return
+            with numbers_stay():
+                gm = with_sizes(self._gm, example_inputs, self._symbols.at)
+                self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
+            self._symbols.seal()
+        except (BudgetError, CaptureError, SizeByNumber, Warning):
+            raise
+        except CallerError as error:
+            raise error.__cause__ from None
+        except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
+            if isinstance(error, TorchDynamoException) and TracingContext.try_get():
+                raise  # so the tracer tells itself to begin anew
+            line = (str(error).strip().splitlines() or ["no message"])[0]
+            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
+            self._symbols = None  # as it is the graph serves all values
+            self._record.to_plan = self._record.report = None
+        finally:
+            self._inputs = []
+
+    def _run(self, side: str) -> Callable[..., Any]:
+        def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+            if side == "inference":
+                module = self.forward_alone(module)
+            run = compile_graph(module, f"region {self._record.number} {side}")
+            if side == "backward":
+                return self._taking(run, len(list(filter(is_tangent, module.graph.nodes))))
+            return self._leaving(run) if side == "forward" else run
+
+        return compile_side
+
+    def _leaving(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """`run`, with a note of what it leaves for its backward."""
+        group, record, handed_out = self._group, self._record, self._handed_out
+        calls = group.calls
+        kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
+
+        def leaving(args: list[Any]) -> Any:
+            nonlocal kept, alone, size
+            with group.lock:
+                said = self._planner.watch.forward(args, calls.waiting_bytes()) if self._planner.watch else ()
+            for category, words in said:
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
+            given = storages(args) if kept is None else {}
+            results = run(args)
+            if kept is None:
+                handed = storages(results[:handed_out])
+                left = {key: bytes_ for key, bytes_ in storages(results).items() if key not in given}
+                size = sum(left.values())
+                private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
+                alone = bool(private)
+                key = max(private or left, key=left.__getitem__, default=None)
+                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1)
+            if kept >= 0:
+                with group.lock:
+                    calls.leave(record, results[kept], alone, size, results[:handed_out])
+            return results
+
+        leaving._boxed_call = True
+        return leaving
+
+    def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
+        """`run`, after a look at what comes back from the code behind the region, and with a note that it runs."""
+        group, record = self._group, self._record
+
+        def taking(args: list[Any]) -> Any:
+            with group.lock:
+                said = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else ()
+            for category, words in said:
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
+            group.backward(record, args)
+            return run(args)
+
+        taking._boxed_call = True
+        return taking
+
+    def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
+                  **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        self._handed_out = num_fwd_outputs
+        parts = self._emitted(joint, num_fwd_outputs, trains=True)
+        return parts or default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+
+    def forward_alone(self, module: fx.GraphModule) -> fx.GraphModule:
+        """The graph of the plan in the place of a graph without a backward."""
+        (output,) = module.graph.find_nodes(op="output")
+        return self._emitted(module, len(output.args[0]), trains=False) or module
+
+    def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
+        """What the plan of a graph became; None for one that no plan can run, or that is planned later."""
+        try:
+            if self._symbols:
+                self._symbols.check(joint)
+            planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
+            return planned and (emit if trains else emit_forward)(*planned)
+        except CaptureError as error:
+            return fall_back(str(error), self._settings, None)
+
+
+def _stays(value: Any) -> bool:
+    """Is it a parameter or, as the tracer has marked it, a buffer?"""
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None

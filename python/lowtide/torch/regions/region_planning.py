@@ -1,0 +1,129 @@
+"""A region's joint graph -> what it computes by its plan: lowered, constrained by what others hold, planned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import fx
+
+import lowtide
+
+from ..costs import pricing
+from ..errors import BudgetError, CaptureError, LowtideWarning
+from ..lowering import lower
+from ..meter import bytes_held
+from ..operators import is_marked, leaves
+from ..planning.planner import plan_program
+from ..planning.report import Report, publish
+from ..planning.schedule import schedule
+from ..planning.sharing import RegionToPlan
+from ..prices import Remembered
+from ..program import Program, made_gradient_bytes, with_gradient
+from ..settings import Settings
+from ..storages import gradient_bytes, storages, trained_arguments
+from ..tracing.training_step import joint_graph
+from .group import Group
+from .records import RegionRecord
+from .watch import MARKS, RegionWatch, buckets
+
+
+class RegionPlanner:
+    """Plans one region, each time that it is compiled.
+
+    record: where it notes what it found.  find: a number under which the group plans the region later, with others;
+    None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.
+    """
+
+    def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
+        self._settings, self._group, self._record, self._find = settings, group, record, find
+        self._price: Remembered | None = None
+        self.watch: RegionWatch | None = None
+
+    def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
+             trains: bool) -> tuple[Program, list[int]] | None:
+        """The program of a joint graph and what it computes, in that order; None for a region that is planned later.
+
+        gm, inputs: what the joint graph was traced from.  trains: has it a backward?  Raises CaptureError and
+        BudgetError.
+        """
+        record, group, settings = self._record, self._group, self._settings
+        record.trains = trains
+        tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
+        device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+        if self._price is None:
+            self._price = Remembered(pricing(settings.costs, device, real=True))
+        trained = trained_arguments(inputs)
+        program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
+                        replays=settings.inner == "eager", trained=trained)
+        if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
+            group.watch.causes.add("marks")
+            warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
+        group.train(inputs)
+        to_plan = group.enter(settings, program, device, inputs, made_gradient_bytes(program, trained),
+                              self._find is not None)
+        if self._find is not None:
+            group.to_plan[self._find] = to_plan
+            return None
+        agreed = record.assignment
+        known = group.assignments.get(to_plan.key) if group.assignments else None
+        if agreed or known:
+            record.to_plan = record.to_plan or to_plan
+            agreed = agreed or known
+            constraints, budget, start = agreed.constraints, agreed.budget, agreed.start
+        else:
+            constraints = group.constraints(to_plan, inputs, not trains or device.type != "cpu")
+            budget, start = group.bytes_of(trains), None
+            if budget is None and not trains and "%" in str(settings.budget):
+                budget = self._share_of_training(gm, inputs, program, to_plan, device)
+            record.to_plan = to_plan
+        record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
+        same = None if agreed else group.same(record, program, constraints)
+        if same:  # but for a number that the tracer took for a constant
+            record.report, record.constraints = same.report, constraints
+            record.steps, record.place = same.steps, same.place
+            self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
+            return program, schedule(program, same.steps).computes
+        try:
+            planned, report = plan_program(program, settings, constraints, budget, start)
+        except BudgetError as error:
+            # the forwards that wait were planned before this one was known: from the next step on it is different
+            if agreed or not constraints.saved_earlier or not error.smallest:
+                raise
+            planned, report = plan_program(program, settings, constraints, error.smallest)
+            report.budget = error.budget
+        record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
+        self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
+        is_shared = any(r is not record and r.place == record.place for r in group.regions)
+        record.place = publish(report, None if is_shared else record.place)
+        return program, planned.computes
+
+    def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
+        """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
+        shared, reserve = bool(self._group.assignments), self._settings.reserve
+        allocator = device.type != "cpu" and reserve is None
+        counted = saved_earlier if shared or reserve is None else 0
+        standing = gradient_bytes(inputs)
+        counted += reserve or (standing + buckets(standing) if allocator else 0)
+        base = self._settings.standing(bytes_held(leaves(inputs)), device) - counted
+        if not shared and not allocator and reserve is None:
+            base += saved_earlier
+        return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
+                           saved_earlier=saved_earlier, base=base, reserved=reserve is not None, allocator=allocator)
+
+    def _share_of_training(self, gm: fx.GraphModule, inputs: list[Any], alone: Program, to_plan: RegionToPlan,
+                           device: torch.device) -> int | None:
+        """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
+        traced = joint_graph(gm, inputs)
+        if traced is None:
+            return None
+        joint, num_fwd_outputs = traced
+        trained = trained_arguments(inputs)
+        try:
+            program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
+                            alone.graph["name"], trained=trained)
+        except CaptureError:
+            return None
+        graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
+        return lowtide.Problem(graph, self._settings.budget).budget

@@ -1,0 +1,78 @@
+"""The regions of a model planned together, once the record of their calls tells what they hold beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..meter import bytes_held
+from ..planning.sharing import Pass, RegionToPlan, share_budget
+from ..settings import Settings
+from .accounts import saved
+from .records import ObservedPass, RegionRecord
+
+if TYPE_CHECKING:
+    from .group import Group
+
+MOST_PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
+
+
+def plan_together(group: Group, settings: Settings, args: tuple[Any, ...]) -> None:
+    """Plan the regions of all bursts that break the budget, and of those that share a region with them."""
+    staying, now = group.accounts.staying(), group.calls.known.gradients()
+    bursts = list(group.calls.bursts()) if group.calls.fresh is None else group.calls.fresh
+    if not any(not group.accounts.fits(pass_, group.accounts.others(pass_, burst, staying, now) + saved(pass_))
+               for burst in bursts for pass_ in burst if pass_.region.to_plan and pass_.region.plans < MOST_PLANS):
+        return  # so that new orders of calls that fit cost no more than themselves
+    fixed = bytes_held(args) + sum(staying.values())
+    for bursts in _connected(list(group.calls.bursts())):
+        passes = [(pass_, group.accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
+                  if pass_.region.to_plan]
+        broken = [(pass_, others + saved(pass_)) for pass_, others in passes
+                  if not group.accounts.fits(pass_, others + saved(pass_))]
+        if not broken:
+            continue
+        regions = {pass_.region for pass_, _ in passes}
+        most = max(broken, key=lambda pair: group.accounts.peak(*pair))
+        if max(region.plans for region in regions) >= MOST_PLANS:
+            group.warn_over_budget(*most)
+            continue
+        _refresh(group, regions, settings, args)
+        wanted = settings.budget if group.budget is None else group.budget
+        to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
+                         tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
+        assignments = share_budget(to_share, wanted, settings.order, fixed)
+        group.warn_over_budget(*most)
+        for region in regions:
+            region.plans += 1
+            agreed = assignments[region.to_plan.key]
+            if agreed.constraints != region.constraints or agreed.budget != region.report.budget:
+                region.assignment = agreed
+
+
+def _refresh(group: Group, regions: set[RegionRecord], settings: Settings, args: tuple[Any, ...]) -> None:
+    """Note what their settings say others hold now, in the place of what they said when each was compiled."""
+    present = [t for t in (*args, *group.calls.known.present()) if isinstance(t, torch.Tensor)]
+    for region in regions:
+        known = region.to_plan
+        device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
+        standing, state = settings.standing(bytes_held(present), device), settings.state(device, group.trained)
+        covers = standing if settings.reserve is not None and not group.budget else 0
+        region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
+
+
+def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
+    """The bursts, those together that have a region in common."""
+    sets: list[tuple[set[RegionRecord], list[list[ObservedPass]]]] = []
+    for burst in bursts:
+        regions, together = {pass_.region for pass_ in burst}, [burst]
+        apart = []
+        for others, theirs in sets:
+            if regions & others:
+                regions, together = regions | others, [*theirs, *together]
+            else:
+                apart.append((others, theirs))
+        sets = [*apart, (regions, together)]
+    return (together for _, together in sets)

@@ -1,0 +1,175 @@
+"""One budget for several regions: the arithmetic of who holds what beside whom, against brute force on chains."""
+
+import itertools
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide
+from lowtide.torch import BudgetError
+from lowtide.torch.planning.constraints import Constraints, input_bytes
+from lowtide.torch.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
+from lowtide.torch.program import Program
+
+INPUT, OUTPUT, TANGENT, GRADIENT = 16, 8, 8, 4
+
+
+def chain(*sizes, name="chain", times=None):
+    """A region: input -> activations of these sizes -> result; barrier; backward, which reads all activations from
+    the last to the first and makes a gradient.  Ops, in order: forward, result, barrier, backward."""
+    count = len(sizes)
+    tensors = [{"name": "input", "bytes": INPUT, "role": "input"}]
+    tensors += [{"name": f"a{i}", "bytes": size} for i, size in enumerate(sizes)]
+    result, tangent = count + 1, count + 2
+    tensors += [{"name": "result", "bytes": OUTPUT}, {"name": "tangent", "bytes": TANGENT}]
+    tensors += [{"name": f"d{i}", "bytes": TANGENT} for i in reversed(range(1, count))]
+    tensors += [{"name": "gradient", "bytes": GRADIENT, "role": "gradient"}]
+
+    def op(word, inputs, outputs, time, **more):
+        return {"name": word, "kind": word, "inputs": inputs, "outputs": outputs, "time": time, "workspace": 0,
+                "recomputable": True, "after": [], "mutates": []} | more
+
+    times = times or [10] * count
+    ops = [op(f"f{i}", [i], [i + 1], times[i]) for i in range(count)]
+    ops += [op("out", [count], [result], 1, recomputable=False),
+            op("barrier", [result], [tangent], 0, kind="lowtide.barrier", recomputable=False)]
+    ops += [op(f"b{i}", [i + 1, tangent + count - 1 - i], [tangent + count - i], 10) for i in reversed(range(count))]
+    graph = {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
+             "tensors": tensors, "ops": ops, "outputs": [result, tangent, len(tensors) - 1]}
+    return Program(None, graph, [], count + 1, [], [], [], [])
+
+
+def plans(program):
+    """Every plan of a chain that keeps some activations and makes each other one again right before it is read, from
+    the last one that is there."""
+    count = program.barrier - 1
+    graph = lowtide.Graph.from_dict(program.graph)
+    for kept in itertools.product((False, True), repeat=count):
+        computes = [*range(count + 2)]
+        for i in reversed(range(count)):
+            last = max((k for k in range(i + 1) if kept[k]), default=-1)
+            computes += [*range(last + 1, i + 1), program.barrier + count - i]
+        steps, reads = [], [set(program.graph["ops"][op]["inputs"]) for op in computes]
+        for at, op in enumerate(computes):
+            steps.append(("compute", op))
+            for t in {*reads[at], *program.graph["ops"][op]["outputs"]} - {0, *program.graph["outputs"]}:
+                makes = next((k for k in range(at + 1, len(computes))
+                              if t in program.graph["ops"][computes[k]]["outputs"]), len(computes))
+                if not any(t in read for read in reads[at + 1:makes]):
+                    steps.append(("free", t))
+        yield graph, lowtide.Plan(steps)
+
+
+def held(program, graph, plan):
+    """Bytes at the most in the forward, from the barrier on, and live at the barrier beside the inputs and what it
+    makes."""
+    memory, cut = lowtide.simulate(graph, plan).memory, plan.steps.index(("compute", program.barrier))
+    return max(memory[:cut]), max(memory[cut:]), memory[cut] - INPUT - TANGENT
+
+
+SIZES = [(32,), (40, 24), (64, 8, 32), (16, 48, 16, 40)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_constraints_say_what_a_plan_may_hold(sizes):
+    program = chain(*sizes)
+    assert input_bytes(program) == INPUT
+    limits = [limit - less for limit in range(OUTPUT, OUTPUT + sum(sizes) + 1, 8) for less in (0, 1)]
+    for limit, (resident, gradients) in itertools.product(limits, ((0, 0), (100, 30))):
+        for graph, plan in plans(program):
+            early, late, saved = held(program, graph, plan)
+            constraints = Constraints(resident, gradients, limit)
+            loose = lowtide.simulate(constraints.graph(program, None), plan)
+            assert loose.peak == resident + max(early, late + gradients)
+            for budget in (loose.peak - 1, loose.peak, loose.peak + 64):
+                if budget >= resident + gradients + INPUT + TANGENT + limit:
+                    tight = lowtide.simulate(constraints.graph(program, budget), plan)
+                    assert (tight.peak <= budget) == (loose.peak <= budget and saved <= limit)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_what_a_region_saves_lies_between_what_it_hands_out_and_what_it_saves_without_a_plan(sizes):
+    program = chain(*sizes)
+    saved = [held(program, *pair)[2] for pair in plans(program)]
+    assert RegionToPlan(program, 0, 0).saves == (min(saved), max(saved)) == (OUTPUT, OUTPUT + sum(sizes))
+
+
+def test_what_a_reserve_covers_is_not_counted_twice():
+    region = RegionToPlan(chain(8), 100, 0, covers=60)
+    assert [region.room(others) for others in (0, 60, 61, 200)] == [100, 100, 101, 240]
+
+
+def test_regions_of_one_graph_are_one():
+    one, same, other = (RegionToPlan(chain(*sizes, name=name), 0, 0)
+                        for name, sizes in (("a", (8, 8)), ("b", (8, 8)), ("c", (8, 16))))
+    assert one.key == same.key != other.key
+
+
+def test_forwards_one_after_another_and_backwards_last_first():
+    first, second = (RegionToPlan(chain(size), 0, made) for size, made in ((8, 3), (16, 5)))
+    model = 100
+    got = [(p.region, p.backward, p.others, p.waiting) for p in one_after_another([first, second, first], model)]
+    others = model - INPUT
+    assert got == [(first, False, others, ()), (second, False, others, (first,)), (first, False, others, (first, second)),
+                   (first, True, others, (first, second)), (second, True, others + 3, (first,)),
+                   (first, True, others + 3 + 5, ())]
+    assert all(p.others == 0 for p in one_after_another([first], INPUT - 1))
+
+
+def test_constraints_are_those_of_the_pass_with_the_most_beside_it():
+    chance = random.Random(1)
+    for _ in range(50):
+        regions = [RegionToPlan(chain(8 * (i + 1)), chance.randrange(50), 0, chance.randrange(20)) for i in range(3)]
+        passes = [Pass(region, False, chance.randrange(100), ()) for region in regions]
+        passes += [Pass(chance.choice(regions), chance.random() < 0.5, chance.randrange(100),
+                        tuple(chance.choices(regions, k=chance.randrange(3)))) for _ in range(6)]
+        saved = {region.key: chance.randrange(200) for region in regions}
+        got = constraints_of(passes, saved)
+        for region in regions:
+            beside = {backward: [region.room(p.others + sum(saved[w.key] for w in p.waiting)) for p in passes
+                                 if p.region is region and p.backward == backward] for backward in (False, True)}
+            found = got[region.key]
+            assert found.resident == max(beside[False]) and found.save_limit == saved[region.key]
+            assert found.resident + found.gradients == max(beside[False] + beside[True])
+            assert found.saved_earlier == max(sum(saved[w.key] for w in p.waiting) for p in passes if p.region is region)
+
+
+def peak_of(passes, choice):
+    """Bytes at the peak of these passes by the plans of `choice`: region -> what `held` says of its plan."""
+    return max(region.resident + others + sum(choice[w.key][2] for w in waiting) + choice[region.key][backward]
+               for region, backward, others, waiting in ((p.region, p.backward, p.others, p.waiting) for p in passes))
+
+
+@pytest.mark.parametrize("first, second", [((40, 24), (64, 8, 32)), ((32,), (32,))])
+def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first, second):
+    plan = lowtide.plan
+    monkeypatch.setattr(lowtide, "plan", lambda *given, time=None, work=20_000, **named: plan(
+        *given, time=None, work=work, **named))  # so that a slow machine finds no fewer plans
+    regions = [RegionToPlan(chain(*first), 10, 6), RegionToPlan(chain(*second), 0, 6)]
+    passes = one_after_another(regions, 2 * INPUT)
+    options = {region.key: [held(region.program, *pair) for pair in plans(region.program)] for region in regions}
+    choices = [dict(zip(options, choice, strict=True)) for choice in itertools.product(*options.values())]
+    least, most = (f(peak_of(passes, choice) for choice in choices) for f in (min, max))
+    kept = 0
+    for budget in (least - 8, least, *range(least + 8, most + 8, 24), most):
+        try:
+            got = share_budget(passes, budget, "given", 2 * INPUT)
+        except BudgetError as error:
+            assert error.floor <= least and error.budget == budget and not kept, "a larger budget was refused"
+            share_budget(passes, error.smallest, "given", 2 * INPUT)
+            continue
+        kept += 1
+        assert {assignment.budget for assignment in got.values()} == {budget}
+        chosen = {region.key: held(region.program, lowtide.Graph.from_dict(region.program.graph),
+                                   _without_gradients(region.program, got[region.key].start)) for region in regions}
+        assert peak_of(passes, chosen) <= budget
+    assert kept >= 2
+    assert all(assignment.start.steps.count(("compute", 0)) == 1
+               for assignment in share_budget(passes, most + 100, "given", 2 * INPUT).values()), "nothing is made twice"
+
+
+def _without_gradients(program, plan):
+    """The plan of a constrained graph as one of the region's own, which has no tensor for what others hold."""
+    return lowtide.Plan([step for step in plan.steps if step != ("free", len(program.graph["tensors"]))])
