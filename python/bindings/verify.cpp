@@ -1,8 +1,8 @@
-// lowtide/sim/verify.h, as lowtide/io/check_plan.h judges the files of plans.
+// lowtide/sim/verify.h, as lowtide/sim/check_plan.h judges the files of plans.
 #include "lowtide/sim/verify.h"
 
 #include "lowtide/graph/hash.h"
-#include "lowtide/io/check_plan.h"
+#include "lowtide/sim/check_plan.h"
 
 #include "convert.h"
 #include "errors.h"

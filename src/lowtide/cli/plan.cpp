@@ -17,10 +17,10 @@
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
-#include "lowtide/io/check_plan.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/io/units_text.h"
 #include "lowtide/sim/budget.h"
+#include "lowtide/sim/check_plan.h"
 
 namespace lowtide::cli {
 

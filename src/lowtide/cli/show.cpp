@@ -10,10 +10,10 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/io/check_plan.h"
 #include "lowtide/io/report_html.h"
 #include "lowtide/io/report_text.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/sim/check_plan.h"
 
 namespace lowtide::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/io/plan_json.h"
+#include "lowtide/plan/plan_record.h"
 
 namespace lowtide {
 

@@ -1,5 +1,5 @@
 // The hash first, because nothing else in the file means anything for another graph.
-#include "lowtide/io/check_plan.h"
+#include "lowtide/sim/check_plan.h"
 
 #include "lowtide/graph/hash.h"
 #include "lowtide/sim/verify.h"

@@ -1,0 +1,48 @@
+// What a plan file holds: the plan, which graph it is for, what is claimed and how it was found.
+// found.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/plan.h"
+#include "lowtide/plan/problem.h"
+
+namespace lowtide {
+
+// What is said about the plan, or about the problem if there is none.
+struct Claims {
+  std::optional<Status> status = std::nullopt;
+  std::optional<Ticks> duration = std::nullopt;
+  std::optional<Bytes> peak = std::nullopt;
+  std::optional<Ticks> bound = std::nullopt;
+  bool operator==(const Claims&) const = default;
+};
+
+// How the plan was found: for people, nothing is checked. Absent values are left out.
+struct FoundBy {
+  std::string solver;
+  std::optional<std::uint64_t> seed;
+  std::optional<double> time_limit;        // seconds
+  std::optional<std::int64_t> work_limit;  // units
+  std::string stopped_by;
+  std::string version;  // of Lowtide
+  std::string note;
+  std::optional<ModelClaim> model;  // of a narrower model
+  std::vector<Incumbent> history;   // host peaks are not kept
+};
+
+struct PlanFile {
+  std::string graph_hash, graph_name;
+  std::optional<Bytes> budget;  // absent: none
+  Order order = Order::free;
+  Plan plan;  // no steps where no plan was found
+  Claims claims;
+  std::optional<FoundBy> found_by;
+  std::vector<std::string> warnings;  // of reading: whole sentences, without the file's name
+};
+
+}  // namespace lowtide
