@@ -7,8 +7,8 @@
 
 namespace lowtide::python {
 
-// Of dicts with keys that are str, lists, tuples, str, int, float, bool and None. InputError, with a
-// JSON pointer to the place, for anything else, and for floats that JSON has no number for.
+// Of dicts with keys that are str, lists, tuples, str, int, float, bool and None. InputError, with
+// a JSON pointer to the place, for anything else, and for floats that JSON has no number for.
 io::JsonDocument document_of(nanobind::handle value);
 
 }  // namespace lowtide::python

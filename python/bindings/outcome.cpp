@@ -131,7 +131,8 @@ void bind_outcome(nb::module_& module) {
             return if_any(peak.has_value(), peak ? peak->count() : 0);
           },
           nb::sig("def smallest_peak(self) -> int | None"),
-          "Bytes that the leanest plan seen needs, within the budget or not.")
+          "Bytes that the plan with the smallest peak needs, of all seen, within the budget or "
+          "not.")
       .def_prop_ro(
           "history",
           [](const OutcomeObject& o) {

@@ -127,7 +127,8 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   run_beside(
       token,
       [&] {
-        result.fit = std::make_shared<const Fit>(driver::fit(driver::all_solvers(), *graph, request));
+        result.fit =
+            std::make_shared<const Fit>(driver::fit(driver::all_solvers(), *graph, request));
       },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};

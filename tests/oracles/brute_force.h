@@ -34,8 +34,8 @@ std::optional<Schedule> fastest(const Graph& graph, Order order, Bytes budget,
 // The smallest peak of any schedule, by a search of its own for the narrowest path.
 Bytes smallest_peak(const Graph& graph, Order order, Frees frees = Frees::sparing);
 
-// Every schedule that nothing beats, from the fastest to the leanest: durations rise as peaks fall.
-// The first takes the least time whatever the budget, the last has the smallest peak.
+// Every schedule that nothing beats, from the fastest to the smallest: durations rise as peaks
+// fall. The first takes the least time whatever the budget, the last has the smallest peak.
 std::vector<Schedule> all_tradeoffs(const Graph& graph, Order order);
 
 // Read off that curve: the least duration within a budget, the least peak within a time limit.

@@ -25,9 +25,9 @@ TEST_CASE("frontier: keeps what nothing beats in both") {
   CHECK(known.best(Bytes(79))->cost.duration == Ticks(7));
   CHECK(known.above(Bytes(60))->cost.peak == Bytes(80));
   CHECK(known.above(Bytes(80)) == nullptr);
-  CHECK(known.leanest()->cost.peak == Bytes(50));
-  CHECK(known.leanest(Ticks(9))->cost.peak == Bytes(60));
-  CHECK(known.leanest(Ticks(4)) == nullptr);
+  CHECK(known.smallest()->cost.peak == Bytes(50));
+  CHECK(known.smallest(Ticks(9))->cost.peak == Bytes(60));
+  CHECK(known.smallest(Ticks(4)) == nullptr);
   CHECK(known.add(entry(40, 5)));
   CHECK(known.entries().size() == 1);
 }
@@ -47,10 +47,10 @@ TEST_CASE("frontier: what is proven of a budget is proven of every smaller one")
   CHECK(known.bound(Bytes(20)) == Ticks(9));
   known.raise_floor(Bytes(30));
   CHECK(known.floor() == Bytes(30));
-  CHECK(known.settled(Bytes(29)));
-  CHECK_FALSE(known.settled(Bytes(70)));
+  CHECK(known.decided(Bytes(29)));
+  CHECK_FALSE(known.decided(Bytes(70)));
   known.add(entry(70, 9));
-  CHECK(known.settled(Bytes(70)));
+  CHECK(known.decided(Bytes(70)));
 }
 
 }  // namespace

@@ -67,15 +67,15 @@ void check_graph(const solve::SolverTable& table, const Graph& graph, Order orde
                  std::uint64_t seed) {
   CAPTURE(to_string(order));
   Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
-  const Bytes leanest = oracle::smallest_peak(graph, order);
+  const Bytes least = oracle::smallest_peak(graph, order);
   for (const bool clock : {false, true}) {
-    problem.budget = leanest + Bytes((seed % 2 == 0) == clock ? 0 : 1);
+    problem.budget = least + Bytes((seed % 2 == 0) == clock ? 0 : 1);
     CAPTURE(problem.budget.count());
     CAPTURE(clock);
     check_found(table, problem, seed, clock);
   }
   // Below it, to have ended by itself must be a proof.
-  problem.budget = leanest - Bytes(1);
+  problem.budget = least - Bytes(1);
   if (problem.budget < solve::peak_floor(problem) || seed % 64 != 0) return;
   driver::Request request;
   request.seed = seed;

@@ -177,8 +177,7 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
       if (random.chance(0.3)) {
         // Its steps are legal over any link.
         const bool transfers = base.machine.has_value();
-        Plan start =
-            random_plan(random, base.graph, {.order = base.order, .transfers = transfers});
+        Plan start = random_plan(random, base.graph, {.order = base.order, .transfers = transfers});
         start.machine = base.machine;
         settings.starts.push_back(std::move(start));
       }

@@ -297,7 +297,8 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
   }
 }
 
-TEST_CASE("twremat, pwremat: without a plan they say what the leanest schedule needs") {
+TEST_CASE(
+    "twremat, pwremat: without a plan they say what the schedule with the smallest peak needs") {
   const Graph graph = generate_layered(60, 0);
   const Problem problem{.graph = graph,
                         .budget = solve::peak_floor({.graph = graph, .budget = {}})};

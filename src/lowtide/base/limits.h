@@ -12,14 +12,21 @@
 
 namespace lowtide {
 
-// Set from any thread or from a signal handler; never cleared.
+// Set from any thread or from a signal handler; never cleared. One that has a parent, which must
+// outlive it, is cancelled with it too.
 class CancelToken {
  public:
+  CancelToken() = default;
+  explicit CancelToken(const CancelToken* parent) : parent_(parent) {}
+
   void cancel() noexcept { flag_.store(true, std::memory_order_relaxed); }
-  bool cancelled() const noexcept { return flag_.load(std::memory_order_relaxed); }
+  bool cancelled() const noexcept {
+    return flag_.load(std::memory_order_relaxed) || (parent_ != nullptr && parent_->cancelled());
+  }
 
  private:
   std::atomic<bool> flag_{false};
+  const CancelToken* parent_ = nullptr;
   static_assert(std::atomic<bool>::is_always_lock_free);
 };
 

@@ -36,7 +36,7 @@ std::string format_of(const ConvertArguments& given) {
 
 Graph priced(Graph graph, const ConvertArguments& given) {
   try {
-    return priced_on(std::move(graph), io::device_of(given.device), stated_operations);
+    return priced_on(std::move(graph), io::device_of(given.device), io::stated_operations);
   } catch (const InputError& error) {
     throw error.file().empty() ? error.in_file(given.from) : error;
   }

@@ -40,7 +40,7 @@ solve::ContextSettings settings_of(const solve::Context& context, const Graph& g
                                   .solvers = context.solvers(),
                                   .watcher = {}};
   for (const Plan& start : context.starts())
-    if (solve::follows_order(graph, start)) settings.starts.push_back(start);
+    if (follows_order(graph, start)) settings.starts.push_back(start);
   return settings;
 }
 
@@ -59,8 +59,8 @@ void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& p
   portfolio.construct();
   // Once, and in the given order even beside a plan in another, which may be a poor one.
   inner.limits().spend(context.limits().work() - inner.limits().work());
-  if (inner.proven_infeasible()) return portfolio.go_deep();
-  beside.go_deep();
+  if (inner.proven_infeasible()) return portfolio.ask_tight();
+  beside.ask_tight();
   context.limits().spend(inner.limits().work() - context.limits().work());
   portfolio.take_given(beside);
 }
@@ -81,7 +81,7 @@ class Auto final : public solve::Solver {
       begin_in_both(problem, context, portfolio);
     } else {
       portfolio.construct();
-      portfolio.go_deep();
+      portfolio.ask_tight();
     }
     portfolio.search();
     if (!context.engine_believed())

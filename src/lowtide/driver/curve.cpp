@@ -114,7 +114,7 @@ class CurveRun {
   bool round(const std::vector<SweepTask>& tasks, double share);
   void report() const;
   double gap(Bytes budget) const;  // as a part of the graph's own time
-  Bytes smallest() const { return sweep_.known().leanest()->cost.peak; }
+  Bytes smallest() const { return sweep_.known().smallest()->cost.peak; }
   Tradeoff result() const;
 
   const Graph& graph_;
@@ -127,7 +127,7 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   const Frontier& known = sweep_.known();
   // On the way to the best plan of one budget a solver may pass through the best of a smaller one.
   const auto wanted = [&](const Cost& cost) {
-    if (cost.peak < known.leanest()->cost.peak) return true;
+    if (cost.peak < known.smallest()->cost.peak) return true;
     const auto next = std::ranges::lower_bound(budgets_, cost.peak);
     if (next == budgets_.end()) return false;
     const Frontier::Entry* best = known.best(*next);
@@ -135,7 +135,7 @@ bool CurveRun::round(const std::vector<SweepTask>& tasks, double share) {
   };
   const bool ran = sweep_.round(tasks, share, wanted);
   sweep_.known().thin([&](const Frontier::Entry& entry) {
-    if (&entry == known.leanest()) return true;
+    if (&entry == known.smallest()) return true;
     const auto next = std::ranges::lower_bound(budgets_, entry.cost.peak);
     if (next != budgets_.begin() && known.above(*std::prev(next)) == &entry) return true;
     return next != budgets_.end() && known.best(*next) == &entry;
@@ -150,7 +150,7 @@ void CurveRun::report() const {
       .points = budgets_.size(), .smallest = smallest(), .so_far = [this] { return result(); }};
   for (Bytes budget : budgets_) {
     progress.planned += sweep_.known().best(budget) != nullptr ? 1 : 0;
-    progress.settled += sweep_.known().settled(budget) ? 1 : 0;
+    progress.settled += sweep_.known().decided(budget) ? 1 : 0;
     progress.widest_gap = std::max(progress.widest_gap, 100 * gap(budget));
   }
   request_.watcher(progress);
@@ -171,7 +171,7 @@ void CurveRun::first_pass() {
   for (std::size_t i = 0; i < waves.size(); ++i) {
     std::vector<SweepTask> tasks;
     std::vector<std::size_t> later;
-    const auto open = [&](std::size_t at) { return !sweep_.known().settled(budgets_[at]); };
+    const auto open = [&](std::size_t at) { return !sweep_.known().decided(budgets_[at]); };
     for (std::size_t at : waves[i])
       if (open(at)) tasks.push_back({.budget = budgets_[at]});
     for (std::size_t next = i + 1; next < waves.size(); ++next)
@@ -237,7 +237,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
   // budgets, which is the easiest and would be a start for the others.
   Bytes next(-1);
   for (Bytes budget : budgets)
-    if (budget < smallest() && !sweep_.known().settled(budget)) next = std::max(next, budget);
+    if (budget < smallest() && !sweep_.known().decided(budget)) next = std::max(next, budget);
   std::vector<SweepTask> tasks;
   for (Bytes budget : budgets) {
     double weight = mean / 4 + gap(budget);

@@ -91,7 +91,7 @@ Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Re
   for (const Plan& start : context.starts()) context.offer(start, "start");
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
-  answer.lead = context.lead();
+  answer.repair_start = context.repair_start();
   if (const Outcome& found = answer.outcome;
       !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
     answer.smallest = context.smallest();

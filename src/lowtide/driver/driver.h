@@ -34,7 +34,7 @@ struct Answer {
   std::int64_t work = 0;  // done, of what the limits count
   // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
   // than the outcome's plan.
-  std::optional<Plan> lead, smallest;
+  std::optional<Plan> repair_start, smallest;
 };
 
 // What whoever asks gets where nothing is said: ten seconds, or no clock with a limit of work, so

@@ -8,8 +8,8 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
-// Invariant: the answer is the leanest plan that any solve has found within the time limit, and
-// below the floor it is proven that there is none.
+// Invariant: the answer is the plan with the smallest peak that any solve has found within the time
+// limit, and below the floor it is proven that there is none.
 //
 // Loses: where plans of middling budgets come late. A budget that was given up too early is tried
 // again only when the search ends near it.
@@ -37,7 +37,7 @@ class FitRun {
         sweep_(solvers, graph, request.order, request.machine, request.settings) {}
 
   Fit run() {
-    if (leanest() != nullptr) {
+    if (smallest() != nullptr) {
       report();
       narrow();
       push();
@@ -53,7 +53,7 @@ class FitRun {
     fit.time_limit = request_.time_limit;
     fit.floor = floor();
     fit.stopped_by = sweep_.stopped_by();
-    if (const Frontier::Entry* found = leanest()) fit.point = sweep_.point(found->cost.peak);
+    if (const Frontier::Entry* found = smallest()) fit.point = sweep_.point(found->cost.peak);
     if (fit.stopped_by == StopReason::finished && !fit.proven())
       fit.stopped_by = StopReason::gave_up;
     return fit;
@@ -61,8 +61,8 @@ class FitRun {
   void report() const {
     if (request_.watcher) request_.watcher({floor(), upper(), [this] { return result(); }});
   }
-  const Frontier::Entry* leanest() const { return sweep_.known().leanest(request_.time_limit); }
-  Bytes upper() const { return leanest()->cost.peak; }
+  const Frontier::Entry* smallest() const { return sweep_.known().smallest(request_.time_limit); }
+  Bytes upper() const { return smallest()->cost.peak; }
   Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
   // A budget between, in so many parts of the stretch.
   static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {
@@ -92,7 +92,7 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
   // Plans that are too long still are starts; one for each stretch of budgets is enough.
   const std::int64_t stretch = std::max<std::int64_t>(1, own_peak_.count() / 64);
   std::int64_t last = -1;
-  const Frontier::Entry* answer = leanest();
+  const Frontier::Entry* answer = smallest();
   sweep_.known().thin([&](const Frontier::Entry& entry) {
     const std::int64_t at = entry.cost.peak.count() / stretch;
     return &entry == answer || std::exchange(last, at) != at;

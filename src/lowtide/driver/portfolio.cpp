@@ -31,18 +31,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <exception>
 #include <iterator>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lowtide/base/parallel.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -52,11 +49,11 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
                                                            "greedy"};
-constexpr int kPasses = 3;              // of these, until there is a plan
-constexpr double kPassesShare = 0.05;   // of the limits, at most, for all but the first
-constexpr std::int64_t kDeepWork = 50;  // for each op
-constexpr double kDeepShare = 0.2;      // of the limits, at most
-constexpr double kQuickShare = 0.1;     // of the limits, for these where there is a plan already
+constexpr int kPasses = 3;               // of these, until there is a plan
+constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
+constexpr std::int64_t kTightWork = 50;  // for each op
+constexpr double kTightShare = 0.2;      // of the limits, at most
+constexpr double kQuickShare = 0.1;      // of the limits, for these where there is a plan already
 constexpr int kLanes = 4;
 constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
 constexpr std::uint64_t kFirstProof = 3;  // epoch
@@ -81,15 +78,14 @@ struct Portfolio::Task {
   std::int64_t work;
   std::uint64_t seed;
   bool endless = false;      // is not asked whether it finished
-  bool from_before = false;  // begins from before_
+  bool from_before = false;  // begins from without_tight_
   bool from_given = false;   // begins from given_ or the graph's own plan
   double share = 1;          // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
-  std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
-  std::exception_ptr failure = nullptr;
+  std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
 
   Kept made() const {
     if (outcome->plan) return {outcome->plan, outcome->cost};
@@ -113,7 +109,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
       starts_(context.starts().begin(), context.starts().end()) {
   for (std::string_view name : kConstructive)
     if (const solve::Solver* part = find(name)) unfinished_.push_back(part);
-  deep_ = find("twremat");
+  tight_ = find("twremat");
   search_ = find("search");
   proving_ = find("bounds");
   engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
@@ -140,18 +136,18 @@ void Portfolio::construct() {
 // For tight budgets: it computes far more again than the constructive ones, in far less memory.
 // A search that begins from its plan seldom gets rid of all that again: so half of the lanes begin
 // from what there was before it, until they are ahead.
-void Portfolio::go_deep() {
-  if (deep_ == nullptr || context_.has_plan() || stop()) return;
+void Portfolio::ask_tight() {
+  if (tight_ == nullptr || context_.has_plan() || stop()) return;
   const auto before = context_.smallest();
   const auto peak = context_.smallest_peak();
-  const std::int64_t work = kDeepWork * (1000 + ops_);
-  const auto most = context_.limits().remaining(kDeepShare).work;
+  const std::int64_t work = kTightWork * (1000 + ops_);
+  const auto most = context_.limits().remaining(kTightShare).work;
   std::vector<Task> tasks;
-  tasks.push_back(part_task(deep_, std::min(work, most.value_or(work))));
-  tasks.back().share = kDeepShare;
+  tasks.push_back(part_task(tight_, std::min(work, most.value_or(work))));
+  tasks.back().share = kTightShare;
   run(tasks, 1);
   if (!before || context_.smallest_peak() == peak) return;
-  before_ = {before, {Ticks::max(), *peak, {}}};
+  without_tight_ = {before, {Ticks::max(), *peak, {}}};
 }
 
 void Portfolio::take_given(const Portfolio& given) {
@@ -160,8 +156,8 @@ void Portfolio::take_given(const Portfolio& given) {
   if (smallest && *from.smallest_peak() < context_.smallest_peak().value_or(Bytes::max()))
     context_.offer(*smallest);
   if (starts_.empty() && smallest) starts_.push_back(*smallest);
-  before_ = given.before_;
-  Kept kept = before_;  // what deep_ made is no better a start here than elsewhere
+  without_tight_ = given.without_tight_;
+  Kept kept = without_tight_;  // what tight_ made is no better a start here than elsewhere
   if (!kept.plan && from.has_plan()) kept = {from.best(), from.best_cost()};
   if (!kept.plan && smallest) kept = {smallest, {Ticks::max(), *from.smallest_peak(), {}}};
   given_.take(std::move(kept));
@@ -176,12 +172,14 @@ void Portfolio::search() {
   Ticks last_duration = Ticks::max(), last_bound;
   for (std::uint64_t number = 0; !stop(); ++number, slice = std::min(2 * slice, kMostWork)) {
     if (unlimited && number == kUnlimitedEpochs) return;
-    // The first looks at a budget are the search's: proofs take longer. But no answer without.
+    // The search goes first, since proofs take longer; but no run ends without a proof having been
+    // tried.
     std::vector<Task> others, lanes;
     const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-    const bool proves = late || !context_.has_plan() || before_.plan;
-    leads_ = late;
-    // Where the search stands still the proofs get more, most if they do not.
+    const bool proves = late || !context_.has_plan() || without_tight_.plan;
+    repairs_ = late;
+    // Where the search stands still the proofs get more work, and most of all if the bound still
+    // rises.
     const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
     const bool stands = duration == std::exchange(last_duration, duration);
     const bool rises =
@@ -220,8 +218,10 @@ const solve::Solver* Portfolio::find(std::string_view name) const {
 }
 
 Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t work) const {
-  return {
-      .part = part, .work = work, .seed = context_.seed(), .from_before = before_.plan.has_value()};
+  return {.part = part,
+          .work = work,
+          .seed = context_.seed(),
+          .from_before = without_tight_.plan.has_value()};
 }
 
 int Portfolio::lane_count() const {
@@ -238,7 +238,7 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
             .work = slice,
             .seed = mix(index),
             .endless = true,
-            .from_before = before_.plan && turn % 2 == 0,
+            .from_before = without_tight_.plan && turn % 2 == 0,
             .options = search_options(turn, slice < kBriefWork * ops_)};
   if (problem_.order == Order::free) choose_orders(task, number, place);
   // Where several changes help together and none of them alone, cold lanes stay where they are.
@@ -254,7 +254,7 @@ void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t pl
       context_.has_plan() && (!given_.plan || context_.best_cost().duration < given_.cost.duration);
   const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
   task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
-  task.from_before = before_.plan && !task.from_given && turn % 4 < 2;
+  task.from_before = without_tight_.plan && !task.from_given && turn % 4 < 2;
   const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
   const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
   task.options.emplace_back("orders", keeps ? "off" : "on");
@@ -316,42 +316,22 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
     starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
   std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
-  if (before_.plan) starts_before.front() = *before_.plan;
+  if (without_tight_.plan) starts_before.front() = *without_tight_.plan;
   // Its own order over the budget is a better start than a plan that computes far too much.
   if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
     starts_given.front() = given_.plan ? *given_.plan : own_plan(problem_.graph);
   // Half a search goes to the graph's own order where no start keeps the budget.
-  if (leads_ && before_.plan) starts_before.push_back(*before_.plan);
-  if (leads_ && context_.lead()) starts.push_back(*context_.lead());
+  if (repairs_ && without_tight_.plan) starts_before.push_back(*without_tight_.plan);
+  if (repairs_ && context_.repair_start()) starts.push_back(*context_.repair_start());
   const Bound known = context_.own_bound();
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) try {
-        const Task& task = tasks[i];
-        run_task(tasks[i], limits, known,
-                 task.from_given    ? starts_given
-                 : task.from_before ? starts_before
-                                    : starts);
-      } catch (...) {  // must not leave the thread
-        tasks[i].failure = std::current_exception();
-        next = tasks.size();
-      }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    const auto wanted = std::min(static_cast<std::size_t>(threads), tasks.size());
-    helpers.reserve(wanted);
-    try {
-      while (helpers.size() + 1 < wanted) helpers.emplace_back(work);
-    } catch (const std::system_error&) {
-      // The system grants no more threads: those that there are do the work.
-    }
-    work();
-  }
-  for (Task& task : tasks) {
-    if (task.failure) std::rethrow_exception(task.failure);
-    merge(task);
-  }
+  parallel_for(tasks.size(), threads, [&](std::size_t i) {
+    const Task& task = tasks[i];
+    run_task(tasks[i], limits, known,
+             task.from_given    ? starts_given
+             : task.from_before ? starts_before
+                                : starts);
+  });
+  for (Task& task : tasks) merge(task);
 }
 
 void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
@@ -379,7 +359,7 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   task.outcome = task.part->solve(problem_, inner);
   task.work_done = inner.limits().work();
   task.smallest = inner.smallest();
-  if (!task.endless) task.lead = inner.lead();
+  if (!task.endless) task.repair_start = inner.repair_start();
 }
 
 void Portfolio::merge(Task& task) {
@@ -393,7 +373,7 @@ void Portfolio::merge(Task& task) {
       (!context_.smallest_peak() || *outcome.smallest_peak < *context_.smallest_peak()))
     context_.offer(*task.smallest, task.part->name());
   if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
-  if (task.lead) context_.offer(*task.lead, task.part->name());
+  if (task.repair_start) context_.offer(*task.repair_start, task.part->name());
   if (task.smallest) keep(task);
   if (task.endless || !by_itself(outcome.stopped_by)) return;
   std::erase(unfinished_, task.part);
@@ -403,14 +383,15 @@ void Portfolio::merge(Task& task) {
 // The best of what begins elsewhere than at the best plan: from that no lane comes back to it.
 void Portfolio::keep(const Task& task) {
   const Outcome& outcome = *task.outcome;
-  if (task.from_before && before_.plan) {
+  if (task.from_before && without_tight_.plan) {
     if (outcome.plan && outcome.cost.duration <= context_.best_cost().duration)
-      before_.plan.reset();
+      without_tight_.plan.reset();
     else
-      before_.take(task.made());
+      without_tight_.take(task.made());
   }
-  // What deep_ made is no better a start here than elsewhere.
-  if (problem_.order == Order::given || !(task.from_given || (!before_.plan && task.part != deep_)))
+  // What tight_ made is no better a start here than elsewhere.
+  if (problem_.order == Order::given ||
+      !(task.from_given || (!without_tight_.plan && task.part != tight_)))
     return;
   Kept made = task.made();
   if (solve::follows_order(problem_.graph, computations(*made.plan))) given_.take(std::move(made));

@@ -25,8 +25,8 @@ class Portfolio {
 
   // The constructive parts, one after the other.
   void construct();
-  // Kumar et al.'s, where there is no plan.
-  void go_deep();
+  // The solver for tight budgets, where there is no plan.
+  void ask_tight();
   // Where the order is free: what the same steps have found in the given one.
   void take_given(const Portfolio& given);
   // Epochs, until there is nothing more to do: what can be proven is, or a limit is reached.
@@ -34,7 +34,7 @@ class Portfolio {
 
  private:
   struct Task;
-  // The best of some kind: a plan, or the leanest over the budget.
+  // The best of some kind: a plan, or the one with the smallest peak.
   struct Kept {
     std::optional<Plan> plan;
     Cost cost;              // the duration of one over the budget is Ticks::max()
@@ -70,11 +70,11 @@ class Portfolio {
   const int threads_;
   const std::int64_t ops_;
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
-  Kept before_;               // the best of what did not begin from what deep_ made
+  Kept without_tight_;        // the best of what did not begin from what tight_ made
   Kept given_;                // where the order is free: the best in the graph's own
-  bool leads_ = false;        // whether plans over the budget are starts too
+  bool repairs_ = false;      // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
-  const solve::Solver* deep_ = nullptr;
+  const solve::Solver* tight_ = nullptr;
   const solve::Solver* search_ = nullptr;
   const solve::Solver* proving_ = nullptr;
   bool engine_ = false;  // still to be asked

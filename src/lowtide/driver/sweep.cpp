@@ -2,17 +2,14 @@
 #include "lowtide/driver/sweep.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
+#include <deque>
 #include <exception>
-#include <mutex>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/base/parallel.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -102,7 +99,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
   double weights = 0;
   for (const SweepTask& task : tasks) {
     const Frontier::Entry* best = known_.best(task.budget);
-    if (known_.settled(task.budget) || (best && best->cost.duration <= task.enough)) continue;
+    if (known_.decided(task.budget) || (best && best->cost.duration <= task.enough)) continue;
     Job job;
     job.task = task;
     std::vector<std::pair<Bytes, Ticks>> starts;
@@ -186,7 +183,7 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
           verdict.ok && verdict.cost == entry.cost)
         job.found.push_back(entry);
     // Over the budget, they still are plans of larger ones, and starts for this.
-    for (std::optional<Plan>* beyond : {&job.answer.lead, &job.answer.smallest}) {
+    for (std::optional<Plan>* beyond : {&job.answer.repair_start, &job.answer.smallest}) {
       if (!*beyond) continue;
       const Verdict verdict = verify(problem(Bytes::max()), **beyond);
       if (verdict.ok && known_.improves(verdict.cost))
@@ -202,37 +199,15 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
 
 void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
   // A task ends early when it has enough, or when somebody cancels all.
-  std::vector<CancelToken> tokens(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].token = &tokens[i];
+  std::deque<CancelToken> tokens;
+  for (Job& job : jobs) job.token = &tokens.emplace_back(settings_.limits.cancel);
   // The longest first, so that no thread is left alone with one at the end.
   std::vector<std::size_t> turns(jobs.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
   std::ranges::stable_sort(turns, std::greater(),
                            [&](std::size_t i) { return jobs[i].task.weight; });
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::atomic<std::size_t> next{0};
-  const std::size_t width = std::min(jobs.size(), static_cast<std::size_t>(settings_.threads));
-  std::size_t working = width;
-  const auto work = [&] {
-    for (std::size_t turn = next++; turn < turns.size(); turn = next++)
-      run(jobs[turns[turn]], wanted);
-    const std::lock_guard lock(mutex);
-    --working;
-    wake.notify_one();
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < width; ++i) threads.emplace_back(work);
-  {
-    using namespace std::chrono_literals;
-    const CancelToken* all = settings_.limits.cancel;
-    std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, 5ms, [&] { return working == 0; })) {
-      if (all == nullptr || !all->cancelled()) continue;
-      for (CancelToken& token : tokens) token.cancel();
-    }
-  }
-  for (std::thread& thread : threads) thread.join();
+  parallel_for(turns.size(), settings_.threads,
+               [&](std::size_t turn) { run(jobs[turns[turn]], wanted); });
 }
 
 void Sweep::take(Job& job) {
@@ -262,9 +237,9 @@ void Sweep::take(Job& job) {
   limits_.spend(job.answer.work);
   // A claim against a plan that holds is a solver's mistake, and must not spread.
   const Frontier::Entry* best = known_.best(job.task.budget);
-  const Frontier::Entry* leanest = known_.leanest();
+  const Frontier::Entry* smallest = known_.smallest();
   if ((best && outcome.bound.duration > best->cost.duration) ||
-      (leanest && outcome.bound.peak > leanest->cost.peak)) {
+      (smallest && outcome.bound.peak > smallest->cost.peak)) {
     tried.note = "solver " + job.request.solver + " claimed a bound above a plan that holds";
     return;
   }
@@ -287,9 +262,9 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   TradeoffPoint point{.budget = budget, .outcome = {}};
   Outcome& outcome = point.outcome;
   outcome.bound = {known_.bound(budget), known_.floor()};
-  if (const Frontier::Entry* leanest = known_.leanest()) {
-    outcome.smallest_peak = leanest->cost.peak;
-    outcome.cost = leanest->cost;
+  if (const Frontier::Entry* smallest = known_.smallest()) {
+    outcome.smallest_peak = smallest->cost.peak;
+    outcome.cost = smallest->cost;
   }
   if (const Frontier::Entry* best = known_.best(budget)) {
     outcome.plan = *best->plan;
@@ -300,7 +275,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   } else {
     outcome.status = budget < known_.floor() ? Status::infeasible : Status::unknown;
   }
-  outcome.stopped_by = known_.settled(budget) ? StopReason::finished : stopped_by();
+  outcome.stopped_by = known_.decided(budget) ? StopReason::finished : stopped_by();
   if (outcome.status == Status::unknown && outcome.stopped_by == StopReason::finished)
     outcome.stopped_by = StopReason::gave_up;
   if (const auto tried = tried_.find({budget, settings_.solver});

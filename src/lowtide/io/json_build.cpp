@@ -19,9 +19,7 @@ std::uint32_t end_of(const JsonTape& tape) {
 
 }  // namespace
 
-std::string too_deep() {
-  return "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels";
-}
+std::string too_deep() { return "nested deeper than " + std::to_string(kMaxJsonDepth) + " levels"; }
 
 JsonBuilder::JsonBuilder(std::size_t values) : tape_(std::make_unique<JsonTape>()) {
   tape_->tokens.reserve(values);

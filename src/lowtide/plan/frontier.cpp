@@ -1,5 +1,5 @@
-// Two staircases. Both fall: plans from the leanest to the fastest, claims from the smallest budget
-// to the largest.
+// Two staircases. Both fall: plans from the smallest peak to the least time, claims from the
+// smallest budget to the largest.
 #include "lowtide/plan/frontier.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ const Frontier::Entry* Frontier::above(Bytes budget) const {
   return beyond == entries_.end() ? nullptr : &*beyond;
 }
 
-const Frontier::Entry* Frontier::leanest(Ticks limit) const {
+const Frontier::Entry* Frontier::smallest(Ticks limit) const {
   const auto within = std::ranges::find_if(
       entries_, [&](const Entry& entry) { return entry.cost.duration <= limit; });
   return within == entries_.end() ? nullptr : &*within;
@@ -65,7 +65,7 @@ Bytes Frontier::floor(Ticks limit) const {
   return floor;
 }
 
-bool Frontier::settled(Bytes budget) const {
+bool Frontier::decided(Bytes budget) const {
   if (budget < floor_) return true;
   const Entry* known = best(budget);
   return known != nullptr && known->cost.duration <= bound(budget);

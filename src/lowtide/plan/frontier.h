@@ -32,10 +32,10 @@ class Frontier {
   const std::vector<Entry>& entries() const { return entries_; }
   // The shortest within the budget; null if there is none.
   const Entry* best(Bytes budget) const;
-  // The leanest beyond the budget: shorter than any within it.
+  // The one with the smallest peak beyond the budget: shorter than any within it.
   const Entry* above(Bytes budget) const;
-  // The leanest within the time limit.
-  const Entry* leanest(Ticks limit = Ticks::max()) const;
+  // The one with the smallest peak within the time limit.
+  const Entry* smallest(Ticks limit = Ticks::max()) const;
 
   // No plan within the budget is shorter. Holds for every smaller budget too.
   void raise_bound(Bytes budget, Ticks duration);
@@ -45,7 +45,7 @@ class Frontier {
   // Within fewer bytes no plan is within the time limit.
   Bytes floor(Ticks limit) const;
   // Nothing is left to find at that budget: its plan is proven, or that there is none.
-  bool settled(Bytes budget) const;
+  bool decided(Bytes budget) const;
 
  private:
   struct Claim {

@@ -22,7 +22,7 @@ from .constraints import Constraints, input_bytes
 from .report import Report
 from .schedule import Schedule, schedule
 
-_leanest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
+_smallest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
@@ -87,11 +87,11 @@ def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | Non
 
 
 def _start(graph: Any, start: Any) -> Any:
-    """A plan of this graph to begin with: `start` if it is one, or the leanest that was met."""
+    """A plan of this graph to begin with: `start` if it is one, or that of the smallest peak that was met."""
     try:
-        return start if start is not None and lowtide.simulate(graph, start) else _leanest.get(graph.hash)
+        return start if start is not None and lowtide.simulate(graph, start) else _smallest.get(graph.hash)
     except ValueError:
-        return _leanest.get(graph.hash)
+        return _smallest.get(graph.hash)
 
 
 def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
@@ -116,7 +116,7 @@ def _leaner(problem: Any, outcome: Any, own_peak: int) -> Any:
     if floor < graph.own_peak:
         found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order).smallest
     if found:
-        _leanest[graph.hash] = found.plan
+        _smallest[graph.hash] = found.plan
         if found.peak <= budget:
             return found
     words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "

@@ -40,10 +40,10 @@ bool Context::offer(Plan plan, std::string_view found_by) {
   const bool within = cost.peak <= problem_.budget &&
                       (!problem_.time_limit || cost.duration <= *problem_.time_limit);
   if (!within) {
-    if ((!lead_ || cost.peak < lead_cost_.peak) &&
+    if ((!repair_start_ || cost.peak < repair_cost_.peak) &&
         (!has_plan() || cost.duration < outcome_.cost.duration)) {
-      lead_ = plan;
-      lead_cost_ = cost;
+      repair_start_ = plan;
+      repair_cost_ = cost;
     }
     if (smaller) {
       if (!has_plan()) outcome_.cost = cost;
@@ -57,7 +57,7 @@ bool Context::offer(Plan plan, std::string_view found_by) {
     return false;
   }
   if (smaller) smallest_ = plan;
-  if (lead_ && lead_cost_.duration >= cost.duration) lead_.reset();
+  if (repair_start_ && repair_cost_.duration >= cost.duration) repair_start_.reset();
   outcome_.plan = std::move(plan);
   outcome_.cost = cost;
   if (cost.duration < outcome_.bound.duration) {

@@ -69,8 +69,8 @@ class Context {
   // Claims that must be true of every plan for the problem.
   void raise_bound(Ticks duration);
   void raise_floor(Bytes peak);
-  // The same by word of an engine of other people, which holds until a plan beats it: then nothing
-  // that an engine has said or says later is believed.
+  // The same as claimed by an external engine, whose proof nobody here can check. It holds until a
+  // plan beats it: from then on no claim of an engine is believed, earlier or later.
   void raise_engine_bound(Ticks duration);
   bool engine_believed() const { return engine_believed_; }
   // Of the solver's own, narrower model.
@@ -96,7 +96,7 @@ class Context {
   const std::optional<Plan>& smallest() const { return smallest_; }
   // Of the plans over the budget that are shorter than the best, the one with the smallest peak: a
   // start for whoever can repair it.
-  const std::optional<Plan>& lead() const { return lead_; }
+  const std::optional<Plan>& repair_start() const { return repair_start_; }
   const std::optional<Bytes>& smallest_peak() const { return outcome_.smallest_peak; }
 
   // What has been found: call once, at the end.
@@ -114,8 +114,8 @@ class Context {
   Outcome outcome_;
   Ticks own_duration_;  // the bound without what engines have said
   bool engine_believed_ = true;
-  std::optional<Plan> smallest_, lead_;
-  Cost lead_cost_;
+  std::optional<Plan> smallest_, repair_start_;
+  Cost repair_cost_;
 };
 
 }  // namespace lowtide::solve

@@ -264,8 +264,8 @@ class Run {
     std::string note = "checkmate: " + std::to_string(kept) + " of " + std::to_string(tried) +
                        " roundings keep the budget";
     if (kept == 0 && least)
-      note += "; the leanest is over it by " + std::to_string((*least - problem_.budget).count()) +
-              " bytes";
+      note += "; the one with the smallest peak is over it by " +
+              std::to_string((*least - problem_.budget).count()) + " bytes";
     context_.set_note(std::move(note));
   }
 

@@ -1,5 +1,5 @@
-// Other solvers get a part of the limits, and what they claim by word of an engine stays such a
-// claim.
+// Other solvers get a part of the limits, and what an external engine claimed through them stays
+// such a claim.
 #include "lowtide/solve/exact/common/start.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
   Context inner(problem, others.name(), std::move(settings));
   const Outcome outcome = others.solve(problem, inner);
   context.limits().spend_all(inner.limits().work());
-  // Some of it may be by word of an engine.
+  // Some of it may be the claim of an engine.
   context.raise_engine_bound(outcome.bound.duration);
   context.raise_floor(outcome.bound.peak);
   if (outcome.plan) context.offer(*outcome.plan, others.name());

@@ -152,8 +152,8 @@ void RecursionLimits::offer_own_order() {
 
 std::string RecursionLimits::why_no_plan() const {
   if (context_.has_plan() || !context_.smallest_peak()) return {};
-  std::string why =
-      "the leanest schedule needs " + std::to_string(context_.smallest_peak()->count()) + " bytes";
+  std::string why = "the schedule with the smallest peak needs " +
+                    std::to_string(context_.smallest_peak()->count()) + " bytes";
   if (left_out_) why += "; others are too long to be looked at";
   return why;
 }
