@@ -2,7 +2,8 @@
 
 Also: headers include only the standard library and Lowtide; every Lowtide include is written
 "lowtide/room/file.h" and exists; a public header (one among the HEADERS of its room, which are
-installed) includes only public ones; no solver includes another; no files include each other in a
+installed) includes only public ones, and so do the Python bindings, which build against what is
+installed; no solver includes another; no files include each other in a
 loop, where a header and its source count as one.
 """
 import re
@@ -94,6 +95,10 @@ def faults(root: Path):
                 if other != solver_of(path, solve)[:len(other)]:
                     yield path, f'"{name}": no solver includes another'
             includes.setdefault(str(path.with_suffix("")), set()).add(str(target.with_suffix("")))
+    for path in sorted((root / "python/bindings").glob("*.*")):
+        for bracket, name in INCLUDE.findall(path.read_text()):
+            if OURS.fullmatch(name) and (src / name).exists() and src / name not in public:
+                yield path, f'"{name}" is not public, and the bindings build against what is installed'
     for files in loops({file: others - {file} for file, others in includes.items()}):
         names = [str(Path(file).relative_to(src)) for file in files]
         yield Path(f"{files[0]}.h"), f"a loop of includes: {' <- '.join(names)}"

@@ -15,7 +15,7 @@ void bind_op_price(nb::module_& module) {
       [](const GraphObject& graph, nb::handle device) {
         const std::optional<Device> known = device_from(device);
         const nb::gil_scoped_release released;
-        return make_graph(priced_on(Graph(*graph), *known, stated_operations));
+        return make_graph(priced_on(Graph(*graph), *known, io::stated_operations));
       },
       nb::arg("graph"), nb::arg("device"),
       nb::sig("def priced_on(graph: Graph, device: Device | str | os.PathLike[str]) -> Graph"),

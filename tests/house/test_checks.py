@@ -46,6 +46,7 @@ def test_a_tree_without_fault_passes(name, tmp_path):
     ("includes", "src/lowtide/solve/b/b.cpp", '#include "lowtide/solve/kumar/common/shared.h"',
      "no solver includes another"),
     ("includes", "src/lowtide/base/units.h", '#include "lowtide/base/inner.h"', "is not public"),
+    ("includes", "python/bindings/x.cpp", '#include "lowtide/base/inner.h"', "is not public"),
     ("includes", "src/lowtide/base/units.cpp", '#include "lowtide/base/inner.h"', "a loop of includes"),
     ("includes", "src/lowtide/attic/x.cpp", "", "not in the table"),
     ("style", "src/lowtide/base/units.h", "#pragma once\n" * 201, "201 lines, more than 200"),
