@@ -92,6 +92,7 @@ class Failing final : public solve::Solver {
   std::string_view name() const override { return "search"; }
   std::string_view summary() const override { return "breaks"; }
   std::span<const solve::OptionSpec> options() const override { return real_->options(); }
+  solve::Traits traits() const override { return real_->traits(); }
   solve::Support supports(const Problem&) const override { return {}; }
   Outcome solve(const Problem&, solve::Context&) const override { throw InternalError("broken"); }
 

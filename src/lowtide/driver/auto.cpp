@@ -49,9 +49,10 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
-                                                           "greedy"};
-constexpr int kPasses = 3;              // of these, until there is a plan
+using solve::Trait;
+using solve::Traits;
+
+constexpr int kPasses = 3;              // of the constructive ones, until there is a plan
 constexpr double kPassesShare = 0.05;   // of the limits, at most, for all but the first
 constexpr std::int64_t kDeepWork = 50;  // for each op
 constexpr double kDeepShare = 0.2;      // of the limits, at most
@@ -104,11 +105,14 @@ class Portfolio {
         starts_(context.starts().begin(), context.starts().end()),
         clocked_(context.limits().settings().seconds.has_value()),
         threads_(std::max(1, context.threads())) {
-    for (std::string_view name : kConstructive)
-      if (const solve::Solver* part = find(name)) unfinished_.push_back(part);
-    deep_ = find("twremat");
-    search_ = find("search");
-    proving_ = find("bounds");
+    unfinished_ = parts(Trait::constructive);
+    // The other roles are of one solver each: guests who would have them get slices like these.
+    for (const solve::Solver* part : parts(Trait::guest))
+      if (!part->traits().has(Trait::constructive) && part->traits() != Traits{Trait::guest})
+        unfinished_.push_back(part);
+    deep_ = first(Trait::tight);
+    search_ = first(Trait::anytime);
+    proving_ = first(Trait::proving);
     engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
               static_cast<std::int64_t>(problem_.graph.op_count()) <= kMostEngineOps;
   }
@@ -175,9 +179,19 @@ class Portfolio {
   }
 
  private:
-  const solve::Solver* find(std::string_view name) const {
-    const solve::Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
-    return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+  // Engines are asked by themselves.
+  std::vector<const solve::Solver*> parts(Trait trait, bool external = false) const {
+    if (context_.solvers() == nullptr) return {};
+    std::vector<const solve::Solver*> parts = context_.solvers()->with(trait);
+    std::erase_if(parts, [&](const solve::Solver* part) {
+      return part->traits().has(Trait::external) != external || !part->supports(problem_).yes;
+    });
+    return parts;
+  }
+  const solve::Solver* first(Trait trait, bool external = false) const {
+    for (const solve::Solver* part : parts(trait, external))
+      if (!part->traits().has(Trait::guest)) return part;
+    return nullptr;
   }
 
   Task part_task(const solve::Solver* part, std::int64_t work) const {
@@ -244,7 +258,7 @@ class Portfolio {
   }
 
   void prove_by_engine() {
-    const solve::Solver* part = find("checkmate");
+    const solve::Solver* part = first(Trait::proving, true);
     if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
     std::vector<Task> tasks;
     tasks.push_back({.part = part,
@@ -387,7 +401,9 @@ class Portfolio {
                              .known = known,
                              .solvers = context_.solvers(),
                              .watcher = {}};
-    for (const auto& [name, value] : task.options) settings.options.set(name, value);
+    for (const auto& [name, value] : task.options)
+      if (std::ranges::count(task.part->options(), name, &solve::OptionSpec::name) > 0)
+        settings.options.set(name, value);
     if (clocked_)
       settings.watcher = [&](const solve::Progress& progress) {
         const std::scoped_lock lock(mutex_);
@@ -427,7 +443,9 @@ class Portfolio {
   }
 
   void raise(const solve::Solver& part, Ticks bound) {
-    part.external() ? context_.raise_engine_bound(bound) : context_.raise_bound(bound);
+    const Traits traits = part.traits();
+    traits.has(Trait::external) || traits.has(Trait::guest) ? context_.raise_engine_bound(bound)
+                                                            : context_.raise_bound(bound);
   }
 
   bool better(const Cost& cost) const {
@@ -468,12 +486,15 @@ class Auto final : public solve::Solver {
   std::string_view summary() const override {
     return "the quick ones, then search and bounds, each from the best so far; the default";
   }
+  Traits traits() const override { return {Trait::portfolio}; }
   solve::Support supports(const Problem& problem) const override { return solve::least_time_only(problem); }
 
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     Portfolio(problem, context).run();
     if (!context.engine_believed())
-      context.set_note("an engine's bound was above a plan that verifies, and is left out");
+      context.set_note(
+          "a bound by word of an engine or of a registered solver was above a plan that verifies, "
+          "and is left out");
     return context.finish();
   }
 };

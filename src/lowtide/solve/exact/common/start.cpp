@@ -55,7 +55,9 @@ std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Conte
   const std::string_view choice = context.options().choice("start");
   if (choice == "none" || (choice == "given" && context.starts().empty())) return std::nullopt;
   for (const Plan& plan : context.starts()) context.offer(plan);
-  const Solver* others = context.solvers() != nullptr ? context.solvers()->find("auto") : nullptr;
+  const Solver* others = nullptr;
+  if (context.solvers() != nullptr)
+    for (const Solver* portfolio : context.solvers()->with(Trait::portfolio)) others = portfolio;
   if (choice == "auto" && others != nullptr && others->supports(problem).yes)
     run_others(problem, context, *others);
   if (context.has_plan()) return without_unread(problem, sequence_of(context.best()));
