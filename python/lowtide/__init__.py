@@ -22,6 +22,7 @@ from lowtide._core import (
     ModelClaim,
     Op,
     Outcome,
+    Part,
     Plan,
     PlanError,
     Problem,
@@ -44,7 +45,7 @@ from lowtide._core import (
 
 __all__ = [
     "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
-    "ModelClaim", "Op", "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
+    "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
     "WrongGraphError", "__version__", "curve", "fit", "generate", "own_plan", "plan", "report_html",
     "report_text", "simulate", "solvers", "verify",
 ]

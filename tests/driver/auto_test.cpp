@@ -62,6 +62,14 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
     const driver::Answer answer = driver::solve(table, problem, request);
     CHECK(answer.outcome.found_by == "greedy");
     CHECK(answer.outcome.stopped_by == StopReason::work_limit);
+    const auto& parts = answer.outcome.parts;
+    REQUIRE(parts.size() == 2);
+    CHECK(parts[0].name == "endless");
+    CHECK(parts[0].work > work / 2);
+    CHECK(parts[0].plans == 0);
+    CHECK(parts[1].name == "greedy");
+    CHECK(parts[1].plans == 1);
+    CHECK(parts[1].won == Ticks(0));
   }
 }
 
@@ -80,6 +88,28 @@ TEST_CASE("auto: a solver for tight budgets is asked where the quick ones have n
     const driver::Answer answer = driver::solve(table, problem, request);
     CHECK(answer.outcome.found_by == (quick ? "quick" : "deep"));
   }
+}
+
+TEST_CASE("auto: what each part won is told") {
+  const Graph graph = late_reader();
+  solve::SolverTable table;
+  // Five ticks, then four, which is the bound.
+  table.add(std::make_unique<Part>("first", Traits{Trait::constructive},
+                                   std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
+  table.add(std::make_unique<Part>("second", Traits{Trait::constructive},
+                                   std::vector{OpId(1), OpId(2), OpId(0), OpId(3)}));
+  table.add(driver::make_auto());
+  driver::Request request;
+  request.limits.work = 100'000;
+  const driver::Answer answer =
+      driver::solve(table, {.graph = graph, .budget = Bytes(30)}, request);
+  const auto& parts = answer.outcome.parts;
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].plans == 1);
+  CHECK(parts[0].won == Ticks(0));
+  CHECK(parts[1].name == answer.outcome.found_by);
+  CHECK(parts[1].plans == 1);
+  CHECK(parts[1].won == Ticks(1));
 }
 
 TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {

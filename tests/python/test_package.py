@@ -205,6 +205,8 @@ def test_an_outcome_says_what_the_command_says(vit):
         assert getattr(ours, name) == its[name], name
     assert math.isclose(100 * ours.overhead, its["overhead_percent"])
     assert math.isclose(100 * ours.gap, its["gap_percent"])
+    assert [(part.name, part.work, part.plans, part.won, part.bound) for part in ours.parts] == [
+        (part["name"], part["work"], part["plans"], part["won"], part["bound"]) for part in its["parts"]]
     assert [(i.duration, i.peak) for i in ours.history] == [(i["duration"], i["peak"]) for i in its["history"]]
 
 

@@ -87,6 +87,7 @@ struct Task {
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
+  double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, lead = std::nullopt;
   std::exception_ptr failure = nullptr;
 };
@@ -334,6 +335,7 @@ class Portfolio {
   }
 
   void epoch(std::vector<Task>& tasks, int threads) {
+    for (const Task& task : tasks) context_.part(task.part->name());
     LimitSettings limits = context_.limits().remaining();
     if (limits.work) {
       // What is left is shared out by the sizes of the tasks.
@@ -415,12 +417,16 @@ class Portfolio {
     solve::Context inner(problem, task.part->name(), std::move(settings));
     task.outcome = task.part->solve(problem, inner);
     task.work_done = inner.limits().work();
+    task.seconds = inner.limits().seconds();
     task.smallest = inner.smallest();
     if (!task.endless) task.lead = inner.lead();
   }
 
   void merge(Task& task) {
     context_.limits().spend(task.work_done);
+    PortfolioPart& part = context_.part(task.part->name());
+    part.seconds += task.seconds;
+    part.work += task.work_done;
     if (!task.outcome) return;
     const Outcome& outcome = *task.outcome;
     if (!task.in_given_order) {
@@ -444,8 +450,11 @@ class Portfolio {
 
   void raise(const solve::Solver& part, Ticks bound) {
     const Traits traits = part.traits();
+    const Ticks before = context_.bound().duration;
     traits.has(Trait::external) || traits.has(Trait::guest) ? context_.raise_engine_bound(bound)
                                                             : context_.raise_bound(bound);
+    // What is no longer believed lowers it.
+    context_.part(part.name()).bound += std::max(Ticks(), context_.bound().duration - before);
   }
 
   bool better(const Cost& cost) const {

@@ -33,6 +33,7 @@ struct FoundBy {
   std::string note;
   std::optional<ModelClaim> model;  // of a narrower model
   std::vector<Incumbent> history;   // host peaks are not kept
+  std::vector<PortfolioPart> parts;  // of a portfolio
 };
 
 struct PlanFile {

@@ -24,6 +24,7 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
                            .known = context.own_bound(),
                            .solvers = context.solvers(),
                            .watcher = {}};
+  context.part(others.name());
   settings.watcher = [&](const Progress& progress) {
     context.raise_engine_bound(progress.bound.duration);
     if (progress.plan != nullptr &&
@@ -33,6 +34,8 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
   Context inner(problem, others.name(), std::move(settings));
   const Outcome outcome = others.solve(problem, inner);
   context.limits().spend_all(inner.limits().work());
+  context.part(others.name()).seconds = inner.limits().seconds();
+  context.part(others.name()).work = inner.limits().work();
   // Some of it may be by word of an engine.
   context.raise_engine_bound(outcome.bound.duration);
   context.raise_floor(outcome.bound.peak);
