@@ -18,6 +18,7 @@
 #include "objects.h"
 #include "run.h"
 #include "search.h"
+#include "solver.h"
 
 namespace lowtide::python {
 
@@ -86,11 +87,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   CurveObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
+  const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,
       [&] {
-        result.curve = std::make_shared<const Tradeoff>(driver::curve(driver::all_solvers(), *graph, request));
+        result.curve = std::make_shared<const Tradeoff>(driver::curve(solvers, *graph, request));
       },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
@@ -112,9 +114,10 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   FitObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
+  const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
-      token, [&] { result.fit = std::make_shared<const Fit>(fit(driver::all_solvers(), *graph, request)); },
+      token, [&] { result.fit = std::make_shared<const Fit>(fit(solvers, *graph, request)); },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;

@@ -10,6 +10,7 @@ finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is 
 
 from lowtide import _core, _engines
 from lowtide._core import (
+    Context,
     Cost,
     Curve,
     CurveProgress,
@@ -36,6 +37,7 @@ from lowtide._core import (
     generate,
     own_plan,
     plan,
+    register_solver,
     report_html,
     report_text,
     simulate,
@@ -44,10 +46,10 @@ from lowtide._core import (
 )
 
 __all__ = [
-    "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
+    "Context", "Cost", "Curve", "CurveProgress", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
     "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
-    "WrongGraphError", "__version__", "curve", "fit", "generate", "own_plan", "plan", "report_html",
-    "report_text", "simulate", "solvers", "verify",
+    "WrongGraphError", "__version__", "curve", "fit", "generate", "own_plan", "plan", "register_solver",
+    "report_html", "report_text", "simulate", "solvers", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())
