@@ -68,7 +68,8 @@ std::optional<double> Measurement::within() const {
   return more <= 0.05 ? 0 : std::numeric_limits<double>::infinity();
 }
 
-Measurement measure(const solve::SolverTable& solvers, const Problem& problem, driver::Request request) {
+Measurement measure(const solve::SolverTable& solvers, const Problem& problem,
+                    driver::Request request) {
   const Graph& graph = problem.graph;
   Measurement result;
   request.watcher = [&](const solve::Progress& progress) {

@@ -1,5 +1,6 @@
 # lowtide_unity(target file...): with LOWTIDE_UNITY these files are compiled together, up to ten of a
-# folder at a time. A file whose own names are also those of a neighbour does not belong among them.
+# folder and those in it at a time. A file whose own names are also those of a neighbour does not
+# belong among them.
 function(lowtide_unity target)
   if(NOT LOWTIDE_UNITY)
     return()
@@ -7,7 +8,8 @@ function(lowtide_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
     UNITY_BUILD_RELOCATABLE ON)
   foreach(file IN LISTS ARGN)
-    get_filename_component(folder ${file} DIRECTORY)
+    string(REGEX REPLACE "/?[^/]*$" "" folder ${file})
+    string(REGEX REPLACE "/.*" "" folder "${folder}")
     string(MAKE_C_IDENTIFIER "all_${folder}" group)
     math(EXPR part "0${${group}} / 10")
     math(EXPR ${group} "0${${group}} + 1")

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "lowtide/base/error.h"
-#include "lowtide/report/plot_text.h"
 #include "lowtide/plan/budget.h"
+#include "lowtide/report/plot_text.h"
 #include "lowtide/sim/budget.h"
 
 namespace lowtide::python {
@@ -116,7 +116,8 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
 void warn(const std::string& name, const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings)
     if (PyErr_WarnEx(PyExc_UserWarning,
-                     report::clean_text(std::string(name).append(": ").append(warning)).c_str(), 1) != 0)
+                     report::clean_text(std::string(name).append(": ").append(warning)).c_str(),
+                     1) != 0)
       throw nb::python_error();
 }
 

@@ -22,7 +22,9 @@ PyObject* make_class(nb::module_& module, const char* name, const char* doc, PyO
   return made;
 }
 
-void raise(PyObject* type, const char* what) { PyErr_SetString(type, report::clean_text(what).c_str()); }
+void raise(PyObject* type, const char* what) {
+  PyErr_SetString(type, report::clean_text(what).c_str());
+}
 
 void translate(const std::exception_ptr& thrown, void*) {
   try {

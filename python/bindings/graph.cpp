@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "lowtide/graph/hash.h"
-#include "lowtide/report/dot.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/report/dot.h"
 #include "lowtide/sim/simulate.h"
 
 #include "convert.h"

@@ -95,7 +95,8 @@ void bind_outcome(nb::module_& module) {
                    "solver does not take the problem; `note` says why.")
       .def_prop_ro(
           "stopped_by", [](const OutcomeObject& o) { return to_string(o->stopped_by); },
-          "\"finished\", \"deadline\", \"work limit\", \"cancelled\" (by Ctrl-C), or \"gave up\": it "
+          "\"finished\", \"deadline\", \"work limit\", \"cancelled\" (by Ctrl-C), or \"gave up\": "
+          "it "
           "ended by itself, without a plan and without a proof that there is none.")
       .def_prop_ro("plan", &plan_of)
       .def_prop_ro("graph", [](const OutcomeObject& o) { return o.asked.graph; })

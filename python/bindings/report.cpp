@@ -13,7 +13,7 @@ namespace {
 report::Report report_of(const GraphObject& graph, const PlanObject* plan) {
   const bool steps = plan != nullptr && !plan->file->plan.steps.empty();
   report::Report report = report::make_report(*graph, steps ? &plan->file->plan : nullptr,
-                              plan != nullptr ? plan->file->budget : std::nullopt);
+                                              plan != nullptr ? plan->file->budget : std::nullopt);
   if (steps) report.bound = plan->file->claims.bound;
   if (steps && plan->file->found_by) report.parts = plan->file->found_by->parts;
   return report;
@@ -27,7 +27,7 @@ void bind_report(nb::module_& module) {
       [](const GraphObject& graph, const PlanObject* plan, std::size_t width, bool colour,
          bool unicode) {
         return report::text_report(report_of(graph, plan),
-                           {.width = width, .colour = colour, .unicode = unicode});
+                                   {.width = width, .colour = colour, .unicode = unicode});
       },
       nb::arg("graph"), nb::arg("plan") = nb::none(), nb::kw_only(), nb::arg("width") = 80,
       nb::arg("colour") = false, nb::arg("unicode") = true,

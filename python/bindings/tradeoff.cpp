@@ -9,9 +9,9 @@
 #include "lowtide/driver/curve.h"
 #include "lowtide/driver/fit.h"
 #include "lowtide/io/curve_data.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/report/curve_html.h"
 #include "lowtide/report/curve_text.h"
-#include "lowtide/io/text_file.h"
 #include "lowtide/report/units_text.h"
 
 #include "convert.h"
@@ -75,15 +75,16 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
   if (request.from > request.to)
-    throw InputError(
-        std::string("from_ ") + nb::str(from).c_str(),
-        fmt::format("is more than to {}: {} against {}; give the smaller first",
-                    nb::str(to).c_str(), report::bytes_text(request.from), report::bytes_text(request.to)));
+    throw InputError(std::string("from_ ") + nb::str(from).c_str(),
+                     fmt::format("is more than to {}: {} against {}; give the smaller first",
+                                 nb::str(to).c_str(), report::bytes_text(request.from),
+                                 report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(checked_points(points));
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
   Courier<driver::CurveProgress> courier(std::move(progress));
-  if (courier.wanted()) request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
+  if (courier.wanted())
+    request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
@@ -110,7 +111,8 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
   Courier<driver::FitProgress> courier(std::move(progress));
-  if (courier.wanted()) request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
+  if (courier.wanted())
+    request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
   result.how = search.found_by("auto", request.settings.limits);
@@ -175,7 +177,8 @@ void bind_curve(nb::module_& module) {
           "to_csv", [](const CurveObject& c) { return io::curve_csv(*c.graph, *c.curve); },
           "As `lowtide curve --csv` writes it.")
       .def(
-          "to_json", [](const CurveObject& c) { return io::curve_json(*c.graph, *c.curve, c.facts); },
+          "to_json",
+          [](const CurveObject& c) { return io::curve_json(*c.graph, *c.curve, c.facts); },
           "As `lowtide curve --json` prints it.")
       .def(
           "to_html", [](const CurveObject& c) { return report::html_curve(*c.graph, *c.curve); },
@@ -245,7 +248,9 @@ void bind_fit(nb::module_& module) {
           "to_json", [](const FitObject& f) { return io::fit_json(*f.graph, *f.fit, f.facts, ""); },
           "As `lowtide fit --json` prints it.")
       .def("__str__",
-           [](const FitObject& f) { return report::fit_text(*f.graph, *f.fit, style_of(80, false, true)); })
+           [](const FitObject& f) {
+             return report::fit_text(*f.graph, *f.fit, style_of(80, false, true));
+           })
       .def("__repr__", [](const FitObject& f) {
         return f.fit->point ? fmt::format("<lowtide.Fit: budget {}>", f.fit->point->budget.count())
                             : std::string("<lowtide.Fit: no plan>");

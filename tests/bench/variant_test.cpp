@@ -13,7 +13,8 @@ namespace {
 
 TEST_CASE("variant: solvers stay what they are, but for the options that are set") {
   const solve::SolverTable all = driver::all_solvers();
-  const solve::SolverTable varied = vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
+  const solve::SolverTable varied =
+      vary(all, {.options = {"search.push=off"}, .without = {"greedy"}});
   CHECK(varied.find("greedy") == nullptr);
   CHECK(varied.all().size() + 1 == all.all().size());
   for (const auto& solver : varied.all()) {
@@ -78,7 +79,8 @@ TEST_CASE("variant: to auto a guest's claim is a guest's, and falls with a plan"
                           .graph();
   driver::Request request;
   request.limits.work = 100'000;
-  const driver::Answer answer = driver::solve(varied, {.graph = graph, .budget = Bytes(30)}, request);
+  const driver::Answer answer =
+      driver::solve(varied, {.graph = graph, .budget = Bytes(30)}, request);
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration == Ticks(5));
   CHECK(answer.outcome.bound.duration == Ticks(4));

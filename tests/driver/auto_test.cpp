@@ -51,9 +51,8 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   const Graph graph = late_reader();
   solve::SolverTable table;
   table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
-  table.add(
-      std::make_unique<Part>("greedy", Traits{Trait::constructive},
-                             std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
+  table.add(std::make_unique<Part>("greedy", Traits{Trait::constructive},
+                                   std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
   const Problem problem{.graph = graph, .budget = Bytes(30)};
   for (const std::int64_t work : {3'000'000, 30'000'000}) {
@@ -73,7 +72,8 @@ TEST_CASE("auto: a part that takes all it gets does not keep the others from the
   }
 }
 
-TEST_CASE("auto: a solver for tight budgets is asked where the quick ones have no plan, and only there") {
+TEST_CASE(
+    "auto: a solver for tight budgets is asked where the quick ones have no plan, and only there") {
   const Graph graph = late_reader();
   const std::vector<OpId> over{OpId(0), OpId(1), OpId(2), OpId(3)};
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
@@ -115,9 +115,9 @@ TEST_CASE("auto: what each part won is told") {
 TEST_CASE("auto: a guest is asked for its traits, and one without any is not") {
   const Graph graph = late_reader();
   const std::vector<OpId> within{OpId(1), OpId(2), OpId(0), OpId(3)};
-  for (const Traits traits : {Traits{Trait::guest}, Traits{Trait::guest, Trait::external},
-                              Traits{Trait::guest, Trait::constructive},
-                              Traits{Trait::guest, Trait::anytime}}) {
+  for (const Traits traits :
+       {Traits{Trait::guest}, Traits{Trait::guest, Trait::external},
+        Traits{Trait::guest, Trait::constructive}, Traits{Trait::guest, Trait::anytime}}) {
     solve::SolverTable table;
     table.add(std::make_unique<Part>("guest", traits, within));
     table.add(driver::make_auto());

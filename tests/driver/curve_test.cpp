@@ -22,8 +22,9 @@
 namespace lowtide {
 namespace {
 
-driver::CurveRequest request_for(const Graph& graph, std::int64_t work = sanitized(400'000, 4'000'000),
-                         int threads = 2) {
+driver::CurveRequest request_for(const Graph& graph,
+                                 std::int64_t work = sanitized(400'000, 4'000'000),
+                                 int threads = 2) {
   driver::CurveRequest request;
   const Bytes peak = own_peak(graph);
   request.from = Bytes(peak.count() / 5);
@@ -275,7 +276,9 @@ class Counting final : public solve::Solver {
     return driver::all_solvers().find(name_)->options();
   }
   solve::Traits traits() const override { return driver::all_solvers().find(name_)->traits(); }
-  solve::Support supports(const Problem&) const override { return takes_ ? solve::Support{} : solve::Support::no("no"); }
+  solve::Support supports(const Problem&) const override {
+    return takes_ ? solve::Support{} : solve::Support::no("no");
+  }
   Outcome solve(const Problem&, solve::Context& context) const override {
     ++calls_;
     while (!context.limits().spend(100)) {

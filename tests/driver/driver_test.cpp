@@ -33,8 +33,8 @@ TEST_CASE("solve: a start is an answer, whatever the solver makes of it") {
   driver::Request request;
   request.solver = "idle";
   request.starts = {Plan{{Step::compute(OpId(0))}, std::nullopt}, own};  // the first is no plan
-  const driver::Answer fits =
-      driver::solve(table, {.graph = graph, .budget = own_peak(graph), .order = Order::given}, request);
+  const driver::Answer fits = driver::solve(
+      table, {.graph = graph, .budget = own_peak(graph), .order = Order::given}, request);
   CHECK(fits.outcome.status == Status::optimal);
   CHECK(fits.outcome.plan->steps == own.steps);
   CHECK(fits.work == 7);
@@ -116,7 +116,8 @@ TEST_CASE("solve: a cancel ends auto under a limit of work too") {
   };
   const Problem problem{
       .graph = graph, .budget = Bytes(own_peak(graph).count() * 7 / 10), .order = Order::given};
-  CHECK(driver::solve(driver::all_solvers(), problem, request).outcome.stopped_by == StopReason::cancelled);
+  CHECK(driver::solve(driver::all_solvers(), problem, request).outcome.stopped_by ==
+        StopReason::cancelled);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 
 namespace {
 
-using lowtide::engines::EngineStatus;
 using lowtide::engines::EngineReport;
 using lowtide::engines::EngineRequest;
+using lowtide::engines::EngineStatus;
 
 void say(const lowtide::engines::EngineReport& report) {
   const std::string bytes = lowtide::engines::frame(report.encode());
@@ -37,8 +37,10 @@ double value() {
 }
 
 // Ends with that claim.
-void claim(lowtide::engines::EngineStatus status, std::optional<double> bound = {}, double effort = 0) {
-  lowtide::engines::EngineReport last = make(lowtide::engines::EngineReport::done, bound.value_or(0));
+void claim(lowtide::engines::EngineStatus status, std::optional<double> bound = {},
+           double effort = 0) {
+  lowtide::engines::EngineReport last =
+      make(lowtide::engines::EngineReport::done, bound.value_or(0));
   last.has_bound = bound.has_value();
   last.status = status;
   last.effort = effort;
@@ -75,7 +77,8 @@ void lie(const std::string& how, const lowtide::engines::EngineRequest& request)
   if (how == "infeasible") claim(lowtide::engines::EngineStatus::infeasible);
   if (how == "bound") claim(lowtide::engines::EngineStatus::optimal, value());
   if (how == "effort") claim(lowtide::engines::EngineStatus::unknown, {}, value());
-  if (how == "bound_first" || how == "bound_hang") say(make(lowtide::engines::EngineReport::bound, value()));
+  if (how == "bound_first" || how == "bound_hang")
+    say(make(lowtide::engines::EngineReport::bound, value()));
   if (how == "bound_first") claim(lowtide::engines::EngineStatus::unknown);
   if (how == "objective") {
     say(make(lowtide::engines::EngineReport::objective, value()));
@@ -120,7 +123,8 @@ void babble(const std::string& how) {
   if (how == "flood")
     for (;;) say(make(lowtide::engines::EngineReport::bound, 0));
   if (how == "endless") {  // one frame, slowly, that never comes to its end
-    std::string piece = lowtide::engines::frame_header(lowtide::engines::kMostFrame) + std::string(4096, 'x');
+    std::string piece =
+        lowtide::engines::frame_header(lowtide::engines::kMostFrame) + std::string(4096, 'x');
     while (send(0, piece.data(), piece.size(), MSG_NOSIGNAL) > 0) usleep(1000);
   }
 }

@@ -1,4 +1,6 @@
 // Looking for engines: what is said of one that cannot run, and how long that may take.
+#include "lowtide/engines/find.h"
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -7,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/engines/cp.h"
-#include "lowtide/engines/find.h"
 
 #include "support/variable.h"
 
@@ -68,9 +69,11 @@ TEST_CASE("find: what a variable names and is wrong is said with the variable") 
 }
 
 TEST_CASE("find: what is asked for and wrong is said by its path, and in a solve too") {
-  const engines::EngineState state = engines::find_engine(engines::EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
+  const engines::EngineState state =
+      engines::find_engine(engines::EngineKind::cpsat, {"/none.so", LOWTIDE_REAL_WORKER});
   CHECK(state.missing == "CP-SAT: /none.so cannot be opened: No such file or directory");
-  CHECK(engines::solve_cp(engines::CpModel(), state, {}).end.failure == "it needs " + state.missing);
+  CHECK(engines::solve_cp(engines::CpModel(), state, {}).end.failure ==
+        "it needs " + state.missing);
   engines::EngineState engine;
   engine.paths = {"nothing.so", "/no/such/worker"};
   CHECK(engines::solve_cp(engines::CpModel(), engine, {}).end.failure ==
@@ -103,8 +106,9 @@ TEST_CASE("find: whoever has a deadline does not wait beyond it, and finds it th
   {
     const Variable fake("LOWTIDE_FAKE", "open_hang");
     const auto begin = Clock::now();
-    const engines::EngineState state = engines::find_engine(engines::EngineKind::cpsat, {copy, LOWTIDE_REAL_WORKER},
-                                          [&] { return seconds_since(begin) > 0.2; });
+    const engines::EngineState state =
+        engines::find_engine(engines::EngineKind::cpsat, {copy, LOWTIDE_REAL_WORKER},
+                             [&] { return seconds_since(begin) > 0.2; });
     CHECK(state.missing == "CP-SAT: there was no time to look for it");
     CHECK(seconds_since(begin) < 1);
   }

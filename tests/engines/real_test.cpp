@@ -6,6 +6,7 @@
 
 #include "lowtide/base/random.h"
 #include "lowtide/engines/cp.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/engines/mip.h"
 
 namespace lowtide {
@@ -13,11 +14,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-#define NEED(kind)                                  \
-  const engines::EngineState engine = engines::find_engine(kind);     \
-  if (!engine.missing.empty()) {                    \
-    MESSAGE("left out: it needs ", engine.missing); \
-    return;                                         \
+#define NEED(kind)                                                \
+  const engines::EngineState engine = engines::find_engine(kind); \
+  if (!engine.missing.empty()) {                                  \
+    MESSAGE("left out: it needs ", engine.missing);               \
+    return;                                                       \
   }
 
 // Tasks on one machine: hard enough to go on for minutes.
@@ -30,7 +31,8 @@ engines::CpModel hard_model() {
   for (int i = 0; i < 40; ++i) {
     const engines::CpVar start = model.add_var(0, 600);
     const auto size = static_cast<std::int64_t>(3 + random.below(20));
-    intervals.push_back(model.add_interval(engines::CpExpr::of(start), size, engines::CpExpr::of(start, 1, size)));
+    intervals.push_back(
+        model.add_interval(engines::CpExpr::of(start), size, engines::CpExpr::of(start, 1, size)));
     demands.emplace_back(static_cast<std::int64_t>(1 + random.below(7)));
     goal.push_back({start, static_cast<std::int64_t>(1 + random.below(9))});
   }
@@ -49,8 +51,9 @@ TEST_CASE("engines: CP-SAT solves what uses every kind of constraint") {
   std::vector<engines::CpExpr> demands, starts;
   for (std::size_t i = 0; i < 4; ++i) {
     const engines::CpVar when[] = {present};
-    intervals.push_back(model.add_interval(engines::CpExpr::of(x[i]), 2, engines::CpExpr::of(x[i], 1, 2),
-                                           i == 3 ? engines::CpModel::Literals(when) : engines::CpModel::Literals()));
+    intervals.push_back(model.add_interval(
+        engines::CpExpr::of(x[i]), 2, engines::CpExpr::of(x[i], 1, 2),
+        i == 3 ? engines::CpModel::Literals(when) : engines::CpModel::Literals()));
     demands.emplace_back(i == 1 ? 1 : 2);
     starts.push_back(engines::CpExpr::of(x[i]));
   }
@@ -188,7 +191,8 @@ TEST_CASE("engines: HiGHS solves programs, relaxed and whole") {
   engines::MipModel impossible;
   const engines::MipTerm one[] = {{impossible.add_column(1, {0, 1}, true), 1}};
   impossible.add_row(one, {2, 3});
-  CHECK(engines::solve_mip(impossible, engine, limits).end.status == engines::EngineStatus::infeasible);
+  CHECK(engines::solve_mip(impossible, engine, limits).end.status ==
+        engines::EngineStatus::infeasible);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ TEST_CASE("wire: the examples of the encoding guide") {
         bytes({0x32, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05}));
   CHECK(engines::WireWriter().number(1, -2).bytes() ==
         bytes({0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}));
-  CHECK(engines::WireWriter().real(36, 1.0).bytes() == bytes({0xa1, 0x02, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}));
+  CHECK(engines::WireWriter().real(36, 1.0).bytes() ==
+        bytes({0xa1, 0x02, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}));
 }
 
 TEST_CASE("wire: what is written is read") {
@@ -135,7 +136,8 @@ TEST_CASE("wire: requests, reports and programs survive the line") {
   CHECK(again.encode() == program.encode());
   CHECK(again.has_integers());
 
-  std::string buffer = engines::frame("one") + engines::frame("") + engines::frame("two").substr(0, 5);
+  std::string buffer =
+      engines::frame("one") + engines::frame("") + engines::frame("two").substr(0, 5);
   std::string message;
   CHECK(engines::take_frame(buffer, message) == engines::Framed::whole);
   CHECK(message == "one");
@@ -145,11 +147,12 @@ TEST_CASE("wire: requests, reports and programs survive the line") {
 }
 
 TEST_CASE("wire: lines of CP-SAT's log") {
-  const engines::LogLine found =
-      engines::read_log_line("#3       1.51s best:43940 next:[37055,43939] scheduling_lns (d=5.00e-01)");
+  const engines::LogLine found = engines::read_log_line(
+      "#3       1.51s best:43940 next:[37055,43939] scheduling_lns (d=5.00e-01)");
   CHECK(*found.objective == 43940);
   CHECK(*found.bound == 37055);
-  const engines::LogLine bound = engines::read_log_line("#Bound   0.34s best:377   next:[226,376]  default_lp");
+  const engines::LogLine bound =
+      engines::read_log_line("#Bound   0.34s best:377   next:[226,376]  default_lp");
   CHECK_FALSE(bound.objective);
   CHECK(*bound.bound == 226);
   CHECK_FALSE(engines::read_log_line("#Bound   0.21s best:inf   next:[]  x").bound);

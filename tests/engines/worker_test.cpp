@@ -6,13 +6,14 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/limits.h"
-#include "lowtide/engines/conversation.h"
 #include "lowtide/engines/cp.h"
+#include "lowtide/engines/find.h"
 #include "lowtide/engines/memory.h"
 #include "lowtide/engines/mip.h"
+#include "lowtide/engines/worker_session.h"
 
-#include "support/variable.h"
 #include "support/scale.h"
+#include "support/variable.h"
 
 namespace lowtide {
 namespace {
@@ -151,7 +152,7 @@ TEST_CASE("worker: a model too large for the line is refused") {
   if (kSanitized) return;  // which would make a gigabyte slow
   engines::EngineRequest request;
   request.model.assign(engines::kMostFrame, 'x');
-  const engines::EngineEnd end = engines::converse(fake_worker(), request, {}, {});
+  const engines::EngineEnd end = engines::run_session(fake_worker(), request, {}, {});
   CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
 }
 
@@ -186,7 +187,8 @@ TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
 
 TEST_CASE("worker: unless told, it gets a part of what is free") {
   CHECK(engines::free_memory() > 0);
-  const engines::EngineRequest request = engines::request_for(engines::EngineKind::cpsat, fake_worker(), {});
+  const engines::EngineRequest request =
+      engines::request_for(engines::EngineKind::cpsat, fake_worker(), {});
   CHECK(request.memory_bytes > engines::free_memory() / 2);
   CHECK(request.memory_bytes < engines::free_memory());
 }

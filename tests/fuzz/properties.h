@@ -11,11 +11,11 @@
 #include "lowtide/base/error.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/graph/hash.h"
-#include "lowtide/sim/check_plan.h"
-#include "lowtide/report/dot.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/report/dot.h"
+#include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide {

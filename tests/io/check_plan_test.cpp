@@ -1,12 +1,12 @@
 // The judgement of a plan file: each thing that can be false in it, alone.
 #include "lowtide/sim/check_plan.h"
-#include "lowtide/io/plan_json.h"
 
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/graph/hash.h"
+#include "lowtide/io/plan_json.h"
 #include "lowtide/sim/simulate.h"
 
 #include "support/random_graph.h"

@@ -82,7 +82,9 @@ TEST_CASE("fit text: how it ended, and graphs without times") {
   Fit fit{.own_peak = Bytes(1000), .time_limit = Ticks(105)};
   fit.point = point(700, 102, 700, 104);
   fit.floor = Bytes(600);
-  const auto said = [&](std::int64_t ticks = 100) { return report::fit_text(graph_of(ticks), fit, {}); };
+  const auto said = [&](std::int64_t ticks = 100) {
+    return report::fit_text(graph_of(ticks), fit, {});
+  };
   CHECK(has(said(), "4.00 % of 5.00 % allowed"));
   CHECK(has(said(), "gave up"));
   fit.stopped_by = StopReason::deadline;

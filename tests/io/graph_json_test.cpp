@@ -63,7 +63,7 @@ TEST_CASE("graph file: defaults") {
   const Graph graph = io::read_graph_text(R"({"ops": [{"inputs": [0], "outputs": [1], "time": 0}],
       "tensors": [{"bytes": 1}, {"bytes": 2}], "outputs": [],
       "format": "lowtide-graph", "version": 1})",
-                                      "file")
+                                          "file")
                           .graph;
   CHECK(graph.tick() == TickUnit::none);
   CHECK(graph.resident() == Bytes(0));
@@ -79,7 +79,7 @@ TEST_CASE("graph file: unknown keys give one warning and are not written back") 
       io::read_graph_text(R"({"format": "lowtide-graph", "version": 1, "author": "me",
       "tensors": [{"bytes": 1, "color": 1}, {"bytes": 2, "color": 2}], "outputs": [1],
       "ops": [{"inputs": [0], "outputs": [1], "time": 0, "flops": 5, "attributes": {"any": 1}}]})",
-                      "file");
+                          "file");
   REQUIRE(file.warnings.size() == 1);
   CHECK(file.warnings[0] ==
         "unknown keys, without effect: \"author\", \"flops\" in \"ops\", "
@@ -87,7 +87,9 @@ TEST_CASE("graph file: unknown keys give one warning and are not written back") 
   CHECK(io::write_graph(file.graph).find("author") == std::string::npos);
   std::string many = R"({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [])";
   for (int i = 0; i < 1000; ++i) many += ", \"x" + std::to_string(i) + "\": 0";
-  CHECK(io::read_graph_text(many + ", \"outputs\": []}", "file").warnings[0].ends_with("and 950 more"));
+  CHECK(io::read_graph_text(many + ", \"outputs\": []}", "file")
+            .warnings[0]
+            .ends_with("and 950 more"));
 }
 
 TEST_CASE("graph file: written on one line for each tensor and op, defaults left out") {

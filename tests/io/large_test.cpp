@@ -9,9 +9,9 @@
 #include "lowtide/base/random.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/graph/hash.h"
-#include "lowtide/sim/check_plan.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/plan_json.h"
+#include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide {

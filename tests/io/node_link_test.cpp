@@ -103,7 +103,8 @@ TEST_CASE("node-link: missing durations and unknown keys are said") {
   CHECK(none.warnings ==
         std::vector<std::string>{"no node has a \"duration\": each counts as 1 tick",
                                  "unknown key, without effect: \"weight\" in \"links\""});
-  const io::GraphFile some = read(R"({"nodes": [{"id": 0, "bytes": 1, "duration": 5, "param_cost": 3},
+  const io::GraphFile some =
+      read(R"({"nodes": [{"id": 0, "bytes": 1, "duration": 5, "param_cost": 3},
       {"id": 1, "bytes": 1}], "links": []})");
   CHECK(some.graph.total_time() == Ticks(5));
   CHECK(some.warnings ==

@@ -43,7 +43,8 @@ void check_fits(const report::Report& report) {
       const std::string whole = report::text_report(report, {.width = width, .unicode = unicode});
       for (text = whole; !text.empty(); text.remove_prefix(text.find('\n') + 1)) {
         const std::string_view line = text.substr(0, text.find('\n'));
-        CHECK_MESSAGE(report::columns_of(line) <= std::max<std::size_t>(width, 40), std::string(line));
+        CHECK_MESSAGE(report::columns_of(line) <= std::max<std::size_t>(width, 40),
+                      std::string(line));
         if (!unicode)
           CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
       }
@@ -139,7 +140,7 @@ TEST_CASE("report: text by hand") {
   const Graph graph = diamond();
   const Plan plan = dropping();
   const std::string text = report::text_report(report::make_report(graph, &plan, Bytes(1160)),
-                                       {.width = 60, .height = 6, .unicode = false});
+                                               {.width = 60, .height = 6, .unicode = false});
   for (const char* part :
        {"4 ops, 5 tensors, 1010 B in use from the start\n",
         "                  own order      plan\n"
@@ -200,8 +201,8 @@ TEST_CASE("report: names cannot break the page or steer the terminal") {
   CHECK(std::none_of(text.begin(), text.end(), [](char c) { return c == '\x1b' || c == '\0'; }));
 
   const std::string page = report::html_report(graph, report);
-  const std::string plain =
-      report::html_report(Sketch({5}).op({}, {0}).graph(), report::make_report(Sketch({5}).op({}, {0}).graph()));
+  const std::string plain = report::html_report(
+      Sketch({5}).op({}, {0}).graph(), report::make_report(Sketch({5}).op({}, {0}).graph()));
   for (const char* mark : {"<script", "</script", "<title", "<!--"})
     CHECK_MESSAGE(count(page, mark) == count(plain, mark), std::string(mark));
   CHECK(std::none_of(page.begin(), page.end(), [](char c) { return c == '\x1b' || c == '\0'; }));
@@ -218,7 +219,8 @@ TEST_CASE("report: a page has every step, or the peaks where there are too many"
   const report::Report report = report::make_report(graph);
   const std::size_t steps_of_it = report.before.timeline.live.size();
   REQUIRE(steps_of_it > 12'000);
-  const std::string full = report::html_report(graph, report), sampled = report::html_report(graph, report, 100);
+  const std::string full = report::html_report(graph, report),
+                    sampled = report::html_report(graph, report, 100);
   const auto run_of = [](const io::JsonDocument& data) {
     return *data.root().find("runs")->items().begin();
   };
@@ -231,7 +233,8 @@ TEST_CASE("report: a page has every step, or the peaks where there are too many"
   const io::JsonValue run = run_of(some);
   CHECK(run.find("live")->size() == 12'000);
   std::int64_t most = 0, previous = -1;
-  for (const io::JsonValue& live : run.find("live")->items()) most = std::max(most, live.as_integer());
+  for (const io::JsonValue& live : run.find("live")->items())
+    most = std::max(most, live.as_integer());
   CHECK(most == report.before.timeline.cost.peak.count());
   for (const io::JsonValue& at : run.find("at")->items()) {
     CHECK(at.as_integer() > previous);

@@ -41,7 +41,8 @@ Graph tight_graph(Random& random) {
 }
 
 // Ends as soon as there is a plan: how good it becomes is not asked here.
-Outcome first_answer(const solve::SolverTable& table, const Problem& problem, driver::Request request) {
+Outcome first_answer(const solve::SolverTable& table, const Problem& problem,
+                     driver::Request request) {
   CancelToken enough;
   request.limits.cancel = &enough;
   request.watcher = [&](const solve::Progress& progress) {
@@ -50,7 +51,8 @@ Outcome first_answer(const solve::SolverTable& table, const Problem& problem, dr
   return driver::solve(table, problem, request).outcome;
 }
 
-void check_found(const solve::SolverTable& table, const Problem& problem, std::uint64_t seed, bool clock) {
+void check_found(const solve::SolverTable& table, const Problem& problem, std::uint64_t seed,
+                 bool clock) {
   driver::Request request;
   request.seed = seed;
   if (clock)
@@ -61,7 +63,8 @@ void check_found(const solve::SolverTable& table, const Problem& problem, std::u
   CHECK(first_answer(table, problem, request).plan.has_value());
 }
 
-void check_graph(const solve::SolverTable& table, const Graph& graph, Order order, std::uint64_t seed) {
+void check_graph(const solve::SolverTable& table, const Graph& graph, Order order,
+                 std::uint64_t seed) {
   CAPTURE(to_string(order));
   Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
   const Bytes leanest = oracle::smallest_peak(graph, order);
@@ -79,8 +82,8 @@ void check_graph(const solve::SolverTable& table, const Graph& graph, Order orde
   request.limits.work = kWork;
   const Outcome outcome = driver::solve(table, problem, request).outcome;
   CHECK_FALSE(outcome.plan.has_value());
-  CHECK(outcome.stopped_by == (outcome.status == Status::infeasible ? StopReason::finished
-                                                                    : StopReason::work_limit));
+  CHECK(outcome.stopped_by ==
+        (outcome.status == Status::infeasible ? StopReason::finished : StopReason::work_limit));
 }
 
 TEST_CASE("auto: finds a plan for the smallest budget of small graphs") {

@@ -18,8 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Cancelled after so long: back soon, with an answer that holds.
-Answered ask_and_cancel(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem,
-                        int wait_ms, LimitSettings limits = {}) {
+Answered ask_and_cancel(const solve::SolverTable& table, const solve::Solver& solver,
+                        const Problem& problem, int wait_ms, LimitSettings limits = {}) {
   CAPTURE(wait_ms);
   CancelToken token;
   Clock::time_point cancelled;
@@ -74,8 +74,8 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
         return solver->solve(problem, context);
       };
       Outcome here, there;
-      std::thread other([&] { there = driver::solve(); });
-      here = driver::solve();
+      std::thread other([&] { there = solve(); });
+      here = solve();
       other.join();
       CHECK(here.cost == there.cost);
       CHECK(here.plan.has_value() == there.plan.has_value());
@@ -121,8 +121,8 @@ TEST_CASE("cancel: two engines at once do not disturb each other") {
       return ask(table, *solver, problem, settings);
     };
     std::optional<Answered> there;
-    std::thread other([&] { there = driver::solve(); });
-    const Answered here = driver::solve();
+    std::thread other([&] { there = solve(); });
+    const Answered here = solve();
     other.join();
     check_same(here, *there);
   }

@@ -21,10 +21,11 @@
 namespace lowtide {
 namespace {
 
-#define NEED_HIGHS()                                                                 \
-  if (const auto engine = engines::find_engine(engines::EngineKind::highs); !engine.missing.empty()) { \
-    MESSAGE("left out: it needs ", engine.missing);                                  \
-    return;                                                                          \
+#define NEED_HIGHS()                                                        \
+  if (const auto engine = engines::find_engine(engines::EngineKind::highs); \
+      !engine.missing.empty()) {                                            \
+    MESSAGE("left out: it needs ", engine.missing);                         \
+    return;                                                                 \
   }
 
 // Checkmate's own prices: stage by stage, whatever is kept is charged from the stage's begin, and a
@@ -138,7 +139,8 @@ TEST_CASE("checkmate: several outputs with one reader") {
         .graph = graph, .budget = curve[curve.size() > 1 ? 1 : 0].peak, .order = Order::given};
     for (const char* options : {"form=tight", "form=paper", "mode=rounding", "mode=frontier"}) {
       CAPTURE(options);
-      const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, options);
+      const Outcome outcome =
+          run_solver(*solve::exact::checkmate::make_checkmate(), problem, options);
       CHECK(outcome.note.find("HiGHS") == std::string::npos);
       CHECK(outcome.bound.duration <= oracle::least_duration(curve, problem.budget).value());
       if (!outcome.model || !outcome.model->optimal || options[0] == 'm') continue;
@@ -178,7 +180,8 @@ TEST_CASE("checkmate: what keeps the budget but for a tolerance is no optimum") 
             .graph = graph, .budget = schedule.peak - Bytes(less), .order = Order::given};
         for (const char* form : {"form=tight", "form=paper"}) {
           CAPTURE(form);
-          const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, form);
+          const Outcome outcome =
+              run_solver(*solve::exact::checkmate::make_checkmate(), problem, form);
           CHECK(outcome.note == "");
           if (!outcome.model || !outcome.model->optimal) continue;
           REQUIRE(outcome.plan);
@@ -236,7 +239,8 @@ TEST_CASE("checkmate: graphs of 30 ops in seconds") {
     solve::ContextSettings limits;
     limits.limits.seconds = 60;
     limits.threads = 2;
-    const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", limits);
+    const Outcome outcome =
+        run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", limits);
     if (outcome.status == Status::infeasible) continue;  // known at once
     REQUIRE(outcome.model);
     CHECK((outcome.model->optimal || outcome.model->infeasible));
@@ -280,7 +284,8 @@ TEST_CASE("checkmate: every kind of graph, and rounding that says how often it f
 TEST_CASE("checkmate: an engine that claims a bound above its own solution is a liar") {
   const FakeEngine fake("LOWTIDE_HIGHS", "liar");
   on_small_graphs([](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
-    const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", settings);
+    const Outcome outcome =
+        run_solver(*solve::exact::checkmate::make_checkmate(), problem, "", settings);
     if (outcome.status == Status::optimal) return 0;
     CHECK(outcome.note == "checkmate: HiGHS claims a bound that its own solution beats");
     CHECK_FALSE(outcome.model);
@@ -295,23 +300,25 @@ TEST_CASE("checkmate: lies about the frontier are found out by any plan, before 
   for (const char* how : {"bound_first", "infeasible", "bound"}) {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_HIGHS", how);
-    on_small_graphs([&](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
-      const Outcome beside = run_solver(*solve::exact::checkmate::make_checkmate(), problem, "mode=frontier", settings);
-      if (beside.status == Status::optimal) return 0;
-      CHECK(beside.note.find("HiGHS claims") != std::string::npos);
-      CHECK(beside.bound.duration <= best);
-      CHECK_FALSE(beside.model);
-      // The lie first, then a plan.
-      solve::Context context(problem, "test", {});
-      context.raise_engine_bound(best + Ticks(5));
-      CHECK(context.bound().duration == best + Ticks(5));
-      context.offer(settings.starts.front());
-      CHECK_FALSE(context.engine_believed());
-      CHECK(context.bound().duration == problem.graph.total_time());
-      context.raise_engine_bound(best);
-      CHECK(context.bound().duration == problem.graph.total_time());
-      return 1;
-    });
+    on_small_graphs(
+        [&](const Problem& problem, const solve::ContextSettings& settings, Ticks best) {
+          const Outcome beside = run_solver(*solve::exact::checkmate::make_checkmate(), problem,
+                                            "mode=frontier", settings);
+          if (beside.status == Status::optimal) return 0;
+          CHECK(beside.note.find("HiGHS claims") != std::string::npos);
+          CHECK(beside.bound.duration <= best);
+          CHECK_FALSE(beside.model);
+          // The lie first, then a plan.
+          solve::Context context(problem, "test", {});
+          context.raise_engine_bound(best + Ticks(5));
+          CHECK(context.bound().duration == best + Ticks(5));
+          context.offer(settings.starts.front());
+          CHECK_FALSE(context.engine_believed());
+          CHECK(context.bound().duration == problem.graph.total_time());
+          context.raise_engine_bound(best);
+          CHECK(context.bound().duration == problem.graph.total_time());
+          return 1;
+        });
   }
 }
 
@@ -321,7 +328,8 @@ TEST_CASE("checkmate: numbers beyond all sense prove nothing") {
       CAPTURE(value);
       const FakeEngine fake("LOWTIDE_HIGHS", "bound_first", value);
       on_small_graphs([&](const Problem& problem, const solve::ContextSettings&, Ticks best) {
-        const Outcome outcome = run_solver(*solve::exact::checkmate::make_checkmate(), problem, mode);
+        const Outcome outcome =
+            run_solver(*solve::exact::checkmate::make_checkmate(), problem, mode);
         CHECK(outcome.status != Status::optimal);
         CHECK(outcome.bound.duration <= best);
         return 1;

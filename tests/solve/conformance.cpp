@@ -87,7 +87,8 @@ solve::ContextSettings settings_for(const solve::Solver& solver) {
   return settings;
 }
 
-void check_answer(const Problem& problem, const solve::SolverTable& table, const Answered& answered) {
+void check_answer(const Problem& problem, const solve::SolverTable& table,
+                  const Answered& answered) {
   const Outcome& outcome = answered.outcome;
   const bool claims_plan = outcome.status == Status::optimal || outcome.status == Status::feasible;
   CHECK(claims_plan == outcome.plan.has_value());
@@ -174,7 +175,8 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
     CAPTURE(budget.count());
     for (const solve::Solver* solver : takers(table, problem)) {
       // These take tenths of a second to begin.
-      if (solver->traits().has(solve::Trait::external) && !random.chance(kSanitized ? 0.002 : 0.01)) continue;
+      if (solver->traits().has(solve::Trait::external) && !random.chance(kSanitized ? 0.002 : 0.01))
+        continue;
       CAPTURE(solver->name());
       solve::ContextSettings settings = settings_for(*solver);
       settings.seed = seed;
@@ -197,7 +199,8 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
   }
 }
 
-void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem) {
+void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver,
+                       const Problem& problem) {
   for (const std::int64_t work : {0, 1, 2000, 30000, 300000}) {
     if (kSanitized && work > 100000) continue;
     CAPTURE(work);
@@ -215,7 +218,8 @@ void check_work_limits(const solve::SolverTable& table, const solve::Solver& sol
   }
 }
 
-void check_polls(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem) {
+void check_polls(const solve::SolverTable& table, const solve::Solver& solver,
+                 const Problem& problem) {
   solve::ContextSettings settings = settings_for(solver);
   settings.limits.work = sanitized(100'000, 1'000'000);
   const Answered answered = ask(table, solver, problem, settings);

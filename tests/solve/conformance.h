@@ -25,7 +25,8 @@ Answered ask(const solve::SolverTable& table, const solve::Solver& solver, const
 solve::ContextSettings settings_for(const solve::Solver& solver);
 
 // Plan, claims, history and bound fit together, and the plan is what verify finds.
-void check_answer(const Problem& problem, const solve::SolverTable& table, const Answered& answered);
+void check_answer(const Problem& problem, const solve::SolverTable& table,
+                  const Answered& answered);
 
 // The claims are true, by every schedule that nothing beats.
 void check_truth(const Problem& problem, const Outcome& outcome,
@@ -40,10 +41,12 @@ void examine(const solve::SolverTable& table, const Problem& problem, std::uint6
              const std::vector<oracle::Schedule>& curve);
 
 // Several limits of work, each kept and each with the same answer twice.
-void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem);
+void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver,
+                       const Problem& problem);
 // A poll comes for every unit of work between polls, and work stands for time. Not for solvers that
 // are made of others: they count those when they return.
-void check_polls(const solve::SolverTable& table, const solve::Solver& solver, const Problem& problem);
+void check_polls(const solve::SolverTable& table, const solve::Solver& solver,
+                 const Problem& problem);
 
 // Budgets from hopeless to generous, all the edges of the curve among them.
 std::vector<Bytes> telling_budgets(const Problem& problem,

@@ -17,7 +17,8 @@ namespace {
 // Answers nothing as Solver does by itself.
 class Odd final : public solve::Solver {
  public:
-  static constexpr solve::OptionSpec kSpecs[] = {{.name = "way", .usage = "which", .default_number = 3}};
+  static constexpr solve::OptionSpec kSpecs[] = {
+      {.name = "way", .usage = "which", .default_number = 3}};
 
   std::string_view name() const override { return "odd"; }
   std::string_view summary() const override { return "unlike any other"; }
@@ -27,7 +28,8 @@ class Odd final : public solve::Solver {
   }
   solve::Traits traits() const override { return {solve::Trait::tight, solve::Trait::external}; }
   solve::Support supports(const Problem& problem) const override {
-    return problem.order == Order::given ? solve::Support{} : solve::Support::no("the order is free");
+    return problem.order == Order::given ? solve::Support{}
+                                         : solve::Support::no("the order is free");
   }
   Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend(11);

@@ -11,7 +11,8 @@
 namespace lowtide {
 namespace {
 
-void compare(const solve::greedy::OrderList& list, const std::vector<solve::greedy::OrderList::Item>& plain) {
+void compare(const solve::greedy::OrderList& list,
+             const std::vector<solve::greedy::OrderList::Item>& plain) {
   solve::greedy::OrderList::Item item = list.first();
   for (std::size_t i = 0; i < plain.size(); ++i, item = list.next(item)) {
     REQUIRE(item == plain[i]);

@@ -19,10 +19,11 @@
 namespace lowtide {
 namespace {
 
-#define NEED_CPSAT()                                                                 \
-  if (const auto engine = engines::find_engine(engines::EngineKind::cpsat); !engine.missing.empty()) { \
-    MESSAGE("left out: it needs ", engine.missing);                                  \
-    return;                                                                          \
+#define NEED_CPSAT()                                                        \
+  if (const auto engine = engines::find_engine(engines::EngineKind::cpsat); \
+      !engine.missing.empty()) {                                            \
+    MESSAGE("left out: it needs ", engine.missing);                         \
+    return;                                                                 \
   }
 
 // Every sequence that computes no op more than `most` times, of each, by depth first: the least
@@ -241,7 +242,8 @@ TEST_CASE("moccasin: a start that the model holds finds out lies") {
     CAPTURE(how);
     const FakeEngine fake("LOWTIDE_CPSAT", how);
     on_small_graphs([](const Problem& problem, const solve::ContextSettings& settings, Ticks) {
-      const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem, "events=free", settings);
+      const Outcome outcome =
+          run_solver(*solve::exact::moccasin::make_moccasin(), problem, "events=free", settings);
       if (outcome.status == Status::optimal) return 0;
       CHECK(outcome.note == "moccasin: CP-SAT claims a bound that a plan of the model beats");
       CHECK_FALSE(outcome.model);
@@ -262,7 +264,8 @@ TEST_CASE("moccasin: a model is named by what it leaves out") {
       solve::ContextSettings settings;
       if (start) settings.starts = {curve[1].plan};
       const Problem problem{.graph = graph, .budget = curve[1].peak, .order = order};
-      const Outcome outcome = run_solver(*solve::exact::moccasin::make_moccasin(), problem, options, settings);
+      const Outcome outcome =
+          run_solver(*solve::exact::moccasin::make_moccasin(), problem, options, settings);
       return outcome.model ? outcome.model->name : "";
     };
     if (name(Order::free, "", false).empty()) continue;  // settled before there was a model
@@ -284,7 +287,8 @@ TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the grap
   const Graph graph = random_graph(random, RandomGraphSettings::plain(9));
   const std::vector<OpId> order(graph.order().begin(), graph.order().end());
   using solve::exact::moccasin::Domain;
-  const solve::exact::moccasin::Events staged(graph, solve::exact::moccasin::Domain::staged, order, std::vector<int>(9, 2));
+  const solve::exact::moccasin::Events staged(graph, solve::exact::moccasin::Domain::staged, order,
+                                              std::vector<int>(9, 2));
   std::int64_t last = 0;
   for (std::size_t stage = 1; stage <= 10; ++stage)
     for (std::size_t i = 1; i <= std::min<std::size_t>(stage, 9); ++i) {
@@ -292,7 +296,8 @@ TEST_CASE("moccasin: events of stages are ordered, and ranges hold what the grap
       last = staged.event(stage, i);
     }
   CHECK(staged.end() > last);
-  const solve::exact::moccasin::Events free(graph, solve::exact::moccasin::Domain::free, order, std::vector<int>(9, 2));
+  const solve::exact::moccasin::Events free(graph, solve::exact::moccasin::Domain::free, order,
+                                            std::vector<int>(9, 2));
   CHECK(free.end() == 19);
   for (std::size_t i = 0; i < 9; ++i) {
     CHECK(staged.starts(order[i], 0).low == static_cast<std::int64_t>(i) + 1);

@@ -42,9 +42,11 @@ Graph plain_graph(Random& random, std::size_t most) {
   return random_graph(random, settings);
 }
 
-std::vector<Node> some_order(Random& random, const Graph& graph, const solve::kumar::Neighbours& neighbours) {
+std::vector<Node> some_order(Random& random, const Graph& graph,
+                             const solve::kumar::Neighbours& neighbours) {
   if (random.chance(0.5))
-    return solve::kumar::pwremat::narrow_order(neighbours, static_cast<Node>(random.below(neighbours.size())), kEndless);
+    return solve::kumar::pwremat::narrow_order(
+        neighbours, static_cast<Node>(random.below(neighbours.size())), kEndless);
   std::vector<Node> order;
   for (OpId op : graph.order()) order.push_back(static_cast<Node>(op.index()));
   if (random.chance(0.3)) random.shuffle(order);
@@ -55,7 +57,8 @@ bool meet(const solve::kumar::pwremat::PathDecomposition& path, Node a, Node b) 
   return path.first[at(a)] <= path.last[at(b)] && path.first[at(b)] <= path.last[at(a)];
 }
 
-void check_path(const solve::kumar::Neighbours& neighbours, const solve::kumar::pwremat::PathDecomposition& path) {
+void check_path(const solve::kumar::Neighbours& neighbours,
+                const solve::kumar::pwremat::PathDecomposition& path) {
   for (std::size_t i = 0; i < neighbours.size(); ++i) {
     CHECK(path.first[i] >= 0);
     CHECK(path.first[i] <= path.last[i]);
@@ -65,7 +68,8 @@ void check_path(const solve::kumar::Neighbours& neighbours, const solve::kumar::
 }
 
 // Nodes along the spine, as the schedule wants them.
-solve::kumar::pwremat::SpinedGraph along(const solve::kumar::OpGraph& graph, const solve::kumar::pwremat::Spine& spine) {
+solve::kumar::pwremat::SpinedGraph along(const solve::kumar::OpGraph& graph,
+                                         const solve::kumar::pwremat::Spine& spine) {
   solve::kumar::pwremat::SpinedGraph result;
   result.path.bags = spine.path.bags;
   std::vector<Node> number(spine.order.size());
@@ -87,11 +91,14 @@ solve::kumar::pwremat::SpinedGraph along(const solve::kumar::OpGraph& graph, con
 solve::kumar::pwremat::Spine random_spine(Random& random, const Graph& graph) {
   const solve::kumar::OpGraph ops(graph, false);
   const solve::kumar::Neighbours neighbours = solve::kumar::undirected(ops);
-  return solve::kumar::pwremat::add_spine(ops.makers, solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours)));
+  return solve::kumar::pwremat::add_spine(
+      ops.makers,
+      solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours)));
 }
 
 // Bytes at the busiest step, where every node makes one: the paper's M.
-std::int64_t peak_of(const solve::kumar::pwremat::SpinedGraph& graph, const std::vector<Node>& schedule) {
+std::int64_t peak_of(const solve::kumar::pwremat::SpinedGraph& graph,
+                     const std::vector<Node>& schedule) {
   std::vector<std::int64_t> change(schedule.size() + 1, 0);
   std::vector<std::size_t> made(graph.inputs.rows(), SIZE_MAX), used(graph.inputs.rows(), 0);
   const auto close = [&](std::size_t node) {
@@ -115,14 +122,17 @@ TEST_CASE("path width: orders give path decompositions, and improving never wide
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 60);
-    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, random.chance(0.3)));
+    const solve::kumar::Neighbours neighbours =
+        solve::kumar::undirected(solve::kumar::OpGraph(graph, random.chance(0.3)));
     std::vector<Node> order = some_order(random, graph, neighbours);
     REQUIRE(order.size() == neighbours.size());
-    const solve::kumar::pwremat::PathDecomposition before = solve::kumar::pwremat::from_order(neighbours, order);
+    const solve::kumar::pwremat::PathDecomposition before =
+        solve::kumar::pwremat::from_order(neighbours, order);
     check_path(neighbours, before);
     CHECK(before.bags <= static_cast<std::int32_t>(neighbours.size()));
     solve::kumar::pwremat::improve_order(neighbours, order, 6, random, kEndless);
-    const solve::kumar::pwremat::PathDecomposition after = solve::kumar::pwremat::from_order(neighbours, order);
+    const solve::kumar::pwremat::PathDecomposition after =
+        solve::kumar::pwremat::from_order(neighbours, order);
     check_path(neighbours, after);
     CHECK(after.largest_bag() <= before.largest_bag());
     std::size_t largest = 0;
@@ -139,7 +149,8 @@ TEST_CASE(
     const Graph graph = plain_graph(random, 40);
     const solve::kumar::OpGraph ops(graph, false);
     const solve::kumar::Neighbours neighbours = solve::kumar::undirected(ops);
-    const solve::kumar::pwremat::PathDecomposition path = solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours));
+    const solve::kumar::pwremat::PathDecomposition path =
+        solve::kumar::pwremat::from_order(neighbours, some_order(random, graph, neighbours));
     const solve::kumar::pwremat::Spine spine = solve::kumar::pwremat::add_spine(ops.makers, path);
     REQUIRE(spine.order.size() == graph.op_count());
     std::vector<std::uint8_t> seen(graph.op_count(), 0);
@@ -164,7 +175,8 @@ TEST_CASE("path width: a spine that has run past the next node is extended to th
     for (std::size_t maker : row) makers.push(OpId(maker));
     makers.end_row();
   }
-  const solve::kumar::pwremat::PathDecomposition path{.bags = 3, .first = {0, 1, 0, 2, 1}, .last = {0, 1, 2, 2, 2}};
+  const solve::kumar::pwremat::PathDecomposition path{
+      .bags = 3, .first = {0, 1, 0, 2, 1}, .last = {0, 1, 2, 2, 2}};
   const solve::kumar::pwremat::Spine spine = solve::kumar::pwremat::add_spine(makers, path);
   CHECK(spine.order == std::vector<Node>{0, 2, 3, 1, 4});
   CHECK(spine.path.first[3] == 1);
@@ -176,7 +188,8 @@ TEST_CASE("path width: the last nodes of bags have one peak, and without them ba
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 40);
-    const solve::kumar::pwremat::SpinedGraph spined = along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
+    const solve::kumar::pwremat::SpinedGraph spined =
+        along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
     const auto bags = spined.path.bag_contents();
     const std::size_t largest = spined.path.largest_bag();
     const auto peak = at(spined.path.first.back());
@@ -198,7 +211,8 @@ TEST_CASE("path width: the last nodes of bags have one peak, and without them ba
 }
 
 // Definition 12 for the known set and all that is not in the bags.
-void check_valid(const solve::kumar::pwremat::SpinedGraph& graph, const solve::kumar::pwremat::PathSchedule::Asked& asked,
+void check_valid(const solve::kumar::pwremat::SpinedGraph& graph,
+                 const solve::kumar::pwremat::PathSchedule::Asked& asked,
                  const std::vector<Node>& schedule) {
   std::vector<std::uint8_t> there(graph.inputs.rows(), 0);
   for (std::size_t i = 0; i < there.size(); ++i)
@@ -217,10 +231,12 @@ TEST_CASE("path width: every schedule on the way is valid for its known set") {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 30);
-    const solve::kumar::pwremat::SpinedGraph spined = along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
+    const solve::kumar::pwremat::SpinedGraph spined =
+        along(solve::kumar::OpGraph(graph, false), random_spine(random, graph));
     solve::kumar::pwremat::PathSchedule schedule(spined, random.below(3), kEndless);
     std::size_t looked_at = 0;
-    schedule.on_schedule = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked, solve::kumar::pwremat::Ropes::Rope rope) {
+    schedule.on_schedule = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked,
+                               solve::kumar::pwremat::Ropes::Rope rope) {
       if (++looked_at > 3000) return;
       std::vector<Node> nodes;
       schedule.ropes().append(rope, nodes);
@@ -230,7 +246,8 @@ TEST_CASE("path width: every schedule on the way is valid for its known set") {
     };
     // One after the other, that is flattened: by themselves they need not be, whatever Property 18
     // says. What a tuple computes beside the nodes asked for, later ones may read.
-    schedule.on_interleaved = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked, const solve::kumar::pwremat::Interleaved& tuples) {
+    schedule.on_interleaved = [&](const solve::kumar::pwremat::PathSchedule::Asked& asked,
+                                  const solve::kumar::pwremat::Interleaved& tuples) {
       if (++looked_at > 3000) return;
       std::vector<Node> nodes;
       for (std::size_t k = 0; k < tuples.nodes.size(); ++k) {
@@ -305,7 +322,8 @@ TEST_CASE("pwremat: what is too long to be filtered at once is a plan where noth
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::free};
   solve::ContextSettings settings;
   settings.limits.work = 1'000'000;
-  const Outcome filtered = run_solver(*solve::kumar::pwremat::make_pwremat(), problem, "", settings);
+  const Outcome filtered =
+      run_solver(*solve::kumar::pwremat::make_pwremat(), problem, "", settings);
   const Outcome raw = run_solver(*solve::kumar::pwremat::make_pwremat(), problem, "filter=off");
   CAPTURE(filtered.note);
   REQUIRE(filtered.plan);

@@ -45,6 +45,7 @@ Fixture::Fixture(Random& random)
 
 void Fixture::check_all() const {
   state.check_invariants();
+  state.check_price();
   const auto sequence = state.sequence();
   const Plan plan = plan_from_sequence(graph, sequence);
   Problem unlimited = problem;

@@ -130,12 +130,12 @@ TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
                           .graph();
   solve::ContextSettings settings;
   settings.limits.work = 3000;
-  const Outcome outcome =
-      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
+  const Outcome outcome = run_solver(*solve::search::make_search(),
+                                     {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
   REQUIRE(outcome.plan);
   CHECK(computes(outcome) == "0 1 2 0 3");
-  const Outcome hopeless =
-      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
+  const Outcome hopeless = run_solver(*solve::search::make_search(),
+                                      {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
   CHECK_FALSE(hopeless.plan);
 }
 

@@ -1,9 +1,9 @@
-#include "lowtide/solve/interface/starts.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 #include <doctest/doctest.h>
 
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/interface/starts.h"
 
 #include "support/random_graph.h"
 #include "support/scale.h"

@@ -8,13 +8,13 @@
 
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/sequence/peak_floor.h"
+#include "lowtide/solve/kumar/common/editable_sequence.h"
 #include "lowtide/solve/kumar/common/legal_sequence.h"
 #include "lowtide/solve/kumar/common/op_graph.h"
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
-#include "lowtide/solve/kumar/common/timetable.h"
 #include "lowtide/solve/kumar/twremat/tree_schedule.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 #include "solve/run_solver.h"
 #include "solve/training_chain.h"
@@ -49,22 +49,26 @@ Graph plain_graph(Random& random, std::size_t most) {
 }
 
 solve::kumar::twremat::EliminationSettings some_rule(Random& random) {
-  constexpr solve::kumar::twremat::Elimination kRules[] = {solve::kumar::twremat::Elimination::min_fill, solve::kumar::twremat::Elimination::min_degree,
-                                    solve::kumar::twremat::Elimination::given};
+  constexpr solve::kumar::twremat::Elimination kRules[] = {
+      solve::kumar::twremat::Elimination::min_fill, solve::kumar::twremat::Elimination::min_degree,
+      solve::kumar::twremat::Elimination::given};
   solve::kumar::twremat::EliminationSettings settings{.rule = kRules[random.below(3)]};
   if (random.chance(0.2)) settings.dense = 1 + random.below(5);
   return settings;
 }
 
-solve::kumar::twremat::TreeDecomposition decomposed(Random& random, const Graph& graph, bool spine) {
-  const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(solve::kumar::OpGraph(graph, spine)), solve::kumar::positions_of(graph),
-                              some_rule(random), kEndless);
+solve::kumar::twremat::TreeDecomposition decomposed(Random& random, const Graph& graph,
+                                                    bool spine) {
+  const auto tree = solve::kumar::twremat::decompose(
+      solve::kumar::undirected(solve::kumar::OpGraph(graph, spine)),
+      solve::kumar::positions_of(graph), some_rule(random), kEndless);
   REQUIRE(tree);
   return *tree;
 }
 
 // Nodes and edges in bags, bags of a node connected, one tree.
-void check_tree(const solve::kumar::Neighbours& neighbours, const solve::kumar::twremat::TreeDecomposition& tree) {
+void check_tree(const solve::kumar::Neighbours& neighbours,
+                const solve::kumar::twremat::TreeDecomposition& tree) {
   std::set<std::pair<Node, Node>> together;
   // Of the bags of a node, all but one have their parent among them.
   std::vector<int> tops(neighbours.size(), 0);
@@ -94,7 +98,8 @@ TEST_CASE("tree width: every elimination gives a tree decomposition, and Lemma 1
     const Graph graph = plain_graph(random, 60);
     const bool spine = random.chance(0.3);
     const solve::kumar::twremat::TreeDecomposition tree = decomposed(random, graph, spine);
-    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, spine));
+    const solve::kumar::Neighbours neighbours =
+        solve::kumar::undirected(solve::kumar::OpGraph(graph, spine));
     check_tree(neighbours, tree);
     const solve::kumar::twremat::TreeDecomposition small = solve::kumar::twremat::shrink(tree);
     check_tree(neighbours, small);
@@ -102,7 +107,8 @@ TEST_CASE("tree width: every elimination gives a tree decomposition, and Lemma 1
     CHECK(small.width() == tree.width());
     for (std::size_t b = 0; b < small.bags.size(); ++b) {
       if (small.parent[b] < 0) continue;
-      const solve::kumar::twremat::Bag &below = small.bags[b], &above = small.bags[at(small.parent[b])];
+      const solve::kumar::twremat::Bag &below = small.bags[b],
+                                       &above = small.bags[at(small.parent[b])];
       CHECK_FALSE(std::includes(below.begin(), below.end(), above.begin(), above.end()));
       CHECK_FALSE(std::includes(above.begin(), above.end(), below.begin(), below.end()));
     }
@@ -117,7 +123,9 @@ TEST_CASE("tree width: min-fill finds the width of trees, cycles and ladders") {
       neighbours[at(b)].push_back(a);
     }
     for (auto& row : neighbours) std::sort(row.begin(), row.end());
-    return solve::kumar::twremat::decompose(neighbours, std::vector<std::int32_t>(count, 0), {}, kEndless)->width();
+    return solve::kumar::twremat::decompose(neighbours, std::vector<std::int32_t>(count, 0), {},
+                                            kEndless)
+        ->width();
   };
   CHECK(width({{0, 1}, {0, 2}, {1, 3}, {1, 4}, {2, 5}}, 6) == 1);
   CHECK(width({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 0}}, 5) == 2);
@@ -156,13 +164,15 @@ TEST_CASE("tree width: separators leave at most half on each side, by number or 
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 60);
-    const solve::kumar::twremat::TreeDecomposition tree = solve::kumar::twremat::shrink(decomposed(random, graph, false));
+    const solve::kumar::twremat::TreeDecomposition tree =
+        solve::kumar::twremat::shrink(decomposed(random, graph, false));
     std::vector<double> weights(tree.bags.size(), 1);
     if (random.chance(0.5))
       for (double& weight : weights) weight = random.uniform();
     double total = 0;
     for (double weight : weights) total += weight;
-    CHECK(largest_without(tree, solve::kumar::twremat::balanced_separator(tree, weights), weights) <= total / 2 + 1e-9);
+    CHECK(largest_without(tree, solve::kumar::twremat::balanced_separator(tree, weights),
+                          weights) <= total / 2 + 1e-9);
   }
 }
 
@@ -179,13 +189,16 @@ TEST_CASE("tree width: parts hold each node once, and neighbours above one anoth
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = plain_graph(random, 80);
     const auto positions = solve::kumar::positions_of(graph);
-    const solve::kumar::twremat::TreeDecomposition tree = solve::kumar::twremat::shrink(decomposed(random, graph, false));
+    const solve::kumar::twremat::TreeDecomposition tree =
+        solve::kumar::twremat::shrink(decomposed(random, graph, false));
     const auto weights = some_weights(random, graph.op_count());
-    solve::kumar::twremat::Division division = solve::kumar::twremat::divide(tree, positions, weights);
+    solve::kumar::twremat::Division division =
+        solve::kumar::twremat::divide(tree, positions, weights);
     if (weights.empty())
       for (const solve::kumar::twremat::Part& part : division.parts)
         CHECK(part.depth <= std::log2(static_cast<double>(tree.bags.size())) + 1e-9);
-    if (random.chance(0.5)) division = solve::kumar::twremat::stop_below(division, positions, random.below(10));
+    if (random.chance(0.5))
+      division = solve::kumar::twremat::stop_below(division, positions, random.below(10));
     std::size_t nodes = 0;
     for (std::size_t p = 0; p < division.parts.size(); ++p) {
       nodes += division.parts[p].separator.size();
@@ -197,7 +210,8 @@ TEST_CASE("tree width: parts hold each node once, and neighbours above one anoth
       while (b >= 0 && b != a) b = division.parts[at(b)].parent;
       return b == a;
     };
-    const solve::kumar::Neighbours neighbours = solve::kumar::undirected(solve::kumar::OpGraph(graph, false));
+    const solve::kumar::Neighbours neighbours =
+        solve::kumar::undirected(solve::kumar::OpGraph(graph, false));
     for (std::size_t k = 0; k < neighbours.size(); ++k)
       for (Node other : neighbours[k]) {
         const std::int32_t a = division.part_of[k], b = division.part_of[at(other)];
@@ -214,11 +228,13 @@ TEST_CASE(
     const Graph graph = plain_graph(random, 50);
     const auto positions = solve::kumar::positions_of(graph);
     const solve::kumar::OpGraph ops(graph, random.chance(0.3));
-    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions, some_rule(random), kEndless);
+    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions,
+                                                       some_rule(random), kEndless);
     REQUIRE(tree);
-    const solve::kumar::twremat::Division division =
-        solve::kumar::twremat::stop_below(solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions, some_weights(random, graph.op_count())),
-                   positions, random.below(12));
+    const solve::kumar::twremat::Division division = solve::kumar::twremat::stop_below(
+        solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions,
+                                      some_weights(random, graph.op_count())),
+        positions, random.below(12));
     const solve::kumar::twremat::TreeSchedule schedule(ops, division, positions, kEndless);
     REQUIRE(schedule.length());
     if (*schedule.length() > 1e6) continue;
@@ -254,7 +270,8 @@ TEST_CASE("twremat: what is too long to be filtered at once is a plan where noth
   const Problem problem{.graph = graph, .budget = Bytes(60), .order = Order::given};
   solve::ContextSettings settings;
   settings.limits.work = 1'000'000;
-  const Outcome filtered = run_solver(*solve::kumar::twremat::make_twremat(), problem, "", settings);
+  const Outcome filtered =
+      run_solver(*solve::kumar::twremat::make_twremat(), problem, "", settings);
   const Outcome raw = run_solver(*solve::kumar::twremat::make_twremat(), problem, "filter=off");
   CAPTURE(filtered.note);
   REQUIRE(filtered.plan);
@@ -272,7 +289,8 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
       if (graph.is_input(TensorId(i))) inputs += graph.bytes(TensorId(i));
     const Bytes half(inputs.count() + (own_peak(graph) - inputs).count() / 2);
     const Problem problem{.graph = graph, .budget = half};
-    const Outcome narrowest = run_solver(*solve::kumar::twremat::make_twremat(), problem, "decomposition=narrowest");
+    const Outcome narrowest =
+        run_solver(*solve::kumar::twremat::make_twremat(), problem, "decomposition=narrowest");
     const Outcome all = run_solver(*solve::kumar::twremat::make_twremat(), problem);
     REQUIRE(all.plan);
     if (narrowest.plan) CHECK(all.cost.duration < narrowest.cost.duration);
@@ -281,8 +299,10 @@ TEST_CASE("twremat: after the narrowest decomposition come others, that do bette
 
 TEST_CASE("twremat, pwremat: without a plan they say what the leanest schedule needs") {
   const Graph graph = generate_layered(60, 0);
-  const Problem problem{.graph = graph, .budget = solve::peak_floor({.graph = graph, .budget = {}})};
-  for (const auto& solver : {solve::kumar::twremat::make_twremat(), solve::kumar::pwremat::make_pwremat()}) {
+  const Problem problem{.graph = graph,
+                        .budget = solve::peak_floor({.graph = graph, .budget = {}})};
+  for (const auto& solver :
+       {solve::kumar::twremat::make_twremat(), solve::kumar::pwremat::make_pwremat()}) {
     const Outcome outcome = run_solver(*solver, problem);
     REQUIRE_FALSE(outcome.plan);
     REQUIRE(outcome.smallest_peak);
@@ -304,29 +324,32 @@ TEST_CASE("tree width: sequences made legal are legal, and taking out and puttin
     const Order order = random.chance(0.5) ? Order::given : Order::free;
     const Problem problem{.graph = graph, .budget = Bytes::max(), .order = order};
     const solve::kumar::OpGraph ops(graph, random.chance(0.5));
-    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions, some_rule(random), kEndless);
+    const auto tree = solve::kumar::twremat::decompose(solve::kumar::undirected(ops), positions,
+                                                       some_rule(random), kEndless);
     REQUIRE(tree);
-    const solve::kumar::twremat::Division division = solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions, {});
+    const solve::kumar::twremat::Division division =
+        solve::kumar::twremat::divide(solve::kumar::twremat::shrink(*tree), positions, {});
     const solve::kumar::twremat::TreeSchedule schedule(ops, division, positions, kEndless);
     REQUIRE(schedule.length());
     if (*schedule.length() > 3000) continue;
     const auto sequence = solve::kumar::legal_sequence(problem, schedule.emit());
 
-    solve::kumar::Timetable table(problem, sequence);
+    solve::kumar::EditableSequence table(problem, sequence);
     const auto check_table = [&] {
       const auto now = table.sequence();
       const Timeline timeline = simulate(graph, plan_from_sequence(graph, now));
       REQUIRE_FALSE(timeline.violation);
       CHECK(timeline.cost.duration == table.duration());
       CHECK(timeline.cost.peak <= table.peak());
-      CHECK(solve::kumar::Timetable(problem, now).peak() == table.peak());
+      CHECK(solve::kumar::EditableSequence(problem, now).peak() == table.peak());
     };
     check_table();
     const std::vector<double> prices(sequence.size() + 1, 0);
     std::vector<std::size_t> sizes{table.log_size()};
     std::vector<Bytes> peaks{table.peak()};
     for (int change = 0; change < 30; ++change) {
-      const auto item = static_cast<solve::kumar::Timetable::Item>(random.below(sequence.size()));
+      const auto item =
+          static_cast<solve::kumar::EditableSequence::Item>(random.below(sequence.size()));
       if (random.chance(0.2)) {
         table.restore(sizes.back());
         CHECK(table.peak() == peaks.back());

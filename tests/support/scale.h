@@ -19,8 +19,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// A limit of work: sanitizers look for faults of memory and races, which come as soon in less of it; what
-// the code answers is proven without them.
+// A limit of work: sanitizers look for faults of memory and races, which come as soon in less of
+// it; what the code answers is proven without them.
 constexpr std::int64_t sanitized(std::int64_t less, std::int64_t usual) {
   return kSanitized ? less : usual;
 }

@@ -1,5 +1,6 @@
 // What fmt is made of, compiled here once: as headers alone it is compiled again in every file that
-// formats. cmake/ThirdParty.cmake says when; the namespace there keeps it apart from a caller's own.
+// formats. cmake/ThirdParty.cmake says when; the namespace there keeps it apart from a caller's
+// own.
 #ifndef FMT_HEADER_ONLY
 #include <fmt/format-inl.h>
 

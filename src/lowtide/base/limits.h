@@ -23,8 +23,8 @@ class CancelToken {
   static_assert(std::atomic<bool>::is_always_lock_free);
 };
 
-// finished: all was done that there was to do. gave_up: it ended by itself too, with nothing more to
-// try, and without the answer. The others are limits.
+// finished: all was done that there was to do. gave_up: it ended by itself too, with nothing more
+// to try, and without the answer. The others are limits.
 enum class StopReason { finished, gave_up, deadline, work_limit, cancelled };
 std::string_view to_string(StopReason reason);
 // More time would change nothing.

@@ -7,9 +7,9 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
-#include "lowtide/report/dot.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/report/dot.h"
 
 namespace lowtide::cli {
 
@@ -45,7 +45,8 @@ void add_convert(CLI::App& app, int& status) {
     const std::string format = format_of(*given);
     require_writable(given->to);
     const Graph graph = load_graph(given->from);
-    io::write_text_file(given->to, format == "dot" ? report::write_dot(graph) : io::write_graph(graph));
+    io::write_text_file(given->to,
+                        format == "dot" ? report::write_dot(graph) : io::write_graph(graph));
     status = 0;
   });
 }

@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/curve_output.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
@@ -44,15 +44,17 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
   }
 }
 
-driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph, const CancelToken& cancel) {
+driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph,
+                                  const CancelToken& cancel) {
   driver::CurveRequest request;
   request.order = given.search.problem_order();
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)
-    throw InputError("--from " + given.from,
-                     fmt::format("is more than --to {}: {} against {}; give the smaller first",
-                                 given.to, report::bytes_text(request.from), report::bytes_text(request.to)));
+    throw InputError(
+        "--from " + given.from,
+        fmt::format("is more than --to {}: {} against {}; give the smaller first", given.to,
+                    report::bytes_text(request.from), report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(given.points);
   request.settings = {.limits = given.search.limits(cancel),
                       .seed = given.search.seed,
@@ -69,23 +71,23 @@ std::string progress_text(const driver::CurveProgress& progress) {
 // What is on disk while the curve is searched for: from the rounds, and from the solves in them.
 class CurveKeeper {
  public:
-  explicit CurveKeeper(CurveOutput& output) : output_(output), keeper_(output.has_files()) {}
+  explicit CurveKeeper(CurveOutput& output) : output_(output), autosave_(output.has_files()) {}
 
   void update(const driver::CurveProgress& progress) {
-    if (!keeper_.wanted()) return;
+    if (!autosave_.wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
-    keep();
+    save();
   }
   void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
-    if (!keeper_.wanted()) return;
+    if (!autosave_.wanted()) return;
     const std::lock_guard lock(mutex_);
-    if (improve(best_, plan, cost, found_by)) keep();
+    if (improve(best_, plan, cost, found_by)) save();
   }
 
  private:
-  void keep() {
-    keeper_.keep([this] {
+  void save() {
+    autosave_.save([this] {
       Tradeoff curve;
       {
         const std::lock_guard lock(mutex_);
@@ -98,7 +100,7 @@ class CurveKeeper {
   CurveOutput& output_;
   Tradeoff best_;
   std::mutex mutex_;
-  Keeper keeper_;
+  Autosave autosave_;
 };
 
 int run(const CurveArguments& given) {
@@ -115,20 +117,21 @@ int run(const CurveArguments& given) {
   Tradeoff result;
   {
     LiveLine line("no point planned yet", !given.json && is_terminal(2));
-    CurveKeeper keeper(output);
+    CurveKeeper autosave(output);
     request.watcher = [&](const driver::CurveProgress& progress) {
       line.update(progress_text(progress));
-      keeper.update(progress);
+      autosave.update(progress);
     };
     request.settings.finds = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
-      keeper.find(plan, cost, found_by);
+      autosave.find(plan, cost, found_by);
     };
     result = driver::curve(solvers, graph, request);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   const bool text = !given.json && given.csv != "-" && given.html != "-";
-  if (given.json) fmt::print("{}", io::curve_json(graph, result, {given.search.seed, seconds.count()}));
+  if (given.json)
+    fmt::print("{}", io::curve_json(graph, result, {given.search.seed, seconds.count()}));
   if (text) {
     fmt::print("{}", report::curve_text(graph, result, output_style()));
     fmt::print("{:<10} {:.3f} s, stopped by: {}\n", "time", seconds.count(),

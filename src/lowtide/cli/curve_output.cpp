@@ -8,8 +8,8 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/report/curve_html.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/report/curve_html.h"
 
 namespace lowtide::cli {
 
@@ -36,12 +36,15 @@ CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request
 }
 
 bool CurveOutput::has_files() const {
-  return io::may_be_replaced(paths_.csv) || io::may_be_replaced(paths_.html) || !paths_.folder.empty();
+  return io::may_be_replaced(paths_.csv) || io::may_be_replaced(paths_.html) ||
+         !paths_.folder.empty();
 }
 
 void CurveOutput::write_so_far(Tradeoff curve) {
-  if (io::may_be_replaced(paths_.csv)) io::write_text_file(paths_.csv, io::curve_csv(graph_, curve));
-  if (io::may_be_replaced(paths_.html)) io::write_text_file(paths_.html, report::html_curve(graph_, curve));
+  if (io::may_be_replaced(paths_.csv))
+    io::write_text_file(paths_.csv, io::curve_csv(graph_, curve));
+  if (io::may_be_replaced(paths_.html))
+    io::write_text_file(paths_.html, report::html_curve(graph_, curve));
   if (paths_.folder.empty()) return;
   for (TradeoffPoint& point : curve.points) point.outcome.note = kWrittenMeanwhile;
   if (curve.smallest) curve.smallest->outcome.note = kWrittenMeanwhile;

@@ -11,20 +11,20 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/curve_data.h"
-#include "lowtide/report/curve_text.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/report/units_text.h"
 #include "lowtide/plan/budget.h"
+#include "lowtide/report/curve_text.h"
+#include "lowtide/report/units_text.h"
 
 namespace lowtide::cli {
 
@@ -53,32 +53,32 @@ std::string progress_text(const driver::FitProgress& progress) {
 class FitOutput {
  public:
   FitOutput(const Graph& graph, const driver::FitRequest& request, const std::string& path)
-      : graph_(graph), path_(path), keeper_(std::in_place, io::may_be_replaced(path)) {
+      : graph_(graph), path_(path), autosave_(std::in_place, io::may_be_replaced(path)) {
     require_writable(path);
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
   }
 
   void update(const driver::FitProgress& progress) {
-    if (!keeper_->wanted()) return;
+    if (!autosave_->wanted()) return;
     const std::lock_guard lock(mutex_);
     best_ = progress.so_far();
-    keep();
+    save();
   }
   void find(const Plan& plan, const Cost& cost, std::string_view found_by) {
-    if (!keeper_->wanted()) return;
+    if (!autosave_->wanted()) return;
     const std::lock_guard lock(mutex_);
-    if (improve(best_, plan, cost, found_by)) keep();
+    if (improve(best_, plan, cost, found_by)) save();
   }
   // At the end.
   void finish(const Fit& fit) {
-    keeper_.reset();
+    autosave_.reset();
     write(fit);
   }
 
  private:
-  void keep() {
-    keeper_->keep([this] {
+  void save() {
+    autosave_->save([this] {
       Fit fit;
       {
         const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class FitOutput {
   driver::Request found_by_;
   Fit best_;
   std::mutex mutex_;
-  std::optional<Keeper> keeper_;
+  std::optional<Autosave> autosave_;
 };
 
 int run(const FitArguments& given) {
@@ -134,7 +134,8 @@ int run(const FitArguments& given) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
   if (given.json)
-    fmt::print("{}", io::fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
+    fmt::print("{}",
+               io::fit_json(graph, result, {given.search.seed, seconds.count()}, given.output));
   else if (given.output != "-")
     fmt::print("{}{:<10} {:.3f} s\n", report::fit_text(graph, result, output_style()), "time",
                seconds.count());

@@ -6,20 +6,20 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/cli/autosave.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/interrupt.h"
-#include "lowtide/cli/keeper.h"
 #include "lowtide/cli/live_line.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/search_flags.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
-#include "lowtide/sim/check_plan.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/budget.h"
+#include "lowtide/sim/check_plan.h"
 
 namespace lowtide::cli {
 
@@ -44,7 +44,8 @@ Plan load_start(const std::string& path, const Problem& problem) {
   return std::move(file.plan);
 }
 
-driver::Request make_request(const PlanArguments& given, const Problem& problem, const CancelToken& cancel) {
+driver::Request make_request(const PlanArguments& given, const Problem& problem,
+                             const CancelToken& cancel) {
   driver::Request request;
   request.solver = given.solver;
   request.limits = given.search.limits(cancel);
@@ -102,13 +103,13 @@ int run(const PlanArguments& given) {
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
-      Keeper keeper(io::may_be_replaced(given.output));
+      Autosave autosave(io::may_be_replaced(given.output));
       request.watcher = [&](const solve::Progress& progress) {
         if (live)
           line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
                                     progress.bound.duration));
-        if (progress.plan == nullptr || !keeper.wanted()) return;
-        keeper.keep([&, so_far = outcome_of(progress)] {
+        if (progress.plan == nullptr || !autosave.wanted()) return;
+        autosave.save([&, so_far = outcome_of(progress)] {
           write_outcome(given.output, problem, so_far, request);
         });
       };

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lowtide/base/error.h"
-#include "lowtide/report/graph_text.h"
-#include "lowtide/report/parts_text.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/report/graph_text.h"
+#include "lowtide/report/parts_text.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/simulate.h"
 
@@ -77,9 +77,9 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                               to_string(outcome.stopped_by)));
     row("peak", report::exact_bytes_text(outcome.cost.peak));
     row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
-    row("bound",
-        fmt::format("{}, gap {}", report::percent_text(bound),
-                    report::percent_text(gap_percent(outcome.cost.duration, outcome.bound.duration))));
+    row("bound", fmt::format("{}, gap {}", report::percent_text(bound),
+                             report::percent_text(
+                                 gap_percent(outcome.cost.duration, outcome.bound.duration))));
     row("duration", fmt::format("{} (without recomputation {})",
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
                                 report::ticks_text(base, graph.tick())));
@@ -98,11 +98,12 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                     ? summary.solver
                     : fmt::format("{} ({})", summary.solver, outcome.found_by));
   if (outcome.model)
-    row("model", outcome.model->infeasible
-                     ? fmt::format("{}: no plan within the budget", outcome.model->name)
-                     : fmt::format("{}: bound {}{}", outcome.model->name,
-                                   report::percent_text(overhead_percent(outcome.model->bound, base)),
-                                   outcome.model->optimal ? ", optimal" : ""));
+    row("model",
+        outcome.model->infeasible
+            ? fmt::format("{}: no plan within the budget", outcome.model->name)
+            : fmt::format("{}: bound {}{}", outcome.model->name,
+                          report::percent_text(overhead_percent(outcome.model->bound, base)),
+                          outcome.model->optimal ? ", optimal" : ""));
   row("time", fmt::format("{:.3f} s", summary.seconds));
   if (const std::string parts = report::parts_text(outcome.parts, base, style); !parts.empty())
     out += "found by\n" + parts;

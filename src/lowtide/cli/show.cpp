@@ -10,10 +10,10 @@
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/sim/check_plan.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/report/report_html.h"
 #include "lowtide/report/report_text.h"
-#include "lowtide/io/text_file.h"
+#include "lowtide/sim/check_plan.h"
 
 namespace lowtide::cli {
 
@@ -39,8 +39,8 @@ int run(const ShowArguments& given) {
     }
   }
   const bool has_steps = file && !file->plan.steps.empty();
-  report::Report report =
-      report::make_report(graph, has_steps ? &file->plan : nullptr, file ? file->budget : std::nullopt);
+  report::Report report = report::make_report(graph, has_steps ? &file->plan : nullptr,
+                                              file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
   if (file && has_steps && file->found_by) report.parts = file->found_by->parts;
   fmt::print("{}", report::text_report(report, output_style()));

@@ -8,8 +8,8 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
-#include "lowtide/sim/check_plan.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/check_plan.h"
 
 namespace lowtide::cli {
 

@@ -10,8 +10,8 @@
 //
 // Where the order is free, the search of the given one is a part of it: lanes that keep the order
 // that they find, from a start in the given order too. While there is no plan, some lanes are hot.
-// It never ends for want of ideas: as long as there is time or work left and neither a proof nor the
-// best plan, the next epoch is longer.
+// It never ends for want of ideas: as long as there is time or work left and neither a proof nor
+// the best plan, the next epoch is longer.
 //
 // Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
 // seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
@@ -82,7 +82,7 @@ struct Task {
   bool from_given = false;   // begins from given_best_ or the graph's own plan
   // Of a problem whose order is free: what it proves is of no account.
   bool in_given_order = false;
-  double share = 1;             // of the time left
+  double share = 1;  // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
@@ -302,15 +302,15 @@ class Portfolio {
     }
   }
 
-  // What keeps the graph's own order: the best plan, or the leanest of those over the budget. From a
-  // best plan in another order no lane comes back to it.
+  // What keeps the graph's own order: the best plan, or the leanest of those over the budget. From
+  // a best plan in another order no lane comes back to it.
   void merge_given(const Task& task) {
     if (problem_.order == Order::given) return;
     const Outcome& outcome = *task.outcome;
     const std::optional<Plan>& plan = outcome.plan ? outcome.plan : task.smallest;
     const Cost cost = outcome.plan ? outcome.cost : Cost{Ticks::max(), *outcome.smallest_peak, {}};
-    if (given_best_ && std::tie(cost.duration, cost.peak) >=
-                           std::tie(given_cost_.duration, given_cost_.peak))
+    if (given_best_ &&
+        std::tie(cost.duration, cost.peak) >= std::tie(given_cost_.duration, given_cost_.peak))
       return;
     if (!solve::follows_order(problem_.graph, sequence_of(*plan))) return;
     given_best_ = plan;
@@ -396,13 +396,13 @@ class Portfolio {
     if (too_late() && context_has_smallest()) return;
     limits.work = task.work;
     solve::ContextSettings settings{.limits = limits,
-                             .seed = task.seed,
-                             .threads = task.threads,
-                             .options = solve::Options(task.part->options()),
-                             .starts = starts,
-                             .known = known,
-                             .solvers = context_.solvers(),
-                             .watcher = {}};
+                                    .seed = task.seed,
+                                    .threads = task.threads,
+                                    .options = solve::Options(task.part->options()),
+                                    .starts = starts,
+                                    .known = known,
+                                    .solvers = context_.solvers(),
+                                    .watcher = {}};
     for (const auto& [name, value] : task.options)
       if (std::ranges::count(task.part->options(), name, &solve::OptionSpec::name) > 0)
         settings.options.set(name, value);
@@ -496,7 +496,9 @@ class Auto final : public solve::Solver {
     return "the quick ones, then search and bounds, each from the best so far; the default";
   }
   Traits traits() const override { return {Trait::portfolio}; }
-  solve::Support supports(const Problem& problem) const override { return solve::least_time_only(problem); }
+  solve::Support supports(const Problem& problem) const override {
+    return solve::least_time_only(problem);
+  }
 
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     Portfolio(problem, context).run();

@@ -30,9 +30,9 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/driver/sweep.h"
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
+#include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide::driver {
@@ -247,8 +247,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     tasks.back().solver = sweep_.improving();
     tasks.back().options = search_options(pass, false);
     if (proves)
-      tasks.push_back(
-          {.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
+      tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }
   return round(tasks, share);
 }

@@ -59,13 +59,13 @@ solve::SolverTable all_solvers() {
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
   solve::ContextSettings settings{.limits = request.limits,
-                           .seed = request.seed,
-                           .threads = request.threads,
-                           .options = solve::Options(solver.options()),
-                           .starts = request.starts,
-                           .known = request.known,
-                           .solvers = &solvers,
-                           .watcher = request.watcher};
+                                  .seed = request.seed,
+                                  .threads = request.threads,
+                                  .options = solve::Options(solver.options()),
+                                  .starts = request.starts,
+                                  .known = request.known,
+                                  .solvers = &solvers,
+                                  .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
   // A plan of another graph or in a forbidden order is nothing to begin from.
   Problem unlimited = problem;
@@ -78,8 +78,8 @@ Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Re
   const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
   // Where there was no time to find out, the solver stops as it does at any moment.
-  answer.support =
-      missing.empty() || over() ? solver.supports(problem) : solve::Support::no("it needs " + missing);
+  answer.support = missing.empty() || over() ? solver.supports(problem)
+                                             : solve::Support::no("it needs " + missing);
   if (!answer.support.yes) {
     // What is true of every problem is true of this one.
     solve::Context untried(problem, solver.name(), {});

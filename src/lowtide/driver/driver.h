@@ -28,7 +28,8 @@ struct Request {
 };
 
 struct Answer {
-  solve::Support support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
+  solve::Support
+      support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
   Outcome outcome;
   std::int64_t work = 0;  // done, of what the limits count
   // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller

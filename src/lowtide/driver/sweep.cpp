@@ -42,7 +42,8 @@ struct Sweep::Job {
   bool ran = false;
 };
 
-Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order, SweepSettings settings)
+Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
+             SweepSettings settings)
     : solvers_(solvers),
       graph_(graph),
       order_(order),
@@ -59,8 +60,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
   if (asked == nullptr || !asked->traits().has(solve::Trait::portfolio)) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
-      if (!part->traits().has(solve::Trait::external) &&
-          part->supports(problem(Bytes::max())).yes)
+      if (!part->traits().has(solve::Trait::external) && part->supports(problem(Bytes::max())).yes)
         return part;
     return nullptr;
   };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/engines/conversation.h"
+#include "lowtide/engines/worker_session.h"
 
 namespace lowtide::engines {
 
@@ -15,7 +15,7 @@ CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineL
   EngineRequest request = request_for(EngineKind::cpsat, engine, limits);
   request.model = model.encode();
   request.hint = model.encode_hint();
-  answer.end = converse(engine, request, limits, [&](const EngineReport& report) -> std::string {
+  answer.end = run_session(engine, request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
       case EngineReport::incumbent:
         if (report.numbers.size() != model.var_count())

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "lowtide/engines/places.h"
+#include "lowtide/engines/library_paths.h"
 #include "lowtide/engines/probe.h"
 
 namespace lowtide::engines {
@@ -62,13 +62,13 @@ void remember(const Key& key, Probe::End end, const EngineState& state) {
 }
 
 // Opens one after the other until one opens, the worker fails, one hangs or there is no more time.
-EngineState look(EngineKind kind, const LibraryPlaces& libraries, const Place& worker,
+EngineState look(EngineKind kind, const LibraryPaths& libraries, const NamedPath& worker,
                  const Key& key, const std::function<bool()>& stop) {
   using End = Probe::End;
   EngineState state;
   std::string& why = state.missing;
   Probe last;
-  for (const Place& place : libraries.places) {
+  for (const NamedPath& place : libraries.places) {
     state.paths = {place.path, worker.path};
     last = probe(kind, state.paths, stop);
     // Plain names are tried whether there is such a library or not.
@@ -113,8 +113,8 @@ EngineState find_engine(EngineKind kind, const EnginePaths& paths,
     offered = shared().offered[static_cast<std::size_t>(kind)];
     offered_worker = shared().offered_worker;
   }
-  const LibraryPlaces libraries = library_places(kind, paths.library, offered);
-  const Place worker = worker_place(paths.worker, offered_worker);
+  const LibraryPaths libraries = library_paths(kind, paths.library, offered);
+  const NamedPath worker = worker_path(paths.worker, offered_worker);
   const Key key{kind, libraries.places.front().path, worker.path};
   std::optional<std::string> failed;
   {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/engines/conversation.h"
+#include "lowtide/engines/worker_session.h"
 
 namespace lowtide::engines {
 
@@ -14,7 +14,7 @@ MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const Engi
   std::optional<double> bound;
   EngineRequest request = request_for(EngineKind::highs, engine, limits);
   request.model = model.encode();
-  answer.end = converse(engine, request, limits, [&](const EngineReport& report) -> std::string {
+  answer.end = run_session(engine, request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
       case EngineReport::incumbent:
         if (report.reals.size() != model.column_count())

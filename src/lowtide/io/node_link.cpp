@@ -16,7 +16,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/graph/builder.h"
-#include "lowtide/io/reading.h"
+#include "lowtide/io/reader_support.h"
 
 namespace lowtide::io {
 

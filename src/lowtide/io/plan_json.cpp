@@ -9,7 +9,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/json.h"
-#include "lowtide/io/reading.h"
+#include "lowtide/io/reader_support.h"
 #include "lowtide/io/text_file.h"
 
 namespace lowtide::io {

@@ -57,15 +57,15 @@ struct ModelClaim {
 struct Outcome {
   Status status = Status::unknown;
   StopReason stopped_by = StopReason::finished;  // without a plan only if infeasible
-  std::optional<Plan> plan;  // there if status is optimal or feasible
-  Cost cost;                 // of `plan`; otherwise of the plan with the smallest peak seen
+  std::optional<Plan> plan;                      // there if status is optimal or feasible
+  Cost cost;  // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
   Bound bound;
-  std::vector<Incumbent> history;   // each better than the one before
-  std::string found_by;             // the solver whose plan this is
+  std::vector<Incumbent> history;    // each better than the one before
+  std::string found_by;              // the solver whose plan this is
   std::vector<PortfolioPart> parts;  // of a portfolio, in the order of their first calls
-  std::optional<ModelClaim> model;  // if its solver has one
-  std::string note;                 // a sentence for people: why there is no plan, what was tried
+  std::optional<ModelClaim> model;   // if its solver has one
+  std::string note;                  // a sentence for people: why there is no plan, what was tried
 };
 
 std::string_view to_string(Status status);

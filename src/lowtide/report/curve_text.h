@@ -4,8 +4,8 @@
 #include <string>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/report/plot.h"
 #include "lowtide/plan/tradeoff.h"
+#include "lowtide/report/plot.h"
 
 namespace lowtide::report {
 

@@ -145,7 +145,8 @@ void Plotter::paint_budget() {
 void Plotter::paint_peak(const MemoryProfile& profile, Ink mark, Ink value) {
   const Bytes peak = peak_of(profile);
   const auto row = static_cast<std::size_t>((scale_.level(peak) + kLevels - 1) / kLevels);
-  const auto step = std::find(profile.live.begin(), profile.live.end(), peak) - profile.live.begin();
+  const auto step =
+      std::find(profile.live.begin(), profile.live.end(), peak) - profile.live.begin();
   const std::size_t column =
       peak == profile.start ? 0 : columns_.column_of(static_cast<std::size_t>(step));
   const std::string text = " " + bytes_text(peak) + " ";

@@ -24,9 +24,9 @@ struct TerminalStyle {
 bool utf8_locale();
 
 struct MemoryPlot {
-  MemoryProfile run;                                     // drawn as an area
-  std::optional<MemoryProfile> before = std::nullopt;    // drawn behind it
-  std::optional<Bytes> budget = std::nullopt;    // drawn as a line, if it is not far above
+  MemoryProfile run;                                   // drawn as an area
+  std::optional<MemoryProfile> before = std::nullopt;  // drawn behind it
+  std::optional<Bytes> budget = std::nullopt;          // drawn as a line, if it is not far above
   std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
   std::string_view run_name = "plan", before_name = "own order";
 };

@@ -165,11 +165,4 @@ std::string wrap(std::string_view text, std::size_t columns, bool unicode) {
   return out;
 }
 
-std::string fit(std::string_view text, std::size_t columns, Align align, bool unicode) {
-  std::string fitted = shorten(text, columns, unicode);
-  const std::size_t used = columns_of(fitted);
-  const std::string padding(columns > used ? columns - used : 0, ' ');
-  return align == Align::left ? fitted + padding : padding + fitted;
-}
-
 }  // namespace lowtide::report

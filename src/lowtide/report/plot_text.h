@@ -22,9 +22,4 @@ std::string shorten(std::string_view text, std::size_t columns, bool unicode = t
 // where there are any.
 std::string wrap(std::string_view text, std::size_t columns, bool unicode = true);
 
-// Exactly `columns` columns: shortened, then padded with spaces.
-enum class Align { left, right };
-std::string fit(std::string_view text, std::size_t columns, Align align = Align::left,
-                bool unicode = true);
-
 }  // namespace lowtide::report

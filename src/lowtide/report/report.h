@@ -69,8 +69,8 @@ struct Report {
   std::optional<Bytes> budget;
   std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
   std::vector<PortfolioPart> parts;  // of the plan's search; not set here, shown where it is
-  Run before;                  // the graph's own order, everything freed as early as it may be
-  std::optional<Run> after;    // the plan
+  Run before;                // the graph's own order, everything freed as early as it may be
+  std::optional<Run> after;  // the plan
   std::vector<Recomputed> recomputed;  // of the plan, the most time first
   // The same with each number between separators as '*', so that layers which are alike stand
   // together: "layers.*.conv". Empty if that brings nothing together.

@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are too many steps
 constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
 constexpr auto kReplaceInvalid = nlohmann::json::error_handler_t::replace;  // of UTF-8
-constexpr std::size_t kLongestName = 160;       // characters
+constexpr std::size_t kLongestName = 160;                                   // characters
 
 // JSON, appended to a string. Every value puts the comma that it needs before itself.
 class Json {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "lowtide/report/plot_text.h"
 
 namespace lowtide::report {
+
+enum class Align : std::uint8_t { left, right };
 
 struct TableColumn {
   std::string title;

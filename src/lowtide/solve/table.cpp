@@ -1,16 +1,16 @@
 // The one table of solvers: adding one is a line here.
 #include "lowtide/solve/bounds/bounds.h"
-#include "lowtide/solve/exact/checkmate/checkmate.h"
 #include "lowtide/solve/evict/evict.h"
+#include "lowtide/solve/exact/checkmate/checkmate.h"
+#include "lowtide/solve/exact/moccasin/moccasin.h"
 #include "lowtide/solve/given/given.h"
 #include "lowtide/solve/greedy/greedy.h"
-#include "lowtide/solve/exact/moccasin/moccasin.h"
-#include "lowtide/solve/order/order.h"
-#include "lowtide/solve/kumar/pwremat/pwremat.h"
-#include "lowtide/solve/search/search.h"
 #include "lowtide/solve/interface/solver.h"
-#include "lowtide/solve/sqrt/sqrt.h"
+#include "lowtide/solve/kumar/pwremat/pwremat.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
+#include "lowtide/solve/order/order.h"
+#include "lowtide/solve/search/search.h"
+#include "lowtide/solve/sqrt/sqrt.h"
 
 namespace lowtide::solve {
 

@@ -1,17 +1,17 @@
 // Problem: how far can a plan be from the best one, and is there one at all?
 //
-// Idea: relaxations, from the cheapest to the dearest. First the cut at the critical moments, each
-// pursued only while it may beat the best bound so far; then, with the order given, the cover of
-// gaps; then branching at the moments with the best cuts, in growing shares of the work, more
-// moments, several moments at once, and branching there. What a cut keeps, with the rest made again
-// just in time, is offered as a plan.
+// Idea: relaxations, from the cheapest to the dearest. First the cut at the critical cut points,
+// each pursued only while it may beat the best bound so far; then, with the order given, the cover
+// of gaps; then branching at the cut points with the best cuts, in growing shares of the work, more
+// cut points, several cut points at once, and branching there. What a cut keeps, with the rest made
+// again just in time, is offered as a plan.
 //
 // Source: cut_search.cpp, cut_branch.cpp, gap_cover.cpp and the stage files have theirs.
 //
 // Invariant: every claim rests on integers alone and holds for every plan of the problem.
 //
-// Loses: where several moments far apart each force a recomputation that the others do not see, and
-// where the memory of the recomputation itself is what is scarce.
+// Loses: where several cut points far apart each force a recomputation that the others do not see,
+// and where the memory of the recomputation itself is what is scarce.
 #include "lowtide/solve/bounds/bounds.h"
 
 #include <algorithm>
@@ -27,12 +27,12 @@ namespace {
 const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = {
       switch_option("gaps", "the cover of the gaps between uses; given order only"),
-      switch_option("cuts", "the minimum cut of what one moment keeps"),
-      switch_option("branching", "branch on what the best moments keep"),
-      switch_option("windows", "several moments at once; given order only"),
-      switch_option("stages", "branch on what several moments make run again; given order only"),
+      switch_option("cuts", "the minimum cut of what one cut point keeps"),
+      switch_option("branching", "branch on what the best cut points keep"),
+      switch_option("windows", "several cut points at once; given order only"),
+      switch_option("stages", "branch on what several cut points make run again; given order only"),
       {.name = "nodes",
-       .usage = "branching gives a moment up after so many nodes",
+       .usage = "branching gives a cut point up after so many nodes",
        .default_number = 20000,
        .low = 1,
        .high = 1e6,

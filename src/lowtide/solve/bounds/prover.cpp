@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lowtide/solve/bounds/cut/cut_plan.h"
-#include "lowtide/solve/bounds/cut/moment.h"
+#include "lowtide/solve/bounds/cut/cut_point.h"
 
 namespace lowtide::solve::bounds {
 
@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::size_t kFirstMoments = 24;
 constexpr std::size_t kMostMoments = 512;
-constexpr std::size_t kFirstBranched = 6;  // moments at which branching is tried; later more
+constexpr std::size_t kFirstBranched = 6;  // cut points at which branching is tried; later more
 constexpr std::int64_t kFirstSteps = 150;
 constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
 // What branching may keep open: networks of so many ops and links in all.
 constexpr std::size_t kMostOpen = 400'000;
-constexpr std::array<std::size_t, 4> kWindowMoments = {4, 16, 32, 64};
+constexpr std::array<std::size_t, 4> kWindowPoints = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
-// Ops, tensors and links times moments, for the sake of memory and of the first few iterations.
+// Ops, tensors and links times cut points, for the sake of memory and of the first few iterations.
 constexpr std::size_t kMostWindowed = 300'000;
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
@@ -91,7 +91,7 @@ void Prover::cut(OpId op) {
   const Graph& graph = problem_.graph;
   if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit))
     return;
-  CutSearch search(problem_, CutNetwork(problem_, moment_of(problem_, op)), scale_,
+  CutSearch search(problem_, CutNetwork(problem_, cut_point_of(problem_, op)), scale_,
                    context_.limits());
   if (context_.limits().spend(Limits::kPollWork)) return;
   const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
@@ -119,7 +119,7 @@ void Prover::branch_at(Cut& cut) {
     const std::int64_t links = static_cast<std::int64_t>(problem_.graph.link_count());
     if (context_.limits().spend(links / kLinksPerUnit)) return;
     cut.search = std::make_unique<CutSearch>(
-        problem_, CutNetwork(problem_, moment_of(problem_, cut.op)), scale_, context_.limits());
+        problem_, CutNetwork(problem_, cut_point_of(problem_, cut.op)), scale_, context_.limits());
     // The first search may have given up early.
     cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
     if (cut.found.stopped) return;
@@ -131,7 +131,7 @@ void Prover::branch_at(Cut& cut) {
   claim(cut.branch->bound());
   if (cut.search->best() && cut.search->best()->extra < before) offer(cut.op, *cut.search);
   cut.nodes *= 2;
-  // What the best cut that fits takes, its moment cannot exceed.
+  // What the best cut that fits takes, its cut point cannot exceed.
   const bool hopeless = cut.search->best() && cut.search->best()->extra <= proven();
   cut.exhausted = hopeless || cut.branch->finished() || cut.branch->nodes() >= settings_.nodes;
   if (cut.exhausted) {
@@ -147,16 +147,16 @@ bool Prover::windows() {
   const Graph& graph = problem_.graph;
   const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
   if (!windows_) {
-    if (window_sizes_ == kWindowMoments.size()) return false;
-    const std::size_t count = kWindowMoments[window_sizes_++];
+    if (window_sizes_ == kWindowPoints.size()) return false;
+    const std::size_t count = kWindowPoints[window_sizes_++];
     if (count * size > kMostWindowed) return false;
-    const std::vector<std::size_t> moments = critical_positions(count);
-    // One moment is a cut; fewer than asked for have been tried as they are.
-    if (moments.size() < 2) return false;
-    if (moments.size() < count) window_sizes_ = kWindowMoments.size();
+    const std::vector<std::size_t> points = critical_positions(count);
+    // One cut point is a cut; fewer than asked for have been tried as they are.
+    if (points.size() < 2) return false;
+    if (points.size() < count) window_sizes_ = kWindowPoints.size();
     for (std::size_t i = 0; i < count; ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
-    windows_.emplace(problem_, moments, scale_);
+    windows_.emplace(problem_, points, scale_);
   }
   windows_->run(kWindowRounds, context_.limits());
   claim(windows_->bound());

@@ -17,7 +17,7 @@ namespace lowtide::solve::bounds {
 
 struct ProverSettings {
   bool gaps, cuts, branching, windows, stages;
-  std::int64_t nodes;  // of branching, at one moment
+  std::int64_t nodes;  // of branching, at one cut point
 };
 
 class Prover {
@@ -27,7 +27,7 @@ class Prover {
   void run();
 
  private:
-  // A moment whose cut is known.
+  // A cut point whose cut is known.
   struct Cut {
     OpId op;
     CutFound found;

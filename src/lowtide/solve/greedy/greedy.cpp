@@ -37,7 +37,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/greedy/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_pass.h"
 #include "lowtide/solve/interface/starts.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -96,7 +96,7 @@ class Greedy final : public Solver {
           if (chosen != "both" && chosen != word) continue;
           settings.choice = choice;
           settings.block = block;
-          GreedySweep sweep(problem.graph, order, settings, context.limits());
+          GreedyPass sweep(problem.graph, order, settings, context.limits());
           const auto sequence = sweep.run();
           if (!sequence) continue;
 #if LOWTIDE_DEBUG_CHECKS

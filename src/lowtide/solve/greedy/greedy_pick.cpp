@@ -2,23 +2,23 @@
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/solve/greedy/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_pass.h"
 
 namespace lowtide::solve::greedy {
 
-double GreedySweep::score(Bytes freed, Ticks time) const {
+double GreedyPass::score(Bytes freed, Ticks time) const {
   const auto bytes = static_cast<double>(freed.count());
   if (settings_.choice == GreedyChoice::bytes) return bytes;
   // Half a tick for what takes none: among these, most bytes first.
   return bytes / std::max(0.5, static_cast<double>(time.count()));
 }
 
-bool GreedySweep::may_repeat(OpId op, Item next) const {
+bool GreedyPass::may_repeat(OpId op, Item next) const {
   return op.valid() && graph_.recomputable(op) && repeats_[op.index()] < settings_.repeats &&
          pending_[op.index()] == OrderList::kNone && slot(next) <= deadlines_[op.index()];
 }
 
-void GreedySweep::push(TensorId id) {
+void GreedyPass::push(TensorId id) {
   const OpId producer = graph_.producer(id);
   if (!producer.valid() || graph_.bytes(id).count() == 0) return;
   const Item next = next_use(id);
@@ -30,7 +30,7 @@ void GreedySweep::push(TensorId id) {
 
 // A tensor that lives again makes candidates of what is computed from it. Bounded for each tensor,
 // lest one with many readers cost as many each time.
-void GreedySweep::push_readers(TensorId id) {
+void GreedyPass::push_readers(TensorId id) {
   if (state(id).revived++ >= settings_.repeats) return;
   limits_.spend(static_cast<std::int64_t>(graph_.consumers(id).size()) / 4);
   for (OpId reader : graph_.consumers(id))
@@ -41,7 +41,7 @@ void GreedySweep::push_readers(TensorId id) {
       }
 }
 
-void GreedySweep::collect(OpId op, Item next) {
+void GreedyPass::collect(OpId op, Item next) {
   const auto is_new = [&](std::uint32_t& mark) {
     return std::exchange(mark, collection_) != collection_;
   };
@@ -68,7 +68,7 @@ void GreedySweep::collect(OpId op, Item next) {
   repetition_.ops.push_back(op);
 }
 
-std::optional<TensorId> GreedySweep::pick() {
+std::optional<TensorId> GreedyPass::pick() {
   while (!candidates_.empty() && !limits_.spend()) {
     Candidate top = candidates_.top();
     candidates_.pop();

@@ -57,7 +57,7 @@ class SolverTable {
 
   void add(std::unique_ptr<Solver> solver) { solvers_.push_back(std::move(solver)); }
   std::span<const std::unique_ptr<Solver>> all() const { return solvers_; }
-  const Solver* find(std::string_view name) const;  // null if there is none
+  const Solver* find(std::string_view name) const;     // null if there is none
   std::vector<const Solver*> with(Trait trait) const;  // in the order of the table
 
  private:

@@ -13,6 +13,9 @@ namespace lowtide::solve::search {
 
 namespace {
 
+// In debug builds as many accepted moves are priced anew, then one in as many.
+[[maybe_unused]] constexpr std::int64_t kCheckedMoves = 256;
+
 // How many proposals between two looks at the limits, and at whether the budget is kept.
 constexpr int kPoll = 16;
 constexpr int kSteer = 16;  // looks
@@ -182,10 +185,10 @@ void Anneal::propose() {
 void Anneal::step() {
   const double before = energy();
   propose();
-  if (state_.changed()) settle(before);
+  if (state_.changed()) accept_or_undo(before);
 }
 
-void Anneal::settle(double before) {
+void Anneal::accept_or_undo(double before) {
   const double rise = energy() - before;
   if (rise > 0 && moves_.random.uniform() >= std::exp(-rise / moves_.temperature)) {
     state_.undo();
@@ -199,6 +202,9 @@ void Anneal::settle(double before) {
     return;
   }
   state_.commit();
+#if LOWTIDE_DEBUG_CHECKS
+  if (accepted_++ < kCheckedMoves || accepted_ % kCheckedMoves == 0) state_.check_price();
+#endif
   if (!better) return;
   best_duration_ = state_.duration();
   unsaved_ = true;

@@ -37,7 +37,7 @@ class Anneal {
   void step();
   void propose();
   void propose_first();
-  void settle(double before);
+  void accept_or_undo(double before);
   void save();
   bool poll();  // counts work; says whether to stop
   double energy() const { return state_.duration() + moves_.price * state_.profile().over(); }
@@ -56,6 +56,7 @@ class Anneal {
   bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
   std::int64_t work_seen_ = 0, offered_at_ = 0;
   int within_ = 0, outside_ = 0, streak_ = 0;
+  std::int64_t accepted_ = 0;  // moves, in debug builds
 };
 
 }  // namespace lowtide::solve::search

@@ -19,8 +19,8 @@
 #include <string>
 #include <utility>
 
-#include "lowtide/solve/sequence/sequence.h"
 #include "lowtide/solve/search/anneal.h"
+#include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve::search {
 
@@ -49,7 +49,8 @@ const std::array<OptionSpec, 11>& specs() {
        .default_number = 0.2,
        .low = 0,
        .high = 1},
-      switch_option("orders", "with a free order: searches that too; off: keeps those of its starts"),
+      switch_option("orders",
+                    "with a free order: searches that too; off: keeps those of its starts"),
       switch_option("remove", "the move that deletes a repeated computation"),
       switch_option("exchange", "the move that deletes one and drops a gap at once"),
       switch_option("shift", "the move that shifts a computation"),

@@ -2,8 +2,8 @@
 // other; the truth lies above the bound that both share.
 //
 // Idea: take the largest tensor on which the two cuts differ; in every plan it is either live at
-// the moment or it is not. Either way the best price is sought again, from that of the node before.
-// Best first, so that the bound is that of the node to be handled next.
+// the cut point or it is not. Either way the best price is sought again, from that of the node
+// before. Best first, so that the bound is that of the node to be handled next.
 //
 // Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
 // Econometrica 1960.

@@ -1,4 +1,4 @@
-// Branch and bound on what one moment keeps. Private to the solver; see cut_branch.cpp.
+// Branch and bound on what one cut point keeps. Private to the solver; see cut_branch.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The network grows backwards from what is sure to be read after the moment. A tensor that is
+// The network grows backwards from what is sure to be read after the cut point. A tensor that is
 // needed in any case, or that only one op of the network reads, needs no node of its own: its price
 // is then a supply of its producer, or an arc between the two ops.
 #include "lowtide/solve/bounds/cut/cut_network.h"
@@ -11,27 +11,27 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Problem& problem, const Moment& moment)
+  Builder(const Problem& problem, const CutPoint& cut_point)
       : graph_(problem.graph),
-        moment_(moment),
+        cut_point_(cut_point),
         state_(graph_.tensor_count(), State::absent),
         node_(graph_.op_count(), -1) {}
 
   enum class State : std::uint8_t { absent, fixed, needed, soft };
 
   Bytes fix_what_is_in_use() {
-    Bytes bytes = graph_.resident() + graph_.workspace(moment_.op);
+    Bytes bytes = graph_.resident() + graph_.workspace(cut_point_.op);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
       if (!graph_.freeable(TensorId(i))) bytes += fix(TensorId(i));
-    for (TensorId id : graph_.inputs(moment_.op)) bytes += fix(id);
-    for (TensorId id : graph_.outputs(moment_.op)) bytes += fix(id);
+    for (TensorId id : graph_.inputs(cut_point_.op)) bytes += fix(id);
+    for (TensorId id : graph_.outputs(cut_point_.op)) bytes += fix(id);
     return bytes;
   }
 
   // Returns the bytes of those that must be kept, since nothing can make them again.
   Bytes collect() {
     for (std::size_t i = 0; i < graph_.op_count(); ++i)
-      if (moment_.side[i] == Side::after)
+      if (cut_point_.side[i] == Side::after)
         for (TensorId id : graph_.inputs(OpId(i))) need(id, State::needed);
     for (TensorId id : graph_.outputs()) need(id, State::needed);
     Bytes forced;
@@ -52,7 +52,7 @@ class Builder {
 
   State& state(TensorId id) { return state_[id.index()]; }
   std::int32_t node(OpId op) const { return op.valid() ? node_[op.index()] : -1; }
-  Side side(OpId op) const { return moment_.side[op.index()]; }
+  Side side(OpId op) const { return cut_point_.side[op.index()]; }
 
   std::vector<TensorId> tensors;
   std::vector<OpId> ops;
@@ -100,7 +100,7 @@ class Builder {
   }
 
   const Graph& graph_;
-  const Moment& moment_;
+  const CutPoint& cut_point_;
   std::vector<State> state_;
   std::vector<std::int32_t> node_;
   std::vector<std::uint8_t> mutates_ = mutated_somewhere(graph_);
@@ -108,9 +108,9 @@ class Builder {
 
 }  // namespace
 
-CutNetwork::CutNetwork(const Problem& problem, const Moment& moment) {
+CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point) {
   const Graph& graph = problem.graph;
-  Builder builder(problem, moment);
+  Builder builder(problem, cut_point);
   fixed_ = builder.fix_what_is_in_use();
   fixed_ += builder.collect();
   ops_ = std::move(builder.ops);

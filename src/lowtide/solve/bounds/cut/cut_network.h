@@ -1,5 +1,5 @@
-// What one moment must keep or make again, as a network whose cuts are the choices. Private to the
-// solver; the picture is in docs/why/bounds.md.
+// What one cut point must keep or make again, as a network whose cuts are the choices. Private to
+// the solver; the picture is in docs/why/bounds.md.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,16 @@
 
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/bounds/common/max_flow.h"
-#include "lowtide/solve/bounds/cut/moment.h"
+#include "lowtide/solve/bounds/cut/cut_point.h"
 
 namespace lowtide::solve::bounds {
 
-// A cut says of every op whether it runs again after the moment (the source's side), and pays its
-// time; what is needed after the moment and not made again is kept, and pays its price.
+// A cut says of every op whether it runs again after the cut point (the source's side), and pays
+// its time; what is needed after the cut point and not made again is kept, and pays its price.
 class CutNetwork {
  public:
-  // A tensor that may be kept or not. What is in use at the moment in any case is not among them.
+  // A tensor that may be kept or not. What is in use at the cut point in any case is not among
+  // them.
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
@@ -26,14 +27,14 @@ class CutNetwork {
     std::int32_t arc;       // from reader to producer; -1 if one of them is missing
   };
 
-  CutNetwork(const Problem& problem, const Moment& moment);
+  CutNetwork(const Problem& problem, const CutPoint& cut_point);
 
-  // In use at the moment, whatever is kept beside it.
+  // In use at the cut point, whatever is kept beside it.
   Bytes fixed() const { return fixed_; }
   std::span<const Choice> choices() const { return choices_; }
   // Node i, for i below their number, stands for ops()[i].
   std::span<const OpId> ops() const { return ops_; }
-  // What it costs to run it again. 0 for an op that may not have run before the moment.
+  // What it costs to run it again. 0 for an op that may not have run before the cut point.
   Ticks again(std::size_t op) const { return again_[op]; }
   Ticks all_again() const { return all_again_; }
 

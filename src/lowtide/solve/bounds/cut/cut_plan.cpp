@@ -1,7 +1,7 @@
-// Problem: a cut says what to keep across one moment; how does the rest come back?
+// Problem: a cut says what to keep across one cut point; how does the rest come back?
 // Idea: just in time, each op when its first reader is about to run, with everything it lacks.
 // Invariant: a tensor is made again at most once, so the sequence is at most twice as long.
-// Loses: memory away from the moment is not looked at; what comes back stays until its last use.
+// Loses: memory away from the cut point is not looked at; what comes back stays until its last use.
 #include "lowtide/solve/bounds/cut/cut_plan.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Problem: of all that is needed after a moment, keep what fits beside the op that runs there and
-// make the rest again: how long does that take at least?
+// Problem: of all that is needed after a cut point, keep what fits beside the op that runs there
+// and make the rest again: how long does that take at least?
 //
 // Idea: with a price on each kept byte in place of the limit this is a minimum cut (cut_network.h).
 // Whatever the price, the cut's value less the price of the room there is bounds the time from

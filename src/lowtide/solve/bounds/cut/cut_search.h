@@ -1,5 +1,5 @@
-// The best price for the memory of one moment, and the bound that it proves. Private to the solver;
-// see cut_search.cpp.
+// The best price for the memory of one cut point, and the bound that it proves. Private to the
+// solver; see cut_search.cpp.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace lowtide::solve::bounds {
 
-// Fixed point for capacities, the same for all moments of a problem. Each tensor may have so many
-// prices in one network.
+// Fixed point for capacities, the same for all cut points of a problem. Each tensor may have so
+// many prices in one network.
 struct CutScale {
   explicit CutScale(const Graph& graph, std::int64_t prices = 1);
 
@@ -51,8 +51,8 @@ class CutSearch {
 
   CutFound maximise(std::span<const std::pair<std::int32_t, Hold>> holds, const CutAim& aim);
 
-  // The fewest bytes in use at the moment, whatever runs again and however long that takes; none if
-  // stopped. Forgets the holds.
+  // The fewest bytes in use at the cut point, whatever runs again and however long that takes; none
+  // if stopped. Forgets the holds.
   std::optional<Bytes> least_bytes();
 
   // Of all cuts seen that keep within the budget, the one whose ops take the least time.

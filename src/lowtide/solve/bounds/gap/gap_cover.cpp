@@ -18,8 +18,8 @@
 // Invariant: prices are proposed by floating point; `certified` evaluates the best of them in
 // integers, rounded so that it is never above the Lagrangian.
 //
-// Loses: against the cut of one moment wherever chains of ops have to run again and not all
-// conditions of the charge hold. Sees many moments at once, which a cut does not.
+// Loses: against the cut of one cut point wherever chains of ops have to run again and not all
+// conditions of the charge hold. Sees many cut points at once, which a cut does not.
 #include "lowtide/solve/bounds/gap/gap_cover.h"
 
 #include <algorithm>

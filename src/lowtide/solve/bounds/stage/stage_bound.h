@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lowtide/base/limits.h"
-#include "lowtide/solve/bounds/cut/cut_search.h"
 #include "lowtide/solve/bounds/common/max_flow.h"
+#include "lowtide/solve/bounds/cut/cut_search.h"
 #include "lowtide/solve/bounds/stage/stage_model.h"
 
 namespace lowtide::solve::bounds {

@@ -1,4 +1,4 @@
-// Problem: write down, as a network, what several moments keep and what runs again for it.
+// Problem: write down, as a network, what several cut points keep and what runs again for it.
 //
 // Idea: at a stage (the first computation of one op) a tensor that is wanted later lies between two
 // of its uses. If it is not live there its op runs again after the stage and before the second of
@@ -64,21 +64,21 @@ class Maker {
   }
 
   void look_at(Bytes budget, std::size_t stage) {
-    const std::size_t moment = stages_[stage];
-    const std::vector<std::uint8_t> in_use = in_use_at(graph_, moment);
-    Bytes room = budget - graph_.resident() - graph_.workspace(graph_.order()[moment]);
+    const std::size_t position = stages_[stage];
+    const std::vector<std::uint8_t> in_use = in_use_at(graph_, position);
+    Bytes room = budget - graph_.resident() - graph_.workspace(graph_.order()[position]);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
       const TensorId id(i);
       const OpId producer = graph_.producer(id);
       if (in_use[i] != 0) room -= graph_.bytes(id);
       if (in_use[i] != 0 || graph_.bytes(id) == Bytes(0) ||
-          (producer.valid() && graph_.position(producer) > moment)) {
+          (producer.valid() && graph_.position(producer) > position)) {
         next(id, stage) = kUsed;
         continue;
       }
       std::size_t first = graph_.is_output(id) ? graph_.op_count() : graph_.op_count() + 1;
       for (const OpId reader : graph_.consumers(id))
-        if (graph_.position(reader) > moment) first = std::min(first, graph_.position(reader));
+        if (graph_.position(reader) > position) first = std::min(first, graph_.position(reader));
       if (first > graph_.op_count()) continue;
       next(id, stage) = small(first);
       if (can_run_after(producer, stage)) continue;

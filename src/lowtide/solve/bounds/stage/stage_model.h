@@ -1,5 +1,5 @@
-// What several moments keep and which runs serve them, as one network. Order given. Private to the
-// solver; see stage_model.cpp.
+// What several cut points keep and which runs serve them, as one network. Order given. Private to
+// the solver; see stage_model.cpp.
 #pragma once
 
 #include <cstddef>

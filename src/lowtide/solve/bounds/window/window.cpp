@@ -9,18 +9,18 @@ namespace {
 
 class Maker {
  public:
-  Maker(const Graph& graph, std::span<const std::size_t> moments)
+  Maker(const Graph& graph, std::span<const std::size_t> positions)
       : graph_(graph),
-        moments_(moments),
+        positions_(positions),
         deadlines_(rerun_deadlines(graph, graph.order())),
-        held_(moments.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
+        held_(positions.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
 
   Window make(std::size_t from, std::size_t to, std::span<const std::uint8_t> in_use) {
     Window window;
     window.from = from;
     window.to = to;
-    const std::size_t begin = moments_[from];
-    const std::size_t last = to < moments_.size() ? moments_[to] : graph_.op_count() - 1;
+    const std::size_t begin = positions_[from];
+    const std::size_t last = to < positions_.size() ? positions_[to] : graph_.op_count() - 1;
     std::vector<std::int32_t> item(graph_.tensor_count(), -1), op_index(graph_.op_count(), -1);
     const auto take = [&](TensorId id, bool needed) {
       const OpId producer = graph_.producer(id);
@@ -31,7 +31,7 @@ class Maker {
     };
     for (std::size_t at = begin + 1; at <= last; ++at)
       for (TensorId id : graph_.inputs(graph_.order()[at])) take(id, true);
-    if (to == moments_.size())
+    if (to == positions_.size())
       for (TensorId id : graph_.outputs()) take(id, true);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
       if (held_[to][i] != 0) take(TensorId(i), false);
@@ -74,29 +74,29 @@ class Maker {
   }
 
   const Graph& graph_;
-  std::span<const std::size_t> moments_;
+  std::span<const std::size_t> positions_;
   std::vector<std::size_t> deadlines_;
-  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the moment
+  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the position
 };
 
 }  // namespace
 
-std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t moment) {
+std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t position) {
   std::vector<std::uint8_t> in_use(graph.tensor_count(), 0);
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) in_use[i] = !graph.freeable(TensorId(i));
-  for (TensorId id : graph.inputs(graph.order()[moment])) in_use[id.index()] = 1;
-  for (TensorId id : graph.outputs(graph.order()[moment])) in_use[id.index()] = 1;
+  for (TensorId id : graph.inputs(graph.order()[position])) in_use[id.index()] = 1;
+  for (TensorId id : graph.outputs(graph.order()[position])) in_use[id.index()] = 1;
   return in_use;
 }
 
-std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> moments) {
+std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> positions) {
   const Graph& graph = problem.graph;
-  Maker maker(graph, moments);
+  Maker maker(graph, positions);
   std::vector<Window> windows;
-  for (std::size_t from = moments.size(); from-- > 0;) {
-    const std::vector<std::uint8_t> in_use = in_use_at(graph, moments[from]);
+  for (std::size_t from = positions.size(); from-- > 0;) {
+    const std::vector<std::uint8_t> in_use = in_use_at(graph, positions[from]);
     windows.push_back(maker.make(from, from + 1, in_use));
-    if (from + 1 < moments.size()) windows.push_back(maker.make(from, moments.size(), in_use));
+    if (from + 1 < positions.size()) windows.push_back(maker.make(from, positions.size(), in_use));
   }
   return windows;
 }

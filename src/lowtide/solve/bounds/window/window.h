@@ -1,4 +1,4 @@
-// What must be live or made again between two moments, as a network. Order given. Private to the
+// What must be live or made again between two positions, as a network. Order given. Private to the
 // solver; see window_bound.cpp.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace lowtide::solve::bounds {
 
-// The moments are positions of the given order, ascending. A window begins after moment `from` and
-// ends with moment `to`; with the end of the plan if `to` is the number of moments.
+// The positions are positions of the given order, ascending. A window begins after position `from`
+// and ends with position `to`; with the end of the plan if `to` is the number of positions.
 struct Window {
   struct Item {
     TensorId tensor;
@@ -34,11 +34,11 @@ struct Window {
   std::int32_t node(std::size_t item) const { return static_cast<std::int32_t>(ops.size() + item); }
 };
 
-// Between consecutive moments and from each moment to the end. Where a window ends, what windows
-// that begin there hold counts as read.
-std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> moments);
+// Between consecutive positions and from each position to the end. Where a window ends, what
+// windows that begin there hold counts as read.
+std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> positions);
 
-// In use at the moment in any case, by tensor: what its op touches, and inputs that stay.
-std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t moment);
+// In use at the position in any case, by tensor: what its op touches, and inputs that stay.
+std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t position);
 
 }  // namespace lowtide::solve::bounds

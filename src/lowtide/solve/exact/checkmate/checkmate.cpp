@@ -122,7 +122,8 @@ class Run {
   }
 
   // `until_done`: only as long as the problem itself is not settled.
-  engines::MipAnswer ask(const engines::MipModel& model, const engines::MipWatch& watch, bool until_done = false) {
+  engines::MipAnswer ask(const engines::MipModel& model, const engines::MipWatch& watch,
+                         bool until_done = false) {
     if (!affords(model)) return {};
     engines::EngineLimits limits = engine_run_.limits();
     limits.stop = [this, until_done, stop = limits.stop] {
@@ -160,8 +161,8 @@ class Run {
     const bool fits = found && context_.has_plan() && context_.best_cost().duration <= *found;
     const Ticks slack(static_cast<std::int64_t>(kTolerance * 2 *
                                                 static_cast<double>(graph_.total_time().count())));
-    claim.optimal =
-        answer.end.status == engines::EngineStatus::optimal && fits && *found - claim.bound <= slack;
+    claim.optimal = answer.end.status == engines::EngineStatus::optimal && fits &&
+                    *found - claim.bound <= slack;
     context_.set_model(std::move(claim));
   }
 
@@ -184,7 +185,8 @@ class Run {
         failure_ = "HiGHS claims that there is no plan beside one that verifies";
         return;
       }
-      claim.optimal = status == engines::EngineStatus::optimal || (known() && claim.bound == *known());
+      claim.optimal =
+          status == engines::EngineStatus::optimal || (known() && claim.bound == *known());
       if (context_.done() || claim.infeasible || !claim.optimal) break;
     }
     context_.set_model(std::move(claim));

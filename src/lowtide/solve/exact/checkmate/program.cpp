@@ -164,12 +164,14 @@ void Program::add_habits(std::size_t stage) {
       }
     }
     // An op may read several tensors of one computation; it counts once.
-    std::sort(terms.begin(), terms.end(),
-              [](const engines::MipTerm& a, const engines::MipTerm& b) { return a.column < b.column; });
-    terms.erase(
-        std::unique(terms.begin(), terms.end(),
-                    [](const engines::MipTerm& a, const engines::MipTerm& b) { return a.column == b.column; }),
-        terms.end());
+    std::sort(terms.begin(), terms.end(), [](const engines::MipTerm& a, const engines::MipTerm& b) {
+      return a.column < b.column;
+    });
+    terms.erase(std::unique(terms.begin(), terms.end(),
+                            [](const engines::MipTerm& a, const engines::MipTerm& b) {
+                              return a.column == b.column;
+                            }),
+                terms.end());
     model_.add_row(terms, {-inf, 0});
   }
 }

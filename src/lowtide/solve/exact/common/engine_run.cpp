@@ -46,8 +46,8 @@ bool EngineRun::affords(std::size_t entries) {
 
 void EngineRun::charge(const engines::EngineEnd& end) {
   Limits& limits = context_.limits();
-  const bool finished =
-      end.status == engines::EngineStatus::optimal || end.status == engines::EngineStatus::infeasible;
+  const bool finished = end.status == engines::EngineStatus::optimal ||
+                        end.status == engines::EngineStatus::infeasible;
   if (clocked()) {
     stop();
     if (!finished && !end.stopped && end.failure.empty()) limits.stop_at_deadline();

@@ -1,4 +1,5 @@
-// Other solvers get a part of the limits, and what they claim by word of an engine stays such a claim.
+// Other solvers get a part of the limits, and what they claim by word of an engine stays such a
+// claim.
 #include "lowtide/solve/exact/common/start.h"
 
 #include <algorithm>

@@ -113,8 +113,8 @@ engines::CpExpr RetentionModel::start_expr(OpId op, engines::CpVar var) const {
       events_.event(1, events_.position(op)) - static_cast<std::int64_t>(events_.stride()));
 }
 
-void RetentionModel::add_after(const engines::CpExpr& a, const engines::CpExpr& b, std::int64_t at_least,
-                               engines::CpModel::Literals enforce) {
+void RetentionModel::add_after(const engines::CpExpr& a, const engines::CpExpr& b,
+                               std::int64_t at_least, engines::CpModel::Literals enforce) {
   std::vector<engines::CpTerm> terms;
   if (a.var != engines::CpExpr::kNone) terms.push_back({a.var, a.coefficient});
   if (b.var != engines::CpExpr::kNone) terms.push_back({b.var, -b.coefficient});
@@ -169,7 +169,8 @@ void RetentionModel::add_intervals(OpId op) {
     for (const TensorId made : graph_.outputs(op))
       add_end(made, interval, interval.ends.emplace_back());
     if (k > 0) {
-      const engines::CpVar active[] = {interval.active}, absent[] = {engines::cp_not(interval.active)};
+      const engines::CpVar active[] = {interval.active},
+                           absent[] = {engines::cp_not(interval.active)};
       if (k > 1) model_.add_and(std::span(&list.back().active, 1), active);
       // With (6) the starts of intervals that are not there differ too, as in the paper.
       if (staged && !fixed) model_.add_linear({{start, 1}}, {range.high, range.high}, absent);
@@ -198,7 +199,8 @@ std::vector<RetentionModel::Held> RetentionModel::held(TensorId tensor) const {
 }
 
 void RetentionModel::add_precedence() {
-  const auto require = [&](TensorId tensor, const engines::CpExpr& at, std::int64_t latest, engines::CpVar active) {
+  const auto require = [&](TensorId tensor, const engines::CpExpr& at, std::int64_t latest,
+                           engines::CpVar active) {
     if (graph_.is_input(tensor) && held(tensor).empty()) return;
     if (settings_.reservoir)
       add_precedence_reservoir(tensor, at, active);
@@ -215,8 +217,8 @@ void RetentionModel::add_precedence() {
     require(output, events_.end(), events_.end(), one_);
 }
 
-void RetentionModel::add_precedence_literals(TensorId tensor, const engines::CpExpr& at, std::int64_t latest,
-                                             engines::CpVar active) {
+void RetentionModel::add_precedence_literals(TensorId tensor, const engines::CpExpr& at,
+                                             std::int64_t latest, engines::CpVar active) {
   std::vector<engines::CpVar> which;
   if (active != one_) which.push_back(engines::cp_not(active));
   for (const Held& held : held(tensor)) {
@@ -231,11 +233,13 @@ void RetentionModel::add_precedence_literals(TensorId tensor, const engines::CpE
   model_.add_exactly_one(which);
 }
 
-void RetentionModel::add_precedence_reservoir(TensorId tensor, const engines::CpExpr& at, engines::CpVar active) {
+void RetentionModel::add_precedence_reservoir(TensorId tensor, const engines::CpExpr& at,
+                                              engines::CpVar active) {
   std::vector<engines::CpExpr> times;
   std::vector<std::int64_t> changes;
   std::vector<engines::CpVar> actives;
-  const auto add = [&](engines::CpExpr time, std::int64_t later, std::int64_t change, engines::CpVar if_active) {
+  const auto add = [&](engines::CpExpr time, std::int64_t later, std::int64_t change,
+                       engines::CpVar if_active) {
     time.offset += later;
     times.push_back(time);
     changes.push_back(change);
@@ -284,10 +288,12 @@ void RetentionModel::add_memory() {
   std::vector<std::int64_t> intervals;
   std::vector<engines::CpExpr> demands;
   const auto units = [&](Bytes bytes) { return (bytes.count() + byte_unit_ - 1) / byte_unit_; };
-  const auto add = [&](const engines::CpExpr& start, engines::CpVar end, engines::CpVar active, std::int64_t demand) {
+  const auto add = [&](const engines::CpExpr& start, engines::CpVar end, engines::CpVar active,
+                       std::int64_t demand) {
     const engines::CpVar enforce[] = {active};
-    const std::span<const engines::CpVar> when =
-        active == one_ ? std::span<const engines::CpVar>() : std::span<const engines::CpVar>(enforce);
+    const std::span<const engines::CpVar> when = active == one_
+                                                     ? std::span<const engines::CpVar>()
+                                                     : std::span<const engines::CpVar>(enforce);
     const engines::CpExpr past = engines::CpExpr::of(end, 1, 1);
     if (start.var == engines::CpExpr::kNone) {
       intervals.push_back(
@@ -317,9 +323,10 @@ void RetentionModel::add_memory() {
       const engines::CpVar enforce[] = {interval.active};
       engines::CpExpr past = interval.start;
       past.offset += 1;
-      intervals.push_back(model_.add_interval(
-          interval.start, 1, past,
-          interval.active == one_ ? std::span<const engines::CpVar>() : std::span<const engines::CpVar>(enforce)));
+      intervals.push_back(model_.add_interval(interval.start, 1, past,
+                                              interval.active == one_
+                                                  ? std::span<const engines::CpVar>()
+                                                  : std::span<const engines::CpVar>(enforce)));
       demands.emplace_back(demand);
       sum += demand;
     }
@@ -332,7 +339,7 @@ void RetentionModel::add_memory() {
   peak_ = model_.add_var(0, std::max(sum, least));
   excess_ = model_.add_var(least, std::max(sum, least));
   model_.add_cumulative(intervals, demands, engines::CpExpr::of(peak_));  // (13)
-  model_.add_linear({{excess_, 1}, {peak_, -1}}, {0, kAny});     // tau of (12)
+  model_.add_linear({{excess_, 1}, {peak_, -1}}, {0, kAny});              // tau of (12)
 }
 
 void RetentionModel::add_objective() {

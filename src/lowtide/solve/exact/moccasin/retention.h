@@ -45,7 +45,7 @@ class RetentionModel {
 
  private:
   struct Interval {
-    engines::CpExpr start;              // an event
+    engines::CpExpr start;     // an event
     std::int64_t first, last;  // that it can be
     engines::CpVar active;
     std::vector<engines::CpVar> ends;  // of each tensor that the op makes
@@ -85,8 +85,8 @@ class RetentionModel {
   std::int64_t byte_unit_ = 1, tick_unit_ = 1, capacity_ = 0;
   std::vector<std::vector<Interval>> intervals_;  // of each op
   std::vector<std::int64_t> lengths_;             // log-spaced, once they are asked for
-  std::vector<engines::CpVar> input_end_;                  // of each tensor that is a releasable input
-  engines::CpVar peak_ = 0, excess_ = 0;                   // phase 1: M_var and tau
+  std::vector<engines::CpVar> input_end_;         // of each tensor that is a releasable input
+  engines::CpVar peak_ = 0, excess_ = 0;          // phase 1: M_var and tau
 };
 
 }  // namespace lowtide::solve::exact::moccasin

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/solve/kumar/common/limit_sweep.h"
+#include "lowtide/solve/kumar/common/recursion_limits.h"
 #include "lowtide/solve/kumar/pwremat/path_schedule.h"
 #include "lowtide/solve/kumar/pwremat/spine.h"
 
@@ -63,23 +63,23 @@ class Run {
         context_(context),
         filters_(context.options().on("filter")),
         spend_([&context](std::int64_t units) { return context.limits().spend(units); }),
-        sweep_(context, filters_, static_cast<std::size_t>(context.options().number("limit"))) {}
+        limits_(context, filters_, static_cast<std::size_t>(context.options().number("limit"))) {}
 
   void run() {
-    if (!sweep_.begin()) return;
+    if (!limits_.begin()) return;
     const bool given = problem_.order == Order::given;
     try_spine(given);
     // A plan in the given order is one in any.
-    sweep_.seek_plan();
+    limits_.run_long_until_feasible();
     if (filters_ && !given && !context_.done()) try_spine(true);
-    sweep_.improve_best();
-    while (sweep_.has_long() && !context_.done()) {
-      sweep_.try_long();
-      sweep_.improve_best();
+    limits_.improve_best();
+    while (limits_.has_long() && !context_.done()) {
+      limits_.run_next_long();
+      limits_.improve_best();
     }
-    sweep_.finish();
+    limits_.offer_own_order();
     if (found_.empty()) found_ = "no path decomposition within the limits";
-    const std::string why = sweep_.why_no_plan();
+    const std::string why = limits_.why_no_plan();
     context_.set_note("pwremat: " + found_ + (why.empty() ? "" : "; " + why));
   }
 
@@ -106,13 +106,13 @@ class Run {
                (fits ? "" : "; its bags are too large");
     if (!fits) return;
     const auto bags = static_cast<std::size_t>(spine.path.bags);
-    sweep_.run(
+    limits_.run(
         [this, spined = number(graph, spine), order = spine.order](
-            std::size_t limit, std::size_t most) -> std::optional<LimitSweep::Schedule> {
+            std::size_t limit, std::size_t most) -> std::optional<RecursionLimits::Schedule> {
           PathSchedule path_schedule(spined, limit, spend_);
           const auto schedule = path_schedule.schedule(most);
           if (!path_schedule.length()) return std::nullopt;
-          LimitSweep::Schedule result{*path_schedule.length(), {}};
+          RecursionLimits::Schedule result{*path_schedule.length(), {}};
           if (!schedule) return result;
           result.ops.reserve(schedule->size());
           for (Node node : *schedule)
@@ -170,7 +170,7 @@ class Run {
   Context& context_;
   bool filters_;
   std::function<bool(std::int64_t)> spend_;
-  LimitSweep sweep_;
+  RecursionLimits limits_;
   std::string found_;
 };
 

@@ -29,7 +29,7 @@
 #include <string>
 #include <utility>
 
-#include "lowtide/solve/kumar/common/limit_sweep.h"
+#include "lowtide/solve/kumar/common/recursion_limits.h"
 #include "lowtide/solve/kumar/twremat/tree_schedule.h"
 
 namespace lowtide::solve::kumar::twremat {
@@ -79,29 +79,29 @@ class Run {
         context_(context),
         positions_(positions_of(problem.graph)),
         spend_([&context](std::int64_t units) { return context.limits().spend(units); }),
-        sweep_(context, context.options().on("filter"),
-               static_cast<std::size_t>(context.options().number("limit"))) {}
+        limits_(context, context.options().on("filter"),
+                static_cast<std::size_t>(context.options().number("limit"))) {}
 
   void run() {
-    if (!sweep_.begin()) return;
+    if (!limits_.begin()) return;
     const Options& options = context_.options();
     const bool given = problem_.order == Order::given;
     views_.emplace_back(problem_.graph, given && options.on("spine"));
     if (options.on("filter") && options.on("spine")) views_.emplace_back(problem_.graph, !given);
     const bool all = options.choice("decomposition") == "all" && options.on("filter");
     std::size_t turns = all ? kTurns : 1;
-    for (std::size_t turn = 0; turn < turns || sweep_.has_long(); ++turn) {
+    for (std::size_t turn = 0; turn < turns || limits_.has_long(); ++turn) {
       for (View& view : views_) {
         if (turn < turns && !context_.done()) try_view(view, turn);
-        sweep_.seek_plan();
+        limits_.run_long_until_feasible();
       }
-      if (turn + 1 >= std::min(turns, kEliminations.size())) sweep_.try_long();
-      sweep_.improve_best();
+      if (turn + 1 >= std::min(turns, kEliminations.size())) limits_.run_next_long();
+      limits_.improve_best();
       if (context_.done()) break;
       if (too_wide_) turns = 1;  // what comes after the narrowest is wider
     }
-    sweep_.finish();
-    const std::string why = sweep_.why_no_plan();
+    limits_.offer_own_order();
+    const std::string why = limits_.why_no_plan();
     context_.set_note("twremat: " + found_ + (why.empty() ? "" : "; " + why));
   }
 
@@ -191,19 +191,19 @@ class Run {
                            std::size_t limit, std::size_t most) {
         return schedule(graph, stop_below(division, positions_, limit), most);
       };
-      sweep_.run(std::move(scheduler), tree->bags.size());
+      limits_.run(std::move(scheduler), tree->bags.size());
     };
     if (chosen != "real") try_weights({});
     if (chosen != "unit" && !context_.done()) try_weights(real_weights());
   }
 
-  std::optional<LimitSweep::Schedule> schedule(const OpGraph& graph, const Division& division,
-                                               std::size_t most) const {
+  std::optional<RecursionLimits::Schedule> schedule(const OpGraph& graph, const Division& division,
+                                                    std::size_t most) const {
     const TreeSchedule schedule(graph, division, positions_, spend_);
     const auto length = schedule.length();
     if (!length) return std::nullopt;
     const bool fits = *length <= static_cast<double>(most);
-    return LimitSweep::Schedule{*length, fits ? schedule.emit() : std::vector<OpId>{}};
+    return RecursionLimits::Schedule{*length, fits ? schedule.emit() : std::vector<OpId>{}};
   }
 
   const Problem& problem_;
@@ -213,7 +213,7 @@ class Run {
   std::deque<View> views_;  // schedulers keep references
   bool too_wide_ = false;
   std::string found_ = "no tree decomposition within the limits";
-  LimitSweep sweep_;
+  RecursionLimits limits_;
 };
 
 class TwRemat final : public Solver {

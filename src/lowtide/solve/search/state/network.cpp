@@ -51,7 +51,7 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
   total_time = static_cast<double>(graph.total_time().count());
 
   std::vector<Value> number(graph.tensor_count(), -1);
-  Bytes fixed = graph.resident();
+  Bytes always = graph.resident();
   const auto add_value = [&](TensorId id, Node node) {
     number[id.index()] = values++;
     producer.push_back(node);
@@ -78,11 +78,12 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
     if (graph.freeable(id))
       add_value(id, source());
     else
-      fixed += graph.bytes(id);
+      always += graph.bytes(id);
   }
   outputs_from[at(sink())] = outputs_from[at(sink()) + 1] = values;
   // Negative is hopeless by however much, and must not come near the depth of a hole.
-  budget = static_cast<double>(std::max((problem.budget - fixed).count(), std::int64_t{-1}));
+  fixed = static_cast<double>(always.count());
+  budget = static_cast<double>(std::max((problem.budget - always).count(), std::int64_t{-1}));
 
   for (Node node = 0; node < ops; ++node) {
     for (TensorId input : graph.inputs(OpId(at(node))))

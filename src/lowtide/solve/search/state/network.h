@@ -55,6 +55,7 @@ struct Network {
   Node ops;
   Value values = 0;
   double budget;      // of what plans can choose, in bytes
+  double fixed;       // bytes that are always there: resident, and inputs that stay
   double total_time;  // of each op once
   std::vector<double> time, own, workspace, bytes;
   std::vector<std::uint8_t> repeatable;

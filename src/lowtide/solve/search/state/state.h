@@ -11,8 +11,8 @@
 // comparison of two slots. Slots of items change whenever room is made; items keep their numbers.
 // Items 0 to ops-1 are the first computations of the ops of that number, and never are removed.
 //
-// Invariant (checked against a fresh build in debug builds): everything is a function of the
-// sequence.
+// Invariant: everything is a function of the sequence. Debug builds hold it against a fresh build
+// after each round, and accepted moves against what `sim` finds.
 #pragma once
 
 #include <cstdint>
@@ -99,7 +99,9 @@ class State {
   void commit();  // forgets how to
   bool changed() const { return !log_.empty(); }
 
-  void check_invariants() const;  // InternalError if one is broken; slow
+  // InternalError if one is broken; both as slow as pricing a whole plan.
+  void check_invariants() const;  // against a state built anew
+  void check_price() const;       // bytes of each step and duration, against `sim`
 
  private:
   enum class Change : std::uint8_t { insert, remove, move };

@@ -9,19 +9,19 @@
 // Invariant: what is tried does not depend on the limits of time or work; they only end it.
 //
 // Loses: where the best limit lies between two powers.
-#include "lowtide/solve/kumar/common/limit_sweep.h"
+#include "lowtide/solve/kumar/common/recursion_limits.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "lowtide/solve/kumar/common/filter.h"
 #include "lowtide/solve/kumar/common/legal_sequence.h"
+#include "lowtide/solve/kumar/common/repetition_filter.h"
 
 namespace lowtide::solve::kumar {
 
 namespace {
 constexpr int kRounds = 6;
-constexpr std::size_t kLeads = 4;
+constexpr std::size_t kCandidates = 4;
 constexpr double kPatience = 6;
 constexpr std::size_t kMany = 2000;  // bags, of which fewer limits are tried
 constexpr std::size_t kMostItems = 120'000, kGrowth = 48, kLeast = 2;
@@ -29,15 +29,15 @@ constexpr std::size_t kMostAlone = 1'000'000;  // half a second and more for a r
 constexpr std::size_t kMostOffered = 20'000'000;
 }  // namespace
 
-std::size_t LimitSweep::most_items() const {
+std::size_t RecursionLimits::most_items() const {
   if (!filters_) return kMostOffered;
   // What is filtered must be looked at more than once.
   const std::size_t ops = context_.problem().graph.op_count();
   return std::max(std::min(kMostItems, 1000 + kGrowth * ops), kLeast * ops);
 }
 
-std::optional<std::vector<OpId>> LimitSweep::sequence(std::size_t scheduler, std::size_t limit,
-                                                      std::size_t most) {
+std::optional<std::vector<OpId>> RecursionLimits::sequence(std::size_t scheduler, std::size_t limit,
+                                                           std::size_t most) {
   const auto schedule = schedulers_[scheduler](limit, most);
   if (context_.limits().stopped()) return std::nullopt;
   if (!schedule || schedule->length > static_cast<double>(kMostOffered)) {
@@ -51,7 +51,7 @@ std::optional<std::vector<OpId>> LimitSweep::sequence(std::size_t scheduler, std
 }
 
 // False if smaller limits need not be tried.
-bool LimitSweep::attempt(std::size_t limit, std::size_t step) {
+bool RecursionLimits::attempt(std::size_t limit, std::size_t step) {
   const std::size_t scheduler = schedulers_.size() - 1;
   const auto sequence = this->sequence(scheduler, limit, most_items());
   if (!sequence) return false;
@@ -69,7 +69,7 @@ bool LimitSweep::attempt(std::size_t limit, std::size_t step) {
 }
 
 // False if smaller limits need not be tried.
-bool LimitSweep::attempt_long(TooLong& what) {
+bool RecursionLimits::attempt_long(TooLong& what) {
   const auto sequence = this->sequence(what.scheduler, what.limit, kMostOffered);
   if (!sequence) return false;
   if (std::exchange(what.size, sequence->size()) == sequence->size()) return true;
@@ -80,8 +80,9 @@ bool LimitSweep::attempt_long(TooLong& what) {
 }
 
 // False if there is nothing left to do it with.
-bool LimitSweep::fill(const std::vector<OpId>& sequence, std::size_t scheduler, std::size_t limit) {
-  Filter filter(context_, sequence);
+bool RecursionLimits::fill(const std::vector<OpId>& sequence, std::size_t scheduler,
+                           std::size_t limit) {
+  RepetitionFilter filter(context_, sequence);
   if (context_.limits().spend(static_cast<std::int64_t>(sequence.size()) / 64)) return false;
   if (!filter.fits()) {
     if (!context_.has_plan()) context_.offer_sequence(sequence);
@@ -89,21 +90,21 @@ bool LimitSweep::fill(const std::vector<OpId>& sequence, std::size_t scheduler, 
   }
   filter.fill(kRounds);
   if (context_.done()) return false;
-  leads_.push_back({filter.duration(), scheduler, limit});
+  candidates_.push_back({filter.duration(), scheduler, limit});
   return true;
 }
 
-void LimitSweep::improve(Lead& lead) {
-  if (context_.done() || std::exchange(lead.improved, true)) return;
-  const auto sequence = this->sequence(lead.scheduler, lead.limit, kMostOffered);
+void RecursionLimits::improve(Candidate& candidate) {
+  if (context_.done() || std::exchange(candidate.improved, true)) return;
+  const auto sequence = this->sequence(candidate.scheduler, candidate.limit, kMostOffered);
   if (!sequence) return;
-  Filter filter(context_, *sequence);
+  RepetitionFilter filter(context_, *sequence);
   if (context_.limits().spend(static_cast<std::int64_t>(sequence->size()) / 64)) return;
   filter.fill(kRounds);
   filter.exchange(kPatience);
 }
 
-bool LimitSweep::begin() {
+bool RecursionLimits::begin() {
   const Graph& graph = context_.problem().graph;
   const bool empty = graph.op_count() == 0;
   // A schedule that is not to be filtered is not to be outdone by the order either.
@@ -112,21 +113,21 @@ bool LimitSweep::begin() {
   return !empty && !(filters_ && context_.done());
 }
 
-void LimitSweep::run(Scheduler scheduler, std::size_t bags) {
+void RecursionLimits::run(Scheduler scheduler, std::size_t bags) {
   schedulers_.push_back(std::move(scheduler));
   const std::size_t step = bags > kMany ? 4 : 2;
   std::size_t limit = std::max<std::size_t>(limit_, 1);
   if (limit_ == 0)
     while (limit <= bags) limit *= step;
   last_size_ = 0;
-  const auto first = static_cast<std::ptrdiff_t>(leads_.size());
+  const auto first = static_cast<std::ptrdiff_t>(candidates_.size());
   for (; limit > 0 && !context_.done(); limit = limit_ > 0 ? 0 : limit / step)
     if (!attempt(limit, limit_ > 0 ? SIZE_MAX : step)) break;
-  const auto best = std::min_element(leads_.begin() + first, leads_.end());
-  if (best != leads_.end() && limit_ == 0) improve(*best);
+  const auto best = std::min_element(candidates_.begin() + first, candidates_.end());
+  if (best != candidates_.end() && limit_ == 0) improve(*best);
 }
 
-void LimitSweep::try_long() {
+void RecursionLimits::run_next_long() {
   if (!filters_) return;
   for (TooLong& each : std::exchange(too_long_, {})) {
     if (context_.done()) return;
@@ -135,20 +136,21 @@ void LimitSweep::try_long() {
   }
 }
 
-void LimitSweep::seek_plan() {
-  while (has_long() && !context_.has_plan() && !context_.done()) try_long();
+void RecursionLimits::run_long_until_feasible() {
+  while (has_long() && !context_.has_plan() && !context_.done()) run_next_long();
 }
 
-void LimitSweep::improve_best() {
-  std::stable_sort(leads_.begin(), leads_.end());
-  for (std::size_t i = 0; i < std::min(leads_.size(), kLeads); ++i) improve(leads_[i]);
+void RecursionLimits::improve_best() {
+  std::stable_sort(candidates_.begin(), candidates_.end());
+  for (std::size_t i = 0; i < std::min(candidates_.size(), kCandidates); ++i)
+    improve(candidates_[i]);
 }
 
-void LimitSweep::finish() {
+void RecursionLimits::offer_own_order() {
   if (!context_.has_plan()) context_.offer_sequence(context_.problem().graph.order());
 }
 
-std::string LimitSweep::why_no_plan() const {
+std::string RecursionLimits::why_no_plan() const {
   if (context_.has_plan() || !context_.smallest_peak()) return {};
   std::string why =
       "the leanest schedule needs " + std::to_string(context_.smallest_peak()->count()) + " bytes";

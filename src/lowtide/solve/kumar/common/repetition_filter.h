@@ -8,14 +8,14 @@
 
 #include "lowtide/base/random.h"
 #include "lowtide/solve/interface/context.h"
-#include "lowtide/solve/kumar/common/timetable.h"
+#include "lowtide/solve/kumar/common/editable_sequence.h"
 
 namespace lowtide::solve::kumar {
 
-class Filter {
+class RepetitionFilter {
  public:
   // A legal sequence. Unread computations are left out at once.
-  Filter(Context& context, std::span<const OpId> sequence);
+  RepetitionFilter(Context& context, std::span<const OpId> sequence);
 
   // What it has come to keeps the budget. If the sequence itself does not, nothing else will.
   bool fits() const { return table_.peak() <= context_.problem().budget; }
@@ -31,7 +31,7 @@ class Filter {
   void exchange(double patience);
 
  private:
-  using Item = Timetable::Item;
+  using Item = EditableSequence::Item;
   using Scored = std::pair<double, Item>;
 
   bool spend(std::int64_t evaluations);
@@ -47,7 +47,7 @@ class Filter {
   void offer();
 
   Context& context_;
-  Timetable table_;
+  EditableSequence table_;
   Random random_;
   std::vector<double> prices_;  // summed up before each position
   std::int64_t charged_ = 0, owed_ = 0;

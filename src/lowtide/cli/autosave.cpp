@@ -1,4 +1,4 @@
-#include "lowtide/cli/keeper.h"
+#include "lowtide/cli/autosave.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace lowtide::cli {
 
-Keeper::Keeper(bool wanted) {
+Autosave::Autosave(bool wanted) {
   if (wanted) thread_ = std::thread([this] { run(); });
 }
 
-Keeper::~Keeper() {
+Autosave::~Autosave() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -21,13 +21,13 @@ Keeper::~Keeper() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Keeper::keep(std::function<void()> write) {
+void Autosave::save(std::function<void()> write) {
   if (!wanted()) return;
   const std::lock_guard lock(mutex_);
   newer_ = std::move(write);
 }
 
-void Keeper::run() {
+void Autosave::run() {
   using namespace std::chrono_literals;
   using Clock = std::chrono::steady_clock;
   constexpr Clock::duration kPause = 2s;

@@ -1,5 +1,5 @@
 // Whatever the worker does, this returns: it dies, hangs, floods or talks nonsense at its own cost.
-#include "lowtide/engines/conversation.h"
+#include "lowtide/engines/worker_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -41,9 +41,9 @@ EngineRequest request_for(EngineKind kind, const EngineState& engine, const Engi
   return request;
 }
 
-EngineEnd converse(const EngineState& engine, const EngineRequest& request,
-                   const EngineLimits& limits,
-                   const std::function<std::string(const EngineReport&)>& take) {
+EngineEnd run_session(const EngineState& engine, const EngineRequest& request,
+                      const EngineLimits& limits,
+                      const std::function<std::string(const EngineReport&)>& take) {
   EngineEnd end;
   if (!engine.missing.empty()) {
     end.failure = "it needs " + engine.missing;

@@ -10,19 +10,19 @@ namespace lowtide::cli {
 
 // Writes two seconds after the start and then at most every two seconds, less often where writing
 // takes long. A short run writes nothing here: it writes once, at its end.
-class Keeper {
+class Autosave {
  public:
   // Not `wanted`: nothing is ever written.
-  explicit Keeper(bool wanted);
+  explicit Autosave(bool wanted);
   // Waits for what is being written; leaves the rest to the end of the run.
-  ~Keeper();
-  Keeper(const Keeper&) = delete;
-  Keeper& operator=(const Keeper&) = delete;
+  ~Autosave();
+  Autosave(const Autosave&) = delete;
+  Autosave& operator=(const Autosave&) = delete;
 
   bool wanted() const { return thread_.joinable(); }
-  // There is something better than on disk, and this writes it: once, on the keeper's thread, or
+  // There is something better than on disk, and this writes it: once, on the autosave's thread, or
   // never if something newer comes first. From any thread. An InputError (a full disk) is dropped.
-  void keep(std::function<void()> write);
+  void save(std::function<void()> write);
 
  private:
   void run();

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/greedy/order_list.h"
 #include "lowtide/solve/greedy/profile.h"
+#include "lowtide/solve/interface/context.h"
 
 namespace lowtide::solve::greedy {
 
@@ -25,10 +25,10 @@ struct GreedySettings {
   std::size_t block = 1;      // how many ops may be repeated together for one tensor
 };
 
-class GreedySweep {
+class GreedyPass {
  public:
-  GreedySweep(const Graph& graph, std::span<const OpId> order, const GreedySettings& settings,
-              Limits& limits);
+  GreedyPass(const Graph& graph, std::span<const OpId> order, const GreedySettings& settings,
+             Limits& limits);
 
   // The ops to compute, in order; nothing if the limits said stop.
   std::optional<std::vector<OpId>> run();

@@ -15,7 +15,7 @@
 //
 // Loses: it never computes anywhere but where the schedule did. Where that is at the wrong places,
 // as with a limit of the recursion that leaves few, large parts, it cannot help.
-#include "lowtide/solve/kumar/common/filter.h"
+#include "lowtide/solve/kumar/common/repetition_filter.h"
 
 #include <algorithm>
 #include <functional>
@@ -36,12 +36,12 @@ constexpr std::size_t kTakes = 8;        // candidates that an exchange tries
 constexpr std::size_t kListEvery = 500;  // exchanges
 }  // namespace
 
-Filter::Filter(Context& context, std::span<const OpId> sequence)
+RepetitionFilter::RepetitionFilter(Context& context, std::span<const OpId> sequence)
     : context_(context),
       table_(context.problem(), without_unread(context.problem(), sequence)),
       random_(context.seed() + 1) {}
 
-bool Filter::spend(std::int64_t evaluations) {
+bool RepetitionFilter::spend(std::int64_t evaluations) {
   owed_ += 2 * evaluations + table_.work() - charged_;
   charged_ = table_.work();
   const std::int64_t units = owed_ / 8;
@@ -49,7 +49,7 @@ bool Filter::spend(std::int64_t evaluations) {
   return context_.limits().spend(units);
 }
 
-void Filter::offer() {
+void RepetitionFilter::offer() {
   const auto sequence = table_.sequence();
 #if LOWTIDE_DEBUG_CHECKS
   const Plan plan = plan_from_sequence(context_.problem().graph, sequence);
@@ -60,13 +60,13 @@ void Filter::offer() {
   context_.offer_sequence(sequence);
 }
 
-double Filter::score(Item item) const {
+double RepetitionFilter::score(Item item) const {
   const auto saving = table_.saving(item, prices_);
   const auto time = static_cast<double>(saving.time);
   return saving.price <= 0 ? 1e30 * (1 + time) : time / saving.price;
 }
 
-void Filter::set_prices(const std::vector<double>& price) {
+void RepetitionFilter::set_prices(const std::vector<double>& price) {
   double sum = 0;
   for (double each : price) sum += each;
   const double least = kNever / static_cast<double>(price.size() + 1);
@@ -75,7 +75,7 @@ void Filter::set_prices(const std::vector<double>& price) {
     prices_[i + 1] = prices_[i] + (sum > 0 ? price[i] / sum : 0) + least;
 }
 
-std::vector<double> Filter::first_prices() const {
+std::vector<double> RepetitionFilter::first_prices() const {
   const auto bytes = table_.without_repetitions();
   std::vector<double> price(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -83,7 +83,7 @@ std::vector<double> Filter::first_prices() const {
   return price;
 }
 
-void Filter::learn(std::vector<double>& price) const {
+void RepetitionFilter::learn(std::vector<double>& price) const {
   const auto budget = static_cast<double>(context_.problem().budget.count());
   const auto profile = table_.profile();
   std::vector<double> full(price.size(), 0);
@@ -99,7 +99,7 @@ void Filter::learn(std::vector<double>& price) const {
     price[i] = (sum > 0 ? kMemory * price[i] / sum : 0) + (1 - kMemory) * full[i] / sum_full;
 }
 
-bool Filter::try_removing(Item item) {
+bool RepetitionFilter::try_removing(Item item) {
   const std::size_t before = table_.log_size();
   table_.remove(item);
   if (fits()) return true;
@@ -108,7 +108,7 @@ bool Filter::try_removing(Item item) {
 }
 
 // By score, which is looked at again when its turn comes; again as long as something goes.
-void Filter::fill_once() {
+void RepetitionFilter::fill_once() {
   for (int pass = 0; pass < kPasses; ++pass) {
     std::vector<Scored> scored;
     for (std::size_t i = 0; i < table_.size(); ++i) {
@@ -135,7 +135,7 @@ void Filter::fill_once() {
 }
 
 // What may be held where there is room for all: it never comes back, so the rest gets smaller.
-void Filter::fill_free() {
+void RepetitionFilter::fill_free() {
   const auto price = first_prices();
   prices_.assign(price.size() + 1, 0);
   for (std::size_t i = 0; i < price.size(); ++i) prices_[i + 1] = prices_[i] + price[i];
@@ -144,11 +144,11 @@ void Filter::fill_free() {
     if (table_.removable(item) && table_.saving(item, prices_).price <= 0) try_removing(item);
     if (spend(1)) return;
   }
-  table_ = Timetable(context_.problem(), table_.sequence());
+  table_ = EditableSequence(context_.problem(), table_.sequence());
   charged_ = 0;
 }
 
-void Filter::fill(int rounds) {
+void RepetitionFilter::fill(int rounds) {
   if (!fits() || table_.size() == 0) return;
   // As it is: a plan, if a long one, and nothing else of it needs so little.
   offer();
@@ -177,7 +177,7 @@ void Filter::fill(int rounds) {
   fill_once();
 }
 
-bool Filter::list_moves() {
+bool RepetitionFilter::list_moves() {
   candidates_.clear();
   held_.clear();
   for (std::size_t i = 0; i < table_.size(); ++i) {
@@ -200,7 +200,7 @@ bool Filter::list_moves() {
   return !held_.empty();
 }
 
-bool Filter::try_exchange() {
+bool RepetitionFilter::try_exchange() {
   const Item back = held_[random_.below(held_.size())];
   if (table_.present(back)) return false;
   const std::size_t before = table_.log_size();
@@ -220,7 +220,7 @@ bool Filter::try_exchange() {
   return false;
 }
 
-void Filter::exchange(double patience) {
+void RepetitionFilter::exchange(double patience) {
   if (!fits() || table_.size() == 0) return;
   double waited = 0;
   bool changed = false;

@@ -1,5 +1,5 @@
 // Messages that more than one reader gives.
-#include "lowtide/io/reading.h"
+#include "lowtide/io/reader_support.h"
 
 namespace lowtide::io {
 

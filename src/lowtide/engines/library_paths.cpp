@@ -1,6 +1,6 @@
 // Files are looked at here, libraries are not: they are opened in the worker alone, the plain names
 // that only the system's loader knows too.
-#include "lowtide/engines/places.h"
+#include "lowtide/engines/library_paths.h"
 
 #include <algorithm>
 #include <array>
@@ -44,8 +44,8 @@ std::string variable(std::string_view name) {
   return value == nullptr ? "" : value;
 }
 
-Place at(const fs::path& path) { return {path, path}; }
-Place named_by(std::string_view name, const std::string& path) {
+NamedPath at(const fs::path& path) { return {path, path}; }
+NamedPath named_by(std::string_view name, const std::string& path) {
   return {path, std::string(name) + "=" + path};
 }
 
@@ -74,7 +74,7 @@ std::vector<fs::path> own_folders() {
 }
 
 // Where pip puts an engine that is installed beside the program: bin/.. has lib/python*/.
-void add_beside_program(EngineKind kind, std::vector<Place>& places) {
+void add_beside_program(EngineKind kind, std::vector<NamedPath>& places) {
   std::error_code error;
   const fs::path program = fs::canonical("/proc/self/exe", error);
   if (error) return;
@@ -90,20 +90,19 @@ void add_beside_program(EngineKind kind, std::vector<Place>& places) {
 
 std::string_view to_string(EngineKind kind) { return facts(kind).name; }
 
-LibraryPlaces library_places(EngineKind kind, const std::string& asked,
-                             const std::string& offered) {
+LibraryPaths library_paths(EngineKind kind, const std::string& asked, const std::string& offered) {
   const Facts& about = facts(kind);
   if (!asked.empty()) return {true, {at(asked)}};
   if (const std::string set = variable(about.variable); !set.empty())
     return {true, {named_by(about.variable, set)}};
-  LibraryPlaces found;
+  LibraryPaths found;
   if (!offered.empty()) found.places.push_back(at(offered));
   add_beside_program(kind, found.places);
   for (const char* plain : about.plain) found.places.push_back(at(plain));
   return found;
 }
 
-Place worker_place(const std::string& asked, const std::string& offered) {
+NamedPath worker_path(const std::string& asked, const std::string& offered) {
   if (!asked.empty()) return at(asked);
   if (const std::string set = variable("LOWTIDE_WORKER"); !set.empty())
     return named_by("LOWTIDE_WORKER", set);

@@ -1,5 +1,5 @@
 // Sweeps over the graph's own order; a free order leaves only ancestors and descendants certain.
-#include "lowtide/solve/bounds/cut/moment.h"
+#include "lowtide/solve/bounds/cut/cut_point.h"
 
 #include <algorithm>
 #include <array>
@@ -8,22 +8,22 @@
 
 namespace lowtide::solve::bounds {
 
-Moment moment_of(const Problem& problem, OpId op) {
+CutPoint cut_point_of(const Problem& problem, OpId op) {
   const Graph& graph = problem.graph;
-  Moment moment{op, std::vector<Side>(graph.op_count(), Side::either)};
+  CutPoint cut{op, std::vector<Side>(graph.op_count(), Side::either)};
   if (problem.order == Order::given) {
     for (std::size_t i = 0; i < graph.op_count(); ++i)
-      moment.side[i] = graph.position(OpId(i)) < graph.position(op) ? Side::before : Side::after;
+      cut.side[i] = graph.position(OpId(i)) < graph.position(op) ? Side::before : Side::after;
   } else {
     const std::array<OpId, 1> of = {op};
     const std::vector<bool> before = ancestors(graph, of), after = descendants(graph, of);
     for (std::size_t i = 0; i < graph.op_count(); ++i) {
-      if (before[i]) moment.side[i] = Side::before;
-      if (after[i]) moment.side[i] = Side::after;
+      if (before[i]) cut.side[i] = Side::before;
+      if (after[i]) cut.side[i] = Side::after;
     }
   }
-  moment.side[op.index()] = Side::at;
-  return moment;
+  cut.side[op.index()] = Side::at;
+  return cut;
 }
 
 std::vector<Bytes> own_profile(const Graph& graph) {

@@ -1,6 +1,6 @@
 // The sweep: what is live, what is repeated later, what that keeps alive. The choice:
 // greedy_pick.cpp.
-#include "lowtide/solve/greedy/greedy_sweep.h"
+#include "lowtide/solve/greedy/greedy_pass.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,8 +15,8 @@ namespace {
 constexpr int kRefusals = 8;
 }  // namespace
 
-GreedySweep::GreedySweep(const Graph& graph, std::span<const OpId> order,
-                         const GreedySettings& settings, Limits& limits)
+GreedyPass::GreedyPass(const Graph& graph, std::span<const OpId> order,
+                       const GreedySettings& settings, Limits& limits)
     : graph_(graph),
       settings_(settings),
       limits_(limits),
@@ -33,7 +33,7 @@ GreedySweep::GreedySweep(const Graph& graph, std::span<const OpId> order,
   enter_inputs();
 }
 
-void GreedySweep::index_uses() {
+void GreedyPass::index_uses() {
   uses_begin_.assign(graph_.tensor_count() + 1, 0);
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
     uses_begin_[i + 1] = uses_begin_[i] + graph_.consumers(TensorId(i)).size() +
@@ -48,7 +48,7 @@ void GreedySweep::index_uses() {
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i) tensors_[i].cursor = uses_begin_[i];
 }
 
-void GreedySweep::enter_inputs() {
+void GreedyPass::enter_inputs() {
   live_ = graph_.resident() + graph_.input_bytes();
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
     const TensorId id(i);
@@ -58,7 +58,7 @@ void GreedySweep::enter_inputs() {
   }
 }
 
-std::optional<std::vector<OpId>> GreedySweep::run() {
+std::optional<std::vector<OpId>> GreedyPass::run() {
   std::vector<OpId> sequence;
   const auto end = static_cast<Item>(deadlines_.size());
   for (Item item = list_.first(); item != end; item = list_.next(item)) {
@@ -68,12 +68,12 @@ std::optional<std::vector<OpId>> GreedySweep::run() {
   return sequence;
 }
 
-Bytes GreedySweep::peak() const {
+Bytes GreedyPass::peak() const {
   const Bytes start = graph_.resident() + graph_.input_bytes();
   return profile_.size() == 0 ? start : std::max(start, profile_.max_from(0));
 }
 
-bool GreedySweep::step(Item item) {
+bool GreedyPass::step(Item item) {
   const OpId op = op_of(item);
   now_ = item;
   Bytes during = live_ + graph_.workspace(op);
@@ -96,7 +96,7 @@ bool GreedySweep::step(Item item) {
   return !limits_.spend(static_cast<std::int64_t>(1 + links / 4));
 }
 
-void GreedySweep::finish(Item item) {
+void GreedyPass::finish(Item item) {
   const OpId op = op_of(item);
   if (pending_[op.index()] == item) pending_[op.index()] = OrderList::kNone;
   for (TensorId output : graph_.outputs(op)) {
@@ -127,7 +127,7 @@ void GreedySweep::finish(Item item) {
     if (state(output).live) push_readers(output);
 }
 
-OrderList::Item GreedySweep::next_use(TensorId id) const {
+OrderList::Item GreedyPass::next_use(TensorId id) const {
   const TensorState& tensor = state(id);
   const bool has_own = tensor.cursor < uses_begin_[id.index() + 1];
   const bool has_repeat = !tensor.repeats_reading.empty();
@@ -139,7 +139,7 @@ OrderList::Item GreedySweep::next_use(TensorId id) const {
   return has_repeat ? tensor.repeats_reading.front() : OrderList::kNone;
 }
 
-bool GreedySweep::settle(TensorId id) {
+bool GreedyPass::settle(TensorId id) {
   const OpId producer = graph_.producer(id);
   const Item next = next_use(id);
   const Item repeat = producer.valid() ? pending_[producer.index()] : OrderList::kNone;
@@ -153,7 +153,7 @@ bool GreedySweep::settle(TensorId id) {
 
 // Lets the tensor go after its last use and has it made again before its next. False, with nothing
 // changed, if what must live on for that would not have fitted where it had gone already.
-bool GreedySweep::give_up(TensorId id, Bytes& during) {
+bool GreedyPass::give_up(TensorId id, Bytes& during) {
   limits_.spend(static_cast<std::int64_t>(1 + repetition_.revived.size()));
   std::size_t begin = state(id).last;
   for (TensorId input : repetition_.revived) begin = std::min(begin, state(input).last);
@@ -184,7 +184,7 @@ bool GreedySweep::give_up(TensorId id, Bytes& during) {
   return true;
 }
 
-void GreedySweep::schedule(OpId op, Item next) {
+void GreedyPass::schedule(OpId op, Item next) {
   const Item repeat = list_.insert_before(next);
   ops_.push_back(op);
   slots_.push_back(slot(next));
@@ -199,7 +199,7 @@ void GreedySweep::schedule(OpId op, Item next) {
 
 // What the op's outputs are needed for after the repetition is served by it: they may go until
 // then.
-void GreedySweep::drop(OpId op, Bytes& during) {
+void GreedyPass::drop(OpId op, Bytes& during) {
   for (TensorId output : graph_.outputs(op)) {
     if (!state(output).live || state(output).busy == now_) continue;
     if (list_.before(next_use(output), pending_[op.index()])) continue;

@@ -12,9 +12,9 @@ namespace lowtide::engines {
 // Sends the request and hands over every report but the last, whose contents are returned. A report
 // that `take` refuses (returns a sentence instead of "") ends the worker, and so do silence a
 // second after the clock and `limits.stop`.
-EngineEnd converse(const EngineState& engine, const EngineRequest& request,
-                   const EngineLimits& limits,
-                   const std::function<std::string(const EngineReport&)>& take);
+EngineEnd run_session(const EngineState& engine, const EngineRequest& request,
+                      const EngineLimits& limits,
+                      const std::function<std::string(const EngineReport&)>& take);
 
 // The request that these limits make.
 EngineRequest request_for(EngineKind kind, const EngineState& engine, const EngineLimits& limits);

@@ -9,18 +9,18 @@
 namespace lowtide::engines {
 
 // A path, and what to call it where it fails: VARIABLE=path if a variable names it.
-struct Place {
+struct NamedPath {
   std::string path, label;
 };
 
-struct LibraryPlaces {
-  bool named = false;         // by the caller or a variable, so that nothing else counts
-  std::vector<Place> places;  // never empty, best first
+struct LibraryPaths {
+  bool named = false;             // by the caller or a variable, so that nothing else counts
+  std::vector<NamedPath> places;  // never empty, best first
 };
-LibraryPlaces library_places(EngineKind kind, const std::string& asked, const std::string& offered);
+LibraryPaths library_paths(EngineKind kind, const std::string& asked, const std::string& offered);
 
 // An empty path if there is none.
-Place worker_place(const std::string& asked, const std::string& offered);
+NamedPath worker_path(const std::string& asked, const std::string& offered);
 
 // What to do where nothing is named and nothing is found.
 std::string how_to_install(EngineKind kind);

@@ -1,5 +1,5 @@
 // Lists of makes and uses, and what they hold where.
-#include "lowtide/solve/kumar/common/timetable.h"
+#include "lowtide/solve/kumar/common/editable_sequence.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace lowtide::solve::kumar {
 
-Timetable::Timetable(const Problem& problem, std::span<const OpId> sequence)
+EditableSequence::EditableSequence(const Problem& problem, std::span<const OpId> sequence)
     : graph_(&problem.graph),
       ops_(sequence.begin(), sequence.end()),
       present_(sequence.size(), 1),
@@ -77,8 +77,8 @@ Timetable::Timetable(const Problem& problem, std::span<const OpId> sequence)
   bytes_ = RangeMax(change);
 }
 
-void Timetable::link(Event event, TensorId tensor, Item item, bool makes,
-                     std::vector<Event>& last) {
+void EditableSequence::link(Event event, TensorId tensor, Item item, bool makes,
+                            std::vector<Event>& last) {
   previous_.push_back(last[tensor.index()]);
   next_.push_back(kNone);
   (previous_.back() != kNone ? next_[at(previous_.back())] : first_[tensor.index()]) = event;
@@ -87,30 +87,30 @@ void Timetable::link(Event event, TensorId tensor, Item item, bool makes,
   last[tensor.index()] = event;
 }
 
-std::vector<OpId> Timetable::sequence() const {
+std::vector<OpId> EditableSequence::sequence() const {
   std::vector<OpId> result;
   for (std::size_t i = 0; i < size(); ++i)
     if (present_[i] != 0) result.push_back(ops_[i]);
   return result;
 }
 
-bool Timetable::unread(Item item) const {
+bool EditableSequence::unread(Item item) const {
   const Event first = first_event(item);
   for (std::size_t k = 0; k < made(op(item)); ++k)
     if (serves(first + static_cast<Event>(k))) return false;
   return true;
 }
 
-bool Timetable::droppable(Item item) const {
+bool EditableSequence::droppable(Item item) const {
   if (before_[at(item)] != kNone) return true;
   return after_[at(item)] != kNone && held_[op(item).index()] == 0;
 }
 
-bool Timetable::removable(Item item) const {
+bool EditableSequence::removable(Item item) const {
   return present(item) && (before_[at(item)] != kNone || (droppable(item) && unread(item)));
 }
 
-Timetable::Saving Timetable::saving(Item item, std::span<const double> prices) const {
+EditableSequence::Saving EditableSequence::saving(Item item, std::span<const double> prices) const {
   Saving result;
   const OpId op = this->op(item);
   const auto tensors = tensors_[op.index()];
@@ -127,7 +127,8 @@ Timetable::Saving Timetable::saving(Item item, std::span<const double> prices) c
   return result;
 }
 
-Timetable::Saving Timetable::holding(Item item, std::span<const double> prices) const {
+EditableSequence::Saving EditableSequence::holding(Item item,
+                                                   std::span<const double> prices) const {
   Saving result;
   if (present(item)) return result;
   const OpId op = this->op(item);
@@ -144,8 +145,8 @@ Timetable::Saving Timetable::holding(Item item, std::span<const double> prices) 
 }
 
 // What goes with the item: its time, and what only it still reads.
-void Timetable::collect(Item item, int generation, std::span<const double> prices,
-                        Saving& saving) const {
+void EditableSequence::collect(Item item, int generation, std::span<const double> prices,
+                               Saving& saving) const {
   const OpId op = this->op(item);
   saving.time += graph_->time(op).count();
   const auto tensors = tensors_[op.index()];
@@ -168,7 +169,7 @@ void Timetable::collect(Item item, int generation, std::span<const double> price
 
 // What the bytes change by when the event is taken out (sign -1) or put back (+1), seen from a list
 // that lacks it.
-void Timetable::change(Item item, Event event, std::int64_t bytes, int sign) {
+void EditableSequence::change(Item item, Event event, std::int64_t bytes, int sign) {
   const Event before = previous_[at(event)], next = next_[at(event)];
   const bool used = next != kNone && !is_make(next);
   const auto position = at(item);
@@ -183,7 +184,7 @@ void Timetable::change(Item item, Event event, std::int64_t bytes, int sign) {
   }
 }
 
-void Timetable::take_out(Item item) {
+void EditableSequence::take_out(Item item) {
   const OpId op = this->op(item);
   const auto tensors = tensors_[op.index()];
   for (std::size_t k = 0; k < tensors.size(); ++k) {
@@ -204,7 +205,7 @@ void Timetable::take_out(Item item) {
   duration_ -= graph_->time(op);
 }
 
-Timetable::Event Timetable::present_before(Event event) const {
+EditableSequence::Event EditableSequence::present_before(Event event) const {
   Event before = all_previous_[at(event)];
   while (before != kNone && item_of_[at(before)] < static_cast<Item>(size()) && before >= heads_ &&
          !present(item_of_[at(before)]))
@@ -212,7 +213,7 @@ Timetable::Event Timetable::present_before(Event event) const {
   return before;
 }
 
-void Timetable::put_back(Item item) {
+void EditableSequence::put_back(Item item) {
   const OpId op = this->op(item);
   const auto tensors = tensors_[op.index()];
   for (std::size_t k = tensors.size(); k-- > 0;) {
@@ -241,7 +242,7 @@ void Timetable::put_back(Item item) {
   duration_ += graph_->time(op);
 }
 
-void Timetable::reinstate(Item item, std::span<const double> prices, double rate) {
+void EditableSequence::reinstate(Item item, std::span<const double> prices, double rate) {
   waiting_.assign(1, item);
   while (!waiting_.empty()) {
     const Item next = waiting_.back();
@@ -273,7 +274,7 @@ void Timetable::reinstate(Item item, std::span<const double> prices, double rate
   }
 }
 
-void Timetable::remove(Item item) {
+void EditableSequence::remove(Item item) {
   waiting_.assign(1, item);
   while (!waiting_.empty()) {
     const Item next = waiting_.back();
@@ -292,7 +293,7 @@ void Timetable::remove(Item item) {
   }
 }
 
-void Timetable::restore(std::size_t log_size) {
+void EditableSequence::restore(std::size_t log_size) {
   while (log_.size() > log_size) {
     if (log_.back() >= 0)
       put_back(log_.back());
@@ -302,7 +303,7 @@ void Timetable::restore(std::size_t log_size) {
   }
 }
 
-std::vector<std::int64_t> Timetable::without_repetitions() const {
+std::vector<std::int64_t> EditableSequence::without_repetitions() const {
   std::vector<std::int64_t> change(size() + 1, 0);
   std::vector<Item> made(graph_->tensor_count(), kNone), last(graph_->tensor_count(), kNone);
   std::vector<std::uint8_t> seen(graph_->op_count(), 0);

@@ -11,16 +11,29 @@
 
 namespace lowtide::solve::kumar {
 
-// Each use is served by the latest computation before it, which holds its tensor up to the last use
-// that it serves: so without a repetition, what it made is held from before. Items are the
-// sequence's computations, by position; positions never change. A tensor's makes and uses lie in a
-// list, so that taking an item out and putting the last one back takes its links times log(items).
-class Timetable {
+// Each use of a tensor is served by the latest computation of its op before it, which holds the
+// tensor up to the last use that it serves. Without a repetition, the tensor is held from before:
+//
+//   position          0   1   2   3   4   5          uses of t: 1 and 5
+//   sequence          A   x   B   C   A'  y          A and its repetition A' make t
+//   t is live         ├───┤           ├───┤
+//   without A' (4)    ├───────────────────┤          A's time is saved, t's bytes are held
+//   over 2..4
+//
+// The lists behind it, by tensor, are the events in the order of the sequence:
+//
+//   t:   make(0) <-> use(1) <-> make(4) <-> use(5)   take 4 out: make(0) <-> use(1) <-> use(5)
+//
+// and `bytes_`, a segment tree over positions, adds a tensor's bytes to a range and knows the peak.
+// Items are the sequence's computations, by position; positions never change. A tensor's makes and
+// uses lie in a list, so that taking an item out and putting the last one back takes its links
+// times log(items).
+class EditableSequence {
  public:
   using Item = std::int32_t;
 
   // Legal for the problem.
-  Timetable(const Problem& problem, std::span<const OpId> sequence);
+  EditableSequence(const Problem& problem, std::span<const OpId> sequence);
 
   std::size_t size() const { return ops_.size(); }
   OpId op(Item item) const { return ops_[at(item)]; }
