@@ -98,7 +98,8 @@ solve::SolverTable vary(const solve::SolverTable& solvers, const Variant& varian
 
 std::vector<Variant> ablations(const solve::SolverTable& solvers, const std::string& solver) {
   demand_solver(solvers, solver);
-  if (solver != "auto") return switches(*solvers.find(solver));
+  const solve::Solver& asked = *solvers.find(solver);
+  if (!asked.traits().has(solve::Trait::portfolio)) return switches(asked);
   std::vector<Variant> variants;
   for (const auto& part : solvers.all()) {
     if (part->name() == solver) continue;

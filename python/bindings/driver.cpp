@@ -10,6 +10,7 @@
 #include "problem.h"
 #include "run.h"
 #include "search.h"
+#include "solver.h"
 
 namespace lowtide::python {
 
@@ -103,9 +104,10 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
     };
   const Problem problem = result.asked.problem();
   const auto begun = std::chrono::steady_clock::now();
+  const solve::SolverTable solvers = all_solvers(result.asked.graph);
   driver::Answer answer;
   run_beside(
-      token, [&] { answer = driver::solve(driver::all_solvers(), problem, request); },
+      token, [&] { answer = driver::solve(solvers, problem, request); },
       [&](bool last) { courier.deliver(last); });
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.outcome = std::make_shared<const Outcome>(std::move(answer.outcome));
@@ -212,16 +214,6 @@ void bind_driver(nb::module_& module) {
       "exception in it ends the solve and is raised.\n\n"
       "Other threads run meanwhile. Ctrl-C ends the solve and returns the best so far, with "
       "stopped_by \"cancelled\"; a second one raises KeyboardInterrupt.\n\nRaises Error.");
-  module.def(
-      "solvers",
-      [] {
-        nb::list list;
-        const solve::SolverTable table = driver::all_solvers();
-        for (const auto& solver : table.all())
-          list.append(nb::make_tuple(solver->name(), solver->summary()));
-        return list;
-      },
-      nb::sig("def solvers() -> list[tuple[str, str]]"), "(name, what it is for) of every solver.");
 }
 
 }  // namespace lowtide::python

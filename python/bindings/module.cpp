@@ -19,6 +19,8 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_outcome(module);
   lowtide::python::bind_simulate(module);
   lowtide::python::bind_verify(module);
+  lowtide::python::bind_context(module);
+  lowtide::python::bind_solver(module);
   lowtide::python::bind_driver(module);
   lowtide::python::bind_tradeoff(module);
   lowtide::python::bind_report(module);

@@ -50,6 +50,21 @@ void bind_cost(nb::module_& module) {
         return fmt::format("<lowtide.Incumbent: duration {}, peak {}, after {:.3f} s>",
                            i.cost.duration.count(), i.cost.peak.count(), i.seconds);
       });
+  nb::class_<PortfolioPart>(module, "Part",
+                            "What one solver of a portfolio took, over all of its calls.")
+      .def_ro("name", &PortfolioPart::name, "The solver's.")
+      .def_ro("seconds", &PortfolioPart::seconds, "Summed over threads.")
+      .def_ro("work", &PortfolioPart::work)
+      .def_ro("plans", &PortfolioPart::plans, "How often its plan became the best.")
+      .def_prop_ro(
+          "won", [](const PortfolioPart& p) { return p.won.count(); },
+          "Ticks by which those plans were shorter than the best before them.")
+      .def_prop_ro(
+          "bound", [](const PortfolioPart& p) { return p.bound.count(); },
+          "Ticks by which it raised the bound.")
+      .def("__repr__", [](const PortfolioPart& p) {
+        return fmt::format("<lowtide.Part: {}, plans {}, won {}>", p.name, p.plans, p.won.count());
+      });
   nb::class_<ModelClaim>(module, "ModelClaim",
                          "What a solver proved of a narrower question than the problem.")
       .def_ro("name", &ModelClaim::name, "Whose model, and what it leaves out.")
@@ -141,6 +156,15 @@ void bind_outcome(nb::module_& module) {
             return list;
           },
           nb::sig("def history(self) -> list[Incumbent]"), "Each better than the one before.")
+      .def_prop_ro(
+          "parts",
+          [](const OutcomeObject& o) {
+            nb::list list;
+            for (const PortfolioPart& part : o->parts) list.append(part);
+            return list;
+          },
+          nb::sig("def parts(self) -> list[Part]"),
+          "What each solver of a portfolio (\"auto\") took, and what came of it.")
       .def_prop_ro(
           "found_by", [](const OutcomeObject& o) { return o->found_by; },
           "The solver whose plan this is.")

@@ -48,6 +48,32 @@ PlanObject from_steps(nb::handle steps) {
   return {std::make_shared<const PlanFile>(std::move(file))};
 }
 
+// What plan_from_sequence demands, said in the words of the sequence.
+PlanObject from_sequence(const GraphObject& graph, nb::handle sequence) {
+  std::vector<OpId> ops;
+  std::vector<bool> made(graph->tensor_count());
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = graph->is_input(TensorId(i));
+  for (nb::handle entry : sequence) {
+    const auto refuse = [&](const std::string& what) {
+      throw InputError("sequence[" + std::to_string(ops.size()) + "]", what);
+    };
+    std::int64_t index = 0;
+    if (!nb::try_cast(entry, index)) refuse("is no index of an op");
+    if (index < 0 || index >= static_cast<std::int64_t>(graph->op_count()))
+      refuse(fmt::format("the graph has {} ops, and none of index {}", graph->op_count(), index));
+    const OpId op(static_cast<std::size_t>(index));
+    for (const TensorId input : graph->inputs(op))
+      if (!made[input.index()])
+        refuse(graph->label(op) + " reads " + graph->label(input) +
+               ", which nothing before it computes");
+    for (const TensorId output : graph->outputs(op)) made[output.index()] = true;
+    ops.push_back(op);
+  }
+  PlanFile file;
+  file.plan = plan_from_sequence(*graph, ops);
+  return {std::make_shared<const PlanFile>(std::move(file))};
+}
+
 nb::list steps_of(const PlanObject& plan) {
   std::array<nb::object, kKinds.size()> words;
   for (const StepKind kind : kKinds) {
@@ -141,6 +167,12 @@ void bind_plan(nb::module_& module) {
           [](PlanObject* self, nb::handle steps) { new (self) PlanObject(from_steps(steps)); },
           nb::arg("steps"),
           nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[str, int]]) -> None"))
+      .def_static("from_sequence", &from_sequence, nb::arg("graph"), nb::arg("sequence"),
+                  nb::sig("def from_sequence(graph: Graph, sequence: "
+                          "collections.abc.Iterable[int]) -> Plan"),
+                  "The plan that computes these ops in this order, some of them several times, and "
+                  "frees every tensor as early as it may. Raises Error for an op whose inputs are "
+                  "not computed before it.")
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
                   "Read a plan file. Raises Error; whether it holds for a graph, `verify` says.")

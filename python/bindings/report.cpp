@@ -15,6 +15,7 @@ report::Report report_of(const GraphObject& graph, const PlanObject* plan) {
   report::Report report = report::make_report(*graph, steps ? &plan->file->plan : nullptr,
                                               plan != nullptr ? plan->file->budget : std::nullopt);
   if (steps) report.bound = plan->file->claims.bound;
+  if (steps && plan->file->found_by) report.parts = plan->file->found_by->parts;
   return report;
 }
 

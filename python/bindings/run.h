@@ -20,8 +20,8 @@ namespace nb = nanobind;
 // after the end (`last`), the calling thread takes the lock, looks for signals and calls `tell`.
 // The first KeyboardInterrupt cancels and is swallowed: whatever `work` has by then is the answer.
 // A second one, and any other exception of `tell` or of a signal handler, cancels and is raised
-// once `work` has ended. What `work` throws is thrown. Called with the lock held; `work` must not
-// need it.
+// once `work` has ended. What `work` throws is thrown. Called with the lock held; `work` may take
+// it for a while, which delays signals and `tell` only.
 void run_beside(CancelToken& token, const std::function<void()>& work,
                 const std::function<void(bool last)>& tell);
 

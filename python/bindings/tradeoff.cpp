@@ -18,6 +18,7 @@
 #include "objects.h"
 #include "run.h"
 #include "search.h"
+#include "solver.h"
 
 namespace lowtide::python {
 
@@ -92,12 +93,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   result.graph = graph;
   result.machine = request.machine;
   result.how = search.found_by("auto", request.settings.limits);
+  const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,
       [&] {
-        result.curve =
-            std::make_shared<const Tradeoff>(driver::curve(driver::all_solvers(), *graph, request));
+        result.curve = std::make_shared<const Tradeoff>(driver::curve(solvers, *graph, request));
       },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
@@ -123,13 +124,11 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   result.graph = graph;
   result.machine = request.machine;
   result.how = search.found_by("auto", request.settings.limits);
+  const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,
-      [&] {
-        result.fit =
-            std::make_shared<const Fit>(driver::fit(driver::all_solvers(), *graph, request));
-      },
+      [&] { result.fit = std::make_shared<const Fit>(driver::fit(solvers, *graph, request)); },
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;

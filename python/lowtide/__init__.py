@@ -10,6 +10,7 @@ finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is 
 
 from lowtide import _core, _engines
 from lowtide._core import (
+    Context,
     Cost,
     Curve,
     CurveProgress,
@@ -23,6 +24,7 @@ from lowtide._core import (
     ModelClaim,
     Op,
     Outcome,
+    Part,
     Plan,
     PlanError,
     Problem,
@@ -38,6 +40,7 @@ from lowtide._core import (
     own_plan,
     plan,
     priced_on,
+    register_solver,
     report_html,
     report_text,
     simulate,
@@ -46,9 +49,10 @@ from lowtide._core import (
 )
 
 __all__ = [
-    "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent", "InternalError",
-    "ModelClaim", "Op", "Outcome", "Plan", "PlanError", "Problem", "Progress", "Tensor", "Timeline",
-    "WrongGraphError", "__version__", "curve", "devices", "fit", "generate", "own_plan", "plan", "priced_on",
+    "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent",
+    "InternalError", "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress", "Tensor",
+    "Timeline", "WrongGraphError", "__version__", "curve", "devices", "fit", "generate", "own_plan", "plan",
+    "priced_on", "register_solver",
     "report_html", "report_text", "simulate", "solvers", "verify",
 ]
 

@@ -21,7 +21,7 @@ TEST_CASE("variant: solvers stay what they are, but for the options that are set
     const solve::Solver& original = *all.find(solver->name());
     CAPTURE(solver->name());
     CHECK(solver->summary() == original.summary());
-    CHECK(solver->external() == original.external());
+    CHECK(solver->traits() == original.traits());
     CHECK(solver->missing() == original.missing());
     REQUIRE(solver->options().size() == original.options().size());
     for (std::size_t i = 0; i < original.options().size(); ++i) {
@@ -33,8 +33,8 @@ TEST_CASE("variant: solvers stay what they are, but for the options that are set
         CHECK(now.default_choice == before.default_choice);
     }
   }
-  CHECK(varied.find("checkmate")->external());
-  CHECK_FALSE(varied.find("search")->external());
+  CHECK(varied.find("checkmate")->traits().has(solve::Trait::external));
+  CHECK_FALSE(varied.find("search")->traits().has(solve::Trait::external));
 }
 
 // A claim that is not true.
@@ -42,7 +42,7 @@ class Boasting final : public solve::Solver {
  public:
   std::string_view name() const override { return "bounds"; }
   std::string_view summary() const override { return "claims too much"; }
-  bool external() const override { return true; }
+  solve::Traits traits() const override { return {solve::Trait::proving, solve::Trait::guest}; }
   solve::Support supports(const Problem&) const override { return {}; }
   Outcome solve(const Problem&, solve::Context& context) const override {
     context.limits().spend();
@@ -51,11 +51,11 @@ class Boasting final : public solve::Solver {
   }
 };
 
-TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a plan") {
+TEST_CASE("variant: to auto a guest's claim is a guest's, and falls with a plan") {
   solve::SolverTable table;
   table.add(std::make_unique<Boasting>());
-  table.add(
-      std::make_unique<Part>("greedy", std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
+  table.add(std::make_unique<Part>("greedy", solve::Traits{solve::Trait::constructive},
+                                   std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)}));
   table.add(driver::make_auto());
   const solve::SolverTable varied = vary(table, {});
   const Graph graph = late_reader();
@@ -66,7 +66,7 @@ TEST_CASE("variant: to auto an engine's claim is an engine's, and falls with a p
   REQUIRE(answer.outcome.plan.has_value());
   CHECK(answer.outcome.cost.duration == Ticks(5));
   CHECK(answer.outcome.bound.duration == Ticks(4));
-  CHECK(answer.outcome.note.find("engine") != std::string::npos);
+  CHECK(answer.outcome.note.find("registered") != std::string::npos);
 }
 
 }  // namespace

@@ -100,7 +100,11 @@ def test_solvers():
     for row in listed:
         assert row["summary"] and row["available"] is (row["needs"] is None)
         assert row["available"] or row["name"] in ("moccasin", "checkmate")
+    traits = {row["name"]: row["traits"] for row in listed}
+    assert traits["greedy"] == ["constructive"] and traits["auto"] == ["portfolio"]
+    assert traits["checkmate"] == ["proving", "external"]
     text = lowtide("solvers").out
+    assert "anytime, external" in text and max(map(len, text.split("\n\n")[0].splitlines())) <= 80
     assert "CP-SAT" in text and "HiGHS" in text
     assert all(row["name"] in text for row in listed)
     assert "--option score" in lowtide("solvers", "--options").out

@@ -103,6 +103,29 @@ def test_the_same_work_gives_the_same_file(resnet, tmp_path):
     assert "seconds" in json.loads(first.read_text())["found_by"]["history"][0]
 
 
+def test_what_each_part_of_auto_took_and_won(resnet, tmp_path):
+    path = tmp_path / "p.plan.json"
+    asked = ("plan", resnet, "--budget", "50%", "--work", 2_000_000, "-o", path)
+    said = lowtide(*asked, "--json").json()
+    parts = {part["name"]: part for part in said["parts"]}
+    assert parts[said["found_by"]]["plans"] > 0 and parts["search"]["work"] > 0 and parts["search"]["time"] > 0
+    assert sum(part["plans"] for part in said["parts"]) == len(said["history"])
+    durations = [entry["duration"] for entry in said["history"]]
+    assert sum(part["won"] for part in said["parts"]) == durations[0] - durations[-1]
+    assert sum(part["bound"] for part in said["parts"]) == said["bound"] - said["base_duration"]
+    assert sum(part["work"] for part in said["parts"]) <= 2_100_000
+    # The file has the same, without the seconds of a run that repeats.
+    written = json.loads(path.read_text())["found_by"]["parts"]
+    assert written == [{key: value for key, value in part.items() if key != "time"} for part in said["parts"]]
+    text = lowtide(*asked).out
+    assert re.search(r"^ +search +\d+\.\d{3} ", text, re.MULTILINE)
+    page = tmp_path / "p.html"
+    shown = lowtide("show", resnet, path, "--html", page).out
+    assert re.search(r"^Found by\n +solver +work +plans", shown, re.MULTILINE) and '"name":"search"' in page.read_text()
+    alone = lowtide("plan", resnet, "--budget", "50%", "--solver", "greedy", "--json").json()
+    assert alone["parts"] == []
+
+
 def test_lines_fit_and_counts_are_readable(resnet, tmp_path):
     narrow = lowtide("plan", resnet, "--budget", "60%", env={"COLUMNS": "50"}).out
     assert len(narrow.splitlines()[0]) <= 50 and re.search(r"\(\d,\d{3},\d{3},\d{3} bytes\)", narrow)

@@ -1,5 +1,7 @@
 // The portfolio on several threads: what they change (nothing without a clock), and what leaves
 // them.
+#include <tuple>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
@@ -27,6 +29,12 @@ void check_same(const driver::Answer& a, const driver::Answer& b) {
   CHECK(a.outcome.bound.peak == b.outcome.bound.peak);
   CHECK(a.outcome.found_by == b.outcome.found_by);
   CHECK(a.work == b.work);
+  REQUIRE(a.outcome.parts.size() == b.outcome.parts.size());
+  for (std::size_t i = 0; i < a.outcome.parts.size(); ++i) {
+    const PortfolioPart &one = a.outcome.parts[i], &other = b.outcome.parts[i];
+    CHECK(std::tie(one.name, one.work, one.plans, one.won, one.bound) ==
+          std::tie(other.name, other.work, other.plans, other.won, other.bound));
+  }
 }
 
 Bytes share(const Graph& graph, std::int64_t percent) {
@@ -92,6 +100,7 @@ class Failing final : public solve::Solver {
   std::string_view name() const override { return "search"; }
   std::string_view summary() const override { return "breaks"; }
   std::span<const solve::OptionSpec> options() const override { return real_->options(); }
+  solve::Traits traits() const override { return real_->traits(); }
   solve::Support supports(const Problem&) const override { return {}; }
   Outcome solve(const Problem&, solve::Context&) const override { throw InternalError("broken"); }
 

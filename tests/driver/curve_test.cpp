@@ -275,6 +275,7 @@ class Counting final : public solve::Solver {
   std::span<const solve::OptionSpec> options() const override {
     return driver::all_solvers().find(name_)->options();
   }
+  solve::Traits traits() const override { return driver::all_solvers().find(name_)->traits(); }
   solve::Support supports(const Problem&) const override {
     return takes_ ? solve::Support{} : solve::Support::no("no");
   }

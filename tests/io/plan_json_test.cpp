@@ -41,6 +41,9 @@ TEST_CASE("plan file: every key is read") {
   CHECK(file.found_by->version == "0.1.0");
   CHECK(file.found_by->note == "n");
   REQUIRE(file.found_by->history.size() == 1);
+  REQUIRE(file.found_by->parts.size() == 1);
+  CHECK(file.found_by->parts[0].name == "search");
+  CHECK(file.found_by->parts[0].seconds == 0.2);
   CHECK(file.found_by->history[0].seconds == 0.25);
   CHECK(file.found_by->history[0].work == 7);
   CHECK(file.found_by->history[0].cost == Cost{Ticks(130), Bytes(720), Bytes(0)});
@@ -59,12 +62,13 @@ TEST_CASE("plan file: what may be absent") {
 TEST_CASE("plan file: unknown keys give one warning; found_by may hold anything") {
   const PlanFile file = io::read_plan_text(
       R"({"format": "lowtide-plan", "version": 1, "graph_hash": "h", "steps": [], "date": 1,
-          "claims": {"gap": 2}, "found_by": {"host": "h", "seed": "none", "history": [1, {}]}})",
+          "claims": {"gap": 2}, "found_by": {"host": "h", "seed": "none", "history": [1, {}], "parts": [1, {}]}})",
       "file");
   CHECK(file.warnings ==
         std::vector<std::string>{"unknown keys, without effect: \"date\", \"gap\" in \"claims\""});
   CHECK_FALSE(file.found_by->seed);
   CHECK(file.found_by->history.size() == 2);
+  CHECK(file.found_by->parts.size() == 2);
 }
 
 TEST_CASE("plan file: as it is written") {
@@ -77,6 +81,7 @@ TEST_CASE("plan file: as it is written") {
   file.found_by.emplace();
   file.found_by->solver = "evict";
   file.found_by->seed = 1;
+  file.found_by->parts = {{"evict", 0.25, 10, 1, Ticks(2), Ticks(3)}};
   file.found_by->history = {{0.5, 10, {Ticks(11), Bytes(95), Bytes(0)}}};
   CHECK(io::write_plan(file) == R"({
   "format": "lowtide-plan",
@@ -94,6 +99,9 @@ TEST_CASE("plan file: as it is written") {
   "found_by": {
     "solver": "evict",
     "seed": 1,
+    "parts": [
+      {"name": "evict", "seconds": 0.250, "work": 10, "plans": 1, "won": 2, "bound": 3}
+    ],
     "history": [
       {"seconds": 0.500, "work": 10, "duration": 11, "peak": 95}
     ]
@@ -104,6 +112,14 @@ TEST_CASE("plan file: as it is written") {
   file.found_by->work_limit = 20;
   CHECK(io::write_plan(file).find("\"seconds\"") == std::string::npos);
   CHECK(io::read_plan_text(io::write_plan(file), "file").found_by->history.size() == 1);
+  const auto parts = io::read_plan_text(io::write_plan(file), "file").found_by->parts;
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].name == "evict");
+  CHECK(parts[0].seconds == 0);
+  CHECK(parts[0].work == 10);
+  CHECK(parts[0].plans == 1);
+  CHECK(parts[0].won == Ticks(2));
+  CHECK(parts[0].bound == Ticks(3));
   // Values that JSON has no words for do no harm.
   file.found_by->time_limit = std::numeric_limits<double>::infinity();
   file.found_by->history[0].seconds = std::numeric_limits<double>::quiet_NaN();

@@ -40,4 +40,6 @@ def plan_file(path):
     plan = json.loads(Path(path).read_text())
     for entry in plan["found_by"]["history"]:
         entry.pop("seconds", None)
+    for part in plan["found_by"].get("parts", []):
+        part.pop("seconds", None)
     return plan

@@ -64,7 +64,7 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
     const Problem problem{.graph = given.graph, .budget = Bytes(own_peak(given.graph).count() / 2)};
     for (const solve::Solver* solver : takers(table, problem)) {
       // An engine's presolve knows no limit of work; small graphs show the same.
-      if (solver->external()) continue;
+      if (solver->traits().has(solve::Trait::external)) continue;
       CAPTURE(solver->name());
       const auto solve = [&] {
         solve::ContextSettings settings = settings_for(*solver);
@@ -92,7 +92,7 @@ TEST_CASE("cancel: solvers with engines end soon after it, and say so after a de
                         .budget = Bytes(own_peak(given.graph).count() / 10 * 7),
                         .order = Order::given};
   for (const solve::Solver* solver : takers(table, problem)) {
-    if (!solver->external()) continue;
+    if (!solver->traits().has(solve::Trait::external)) continue;
     CAPTURE(solver->name());
     for (const int wait_ms : {0, 50, 200, 600}) {
       const Answered answered = ask_and_cancel(table, *solver, problem, wait_ms, {.seconds = 60});
@@ -113,7 +113,7 @@ TEST_CASE("cancel: two engines at once do not disturb each other") {
                         .budget = Bytes(own_peak(given.graph).count() / 10 * 8),
                         .order = Order::given};
   for (const solve::Solver* solver : takers(table, problem)) {
-    if (!solver->external()) continue;
+    if (!solver->traits().has(solve::Trait::external)) continue;
     CAPTURE(solver->name());
     const auto solve = [&] {
       solve::ContextSettings settings = settings_for(*solver);

@@ -169,7 +169,8 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
     CAPTURE(budget.count());
     for (const solve::Solver* solver : takers(table, problem)) {
       // These take tenths of a second to begin.
-      if (solver->external() && !random.chance(kSanitized ? 0.002 : 0.01)) continue;
+      if (solver->traits().has(solve::Trait::external) && !random.chance(kSanitized ? 0.002 : 0.01))
+        continue;
       CAPTURE(solver->name());
       solve::ContextSettings settings = settings_for(*solver);
       settings.seed = seed;

@@ -26,7 +26,7 @@ class Odd final : public solve::Solver {
   std::string missing(const std::function<bool()>& stop) const override {
     return stop && stop() ? "time" : "a library";
   }
-  bool external() const override { return true; }
+  solve::Traits traits() const override { return {solve::Trait::tight, solve::Trait::external}; }
   solve::Support supports(const Problem& problem) const override {
     return problem.order == Order::given ? solve::Support{}
                                          : solve::Support::no("the order is free");
@@ -48,7 +48,7 @@ TEST_CASE("forwarding: every question reaches the solver behind it") {
   CHECK(solver.options().size() == 1);
   CHECK(solver.missing() == "a library");
   CHECK(solver.missing([] { return true; }) == "time");
-  CHECK(solver.external());
+  CHECK(solver.traits() == solve::Traits{solve::Trait::tight, solve::Trait::external});
   const Graph graph = Sketch({1}).op({}, {0}).graph();
   Problem problem{.graph = graph, .budget = Bytes(1), .order = Order::given};
   CHECK(solver.supports(problem).yes);
@@ -73,8 +73,8 @@ std::set<std::string> declared(const std::string& header, const std::string& pat
 }
 
 TEST_CASE("forwarding: no question of the interface is forgotten") {
-  const auto asked = declared("solver.h", R"(virtual [^~;{]*?(\w+)\()");
-  const auto forwarded = declared("forwarding.h", R"((\w+)\([^;{}]*\) const override)");
+  const auto asked = declared("interface/solver.h", R"(virtual [^~;{]*?(\w+)\()");
+  const auto forwarded = declared("interface/forwarding.h", R"((\w+)\([^;{}]*\) const override)");
   CHECK(asked.size() >= 7);
   CHECK(asked == forwarded);
 }

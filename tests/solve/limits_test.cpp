@@ -28,7 +28,7 @@ void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visi
         const Problem problem{
             .graph = given.graph, .budget = share(own_peak(given.graph), percent), .order = order};
         for (const solve::Solver* solver : takers(table, problem)) {
-          if (solver->external() && !first) continue;
+          if (solver->traits().has(solve::Trait::external) && !first) continue;
           CAPTURE(solver->name());
           visit(*solver, problem);
         }
@@ -59,7 +59,7 @@ bool no_more(T now, T before, double tolerance) {
 TEST_CASE("limits: more work never makes the answer worse") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, 300, [&](const solve::Solver& solver, const Problem& problem) {
-    if (solver.external()) return;  // no promise that is ours to keep
+    if (solver.traits().has(solve::Trait::external)) return;  // no promise that is ours to keep
     std::optional<Outcome> before;
     for (const std::int64_t work : {0, 1000, 10000, 100000, 1000000}) {
       if (kSanitized && work > 100000) continue;
@@ -84,7 +84,7 @@ TEST_CASE("limits: more work never makes the answer worse") {
 TEST_CASE("limits: a poll comes for every unit of work between polls, and work stands for time") {
   const solve::SolverTable table = solve::make_solvers();
   for_each_solve(table, 2000, [&](const solve::Solver& solver, const Problem& problem) {
-    if (solver.external()) return;  // works in another process
+    if (solver.traits().has(solve::Trait::external)) return;  // works in another process
     check_polls(table, solver, problem);
   });
 }

@@ -16,10 +16,12 @@ namespace lowtide {
 class Part final : public solve::Solver {
  public:
   // `only`: it takes no problem of the other order.
-  Part(std::string_view name, std::vector<OpId> sequence, std::optional<Order> only = std::nullopt)
-      : name_(name), sequence_(std::move(sequence)), only_(only) {}
+  Part(std::string_view name, solve::Traits traits, std::vector<OpId> sequence,
+       std::optional<Order> only = std::nullopt)
+      : name_(name), traits_(traits), sequence_(std::move(sequence)), only_(only) {}
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return "a part"; }
+  solve::Traits traits() const override { return traits_; }
   solve::Support supports(const Problem& problem) const override {
     if (only_ && *only_ != problem.order) return solve::Support::no("it is for the other order");
     return {};
@@ -33,6 +35,7 @@ class Part final : public solve::Solver {
 
  private:
   std::string_view name_;
+  solve::Traits traits_;
   std::vector<OpId> sequence_;
   std::optional<Order> only_;
 };

@@ -10,6 +10,7 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/graph_text.h"
+#include "lowtide/report/parts_text.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/simulate.h"
 
@@ -104,6 +105,8 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                           report::percent_text(overhead_percent(outcome.model->bound, base)),
                           outcome.model->optimal ? ", optimal" : ""));
   row("time", fmt::format("{:.3f} s", summary.seconds));
+  if (const std::string parts = report::parts_text(outcome.parts, base, style); !parts.empty())
+    out += "found by\n" + parts;
   if (!outcome.note.empty()) row("note", outcome.note);
   if (!summary.plan_file.empty())
     row("written", fmt::format("{}{}", summary.plan_file, outcome.plan ? "" : " (without steps)"));
@@ -122,6 +125,14 @@ std::string summary_json(const PlanSummary& summary) {
     history.push_back({{"time", found_then.seconds},
                        {"duration", found_then.cost.duration.count()},
                        {"peak", found_then.cost.peak.count()}});
+  Json parts = Json::array();
+  for (const PortfolioPart& part : outcome.parts)
+    parts.push_back({{"name", part.name},
+                     {"time", part.seconds},
+                     {"work", part.work},
+                     {"plans", part.plans},
+                     {"won", part.won.count()},
+                     {"bound", part.bound.count()}});
   Json json = {
       {"status", status_word(summary.answer)},
       {"solver", summary.solver},
@@ -143,6 +154,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"reason",
        if_any(!ran || !outcome.note.empty(), ran ? outcome.note : summary.answer.support.reason)},
       {"model", outcome.model ? model_json(*outcome.model) : Json()},
+      {"parts", parts},
       {"history", history},
   };
   return json.dump() + "\n";

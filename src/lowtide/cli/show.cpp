@@ -42,6 +42,7 @@ int run(const ShowArguments& given) {
   report::Report report = report::make_report(graph, has_steps ? &file->plan : nullptr,
                                               file ? file->budget : std::nullopt);
   if (file && has_steps) report.bound = file->claims.bound;
+  if (file && has_steps && file->found_by) report.parts = file->found_by->parts;
   fmt::print("{}", report::text_report(report, output_style()));
   if (!given.html.empty()) {
     io::write_text_file(given.html, report::html_report(graph, report));

@@ -1,5 +1,6 @@
 // `lowtide solvers`: what there is, what each is for, what is missing, and which engines of other
 // people there are. With --options nothing is said of this machine, so that it is the same on all.
+#include <algorithm>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -7,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lowtide/cli/commands.h"
+#include "lowtide/cli/terminal.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/engines/find.h"
+#include "lowtide/report/plot_text.h"
 
 namespace lowtide::cli {
 
@@ -32,6 +35,7 @@ void print_json(const solve::SolverTable& table) {
     list.push_back(
         {{"name", solver->name()},
          {"summary", solver->summary()},
+         {"traits", solver->traits().words()},
          {"available", missing.empty()},
          {"needs", missing.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(missing)},
          {"options", options}});
@@ -39,10 +43,27 @@ void print_json(const solve::SolverTable& table) {
   fmt::print("{}\n", list.dump(2));
 }
 
+// Name and traits, and the summary beside them in as many lines as it takes.
+void print_solver(const solve::Solver& solver, std::size_t width) {
+  constexpr std::size_t kIndent = 28;
+  const std::string traits = fmt::format("{}", fmt::join(solver.traits().words(), ", "));
+  std::string head = fmt::format("{:<9} {:<17} ", solver.name(), traits);
+  const std::string summary =
+      report::wrap(solver.summary(), std::max<std::size_t>(width, 2 * kIndent) - kIndent);
+  for (std::size_t at = 0; at < summary.size(); head.assign(kIndent, ' ')) {
+    const std::size_t end = summary.find('\n', at);
+    fmt::print("{}{}\n", head, summary.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
 void print_text(const solve::SolverTable& table, bool with_options) {
   for (const auto& solver : table.all()) {
+    if (!with_options) {
+      print_solver(*solver, output_style().width);
+      continue;
+    }
     fmt::print("{:<9} {}\n", solver->name(), solver->summary());
-    if (!with_options) continue;
     for (const solve::OptionSpec& option : solver->options())
       fmt::print("{0:<9}   --option {1}=...  {2}\n{0:<9}     {3}\n", "", option.name, option.usage,
                  range_text(option));

@@ -48,7 +48,10 @@ solve::ContextSettings settings_of(const solve::Context& context, const Graph& g
 // then what a free one adds.
 void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& portfolio) {
   const Problem given = in_given_order(problem);
-  const auto found = [&](const Plan& plan, std::string_view part) { context.offer(plan, part); };
+  const auto found = [&](const Plan& plan, std::string_view part) {
+    context.part(part);
+    context.offer(plan, part);
+  };
   solve::Context inner(given, "auto", settings_of(context, problem.graph));
   for (const Plan& start : inner.starts()) inner.offer(start, "start");
   Portfolio beside(given, inner, found);
@@ -59,8 +62,13 @@ void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& p
   portfolio.construct();
   // Once, and in the given order even beside a plan in another, which may be a poor one.
   inner.limits().spend(context.limits().work() - inner.limits().work());
-  if (inner.proven_infeasible()) return portfolio.ask_tight();
-  beside.ask_tight();
+  const bool possible = !inner.proven_infeasible();
+  if (possible) beside.ask_tight();
+  for (const PortfolioPart& part : inner.parts()) {
+    context.part(part.name).seconds += part.seconds;
+    context.part(part.name).work += part.work;
+  }
+  if (!possible) return portfolio.ask_tight();
   context.limits().spend(inner.limits().work() - context.limits().work());
   portfolio.take_given(beside);
 }
@@ -71,6 +79,7 @@ class Auto final : public solve::Solver {
   std::string_view summary() const override {
     return "the quick ones, then search and bounds, each from the best so far; the default";
   }
+  solve::Traits traits() const override { return {solve::Trait::portfolio}; }
   solve::Support supports(const Problem& problem) const override {
     return solve::least_time_only(problem);
   }
@@ -85,7 +94,9 @@ class Auto final : public solve::Solver {
     }
     portfolio.search();
     if (!context.engine_believed())
-      context.set_note("an engine's bound was above a plan that verifies, and is left out");
+      context.set_note(
+          "a bound claimed by an engine or a registered solver was above a plan that verifies, and "
+          "is left out");
     return context.finish();
   }
 };

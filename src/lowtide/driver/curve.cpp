@@ -244,9 +244,10 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     if (sweep_.known().best(budget) == nullptr) weight = budget == next ? 8 * mean : mean;
     tasks.push_back({.budget = budget, .weight = weight});
     if (!sweep_.by_parts()) continue;
-    tasks.back().solver = "search";
+    tasks.back().solver = sweep_.improving();
     tasks.back().options = search_options(pass, false);
-    if (proves) tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = "bounds"});
+    if (proves)
+      tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }
   return round(tasks, share);
 }

@@ -47,9 +47,10 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kConstructive = {"given", "order", "evict", "sqrt",
-                                                           "greedy"};
-constexpr int kPasses = 3;               // of these, until there is a plan
+using solve::Trait;
+using solve::Traits;
+
+constexpr int kPasses = 3;               // of the constructive ones, until there is a plan
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
 constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
@@ -85,6 +86,7 @@ struct Portfolio::Task {
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
   std::int64_t work_done = 0;
+  double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
 
   Kept made() const {
@@ -107,11 +109,14 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
       threads_(std::max(1, context.threads())),
       ops_(static_cast<std::int64_t>(problem.graph.op_count())),
       starts_(context.starts().begin(), context.starts().end()) {
-  for (std::string_view name : kConstructive)
-    if (const solve::Solver* part = find(name)) unfinished_.push_back(part);
-  tight_ = find("twremat");
-  search_ = find("search");
-  proving_ = find("bounds");
+  unfinished_ = parts(Trait::constructive);
+  // The other roles are of one solver each: guests who would have them get slices like these.
+  for (const solve::Solver* part : parts(Trait::guest))
+    if (!part->traits().has(Trait::constructive) && part->traits() != Traits{Trait::guest})
+      unfinished_.push_back(part);
+  tight_ = first(Trait::tight);
+  search_ = first(Trait::anytime);
+  proving_ = first(Trait::proving);
   engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
             ops_ <= kMostEngineOps;
 }
@@ -212,9 +217,19 @@ void Portfolio::search() {
   }
 }
 
-const solve::Solver* Portfolio::find(std::string_view name) const {
-  const solve::Solver* part = context_.solvers() ? context_.solvers()->find(name) : nullptr;
-  return part != nullptr && part->supports(problem_).yes ? part : nullptr;
+std::vector<const solve::Solver*> Portfolio::parts(Trait trait, bool external) const {
+  if (context_.solvers() == nullptr) return {};
+  std::vector<const solve::Solver*> parts = context_.solvers()->with(trait);
+  std::erase_if(parts, [&](const solve::Solver* part) {
+    return part->traits().has(Trait::external) != external || !part->supports(problem_).yes;
+  });
+  return parts;
+}
+
+const solve::Solver* Portfolio::first(Trait trait, bool external) const {
+  for (const solve::Solver* part : parts(trait, external))
+    if (!part->traits().has(Trait::guest)) return part;
+  return nullptr;
 }
 
 Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t work) const {
@@ -281,7 +296,7 @@ bool Portfolio::found_in_time(const solve::Solver& part) const {
 }
 
 void Portfolio::prove_by_engine() {
-  const solve::Solver* part = find("checkmate");
+  const solve::Solver* part = first(Trait::proving, true);
   if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
   std::vector<Task> tasks;
   tasks.push_back({.part = part,
@@ -301,6 +316,7 @@ void Portfolio::alone(const solve::Solver* part, std::int64_t work) {
 }
 
 void Portfolio::run(std::vector<Task>& tasks, int threads) {
+  for (const Task& task : tasks) context_.part(task.part->name());
   LimitSettings limits = context_.limits().remaining();
   if (limits.work) {
     // What is left is shared out by the sizes of the tasks.
@@ -348,7 +364,9 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
                                   .known = known,
                                   .solvers = context_.solvers(),
                                   .watcher = {}};
-  for (const auto& [name, value] : task.options) settings.options.set(name, value);
+  for (const auto& [name, value] : task.options)
+    if (std::ranges::count(task.part->options(), name, &solve::OptionSpec::name) > 0)
+      settings.options.set(name, value);
   if (clocked_)
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
@@ -358,12 +376,16 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   solve::Context inner(problem_, task.part->name(), std::move(settings));
   task.outcome = task.part->solve(problem_, inner);
   task.work_done = inner.limits().work();
+  task.seconds = inner.limits().seconds();
   task.smallest = inner.smallest();
   if (!task.endless) task.repair_start = inner.repair_start();
 }
 
 void Portfolio::merge(Task& task) {
   context_.limits().spend(task.work_done);
+  PortfolioPart& part = context_.part(task.part->name());
+  part.seconds += task.seconds;
+  part.work += task.work_done;
   if (!task.outcome) return;
   const Outcome& outcome = *task.outcome;
   raise(*task.part, outcome.bound.duration);
@@ -406,7 +428,12 @@ void Portfolio::offer(const Plan& plan, const Cost& cost, const solve::Solver& p
 }
 
 void Portfolio::raise(const solve::Solver& part, Ticks bound) {
-  part.external() ? context_.raise_engine_bound(bound) : context_.raise_bound(bound);
+  const Traits traits = part.traits();
+  const Ticks before = context_.bound().duration;
+  traits.has(Trait::external) || traits.has(Trait::guest) ? context_.raise_engine_bound(bound)
+                                                          : context_.raise_bound(bound);
+  // What is no longer believed lowers it.
+  context_.part(part.name()).bound += std::max(Ticks(), context_.bound().duration - before);
 }
 
 double Portfolio::seconds_left() const {

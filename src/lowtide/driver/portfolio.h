@@ -41,7 +41,9 @@ class Portfolio {
     void take(Kept other);  // if that is better
   };
 
-  const solve::Solver* find(std::string_view name) const;
+  // Those that take the problem. Engines are asked by themselves.
+  std::vector<const solve::Solver*> parts(solve::Trait trait, bool external = false) const;
+  const solve::Solver* first(solve::Trait trait, bool external = false) const;  // guests left out
   Task part_task(const solve::Solver* part, std::int64_t work) const;
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;

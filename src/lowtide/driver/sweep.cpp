@@ -54,11 +54,19 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
   known_.raise_bound(Bytes::max(), graph.total_time());
   known_.raise_floor(solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
-  const auto takes = [&](std::string_view name) {
-    const solve::Solver* part = solvers.find(name);
-    return part != nullptr && part->supports(problem(Bytes::max())).yes;
+  const solve::Solver* asked = solvers.find(settings_.solver);
+  if (asked == nullptr || !asked->traits().has(solve::Trait::portfolio)) return;
+  const auto first = [&](solve::Trait trait) -> const solve::Solver* {
+    for (const solve::Solver* part : solvers.with(trait))
+      if (!part->traits().has(solve::Trait::external) && part->supports(problem(Bytes::max())).yes)
+        return part;
+    return nullptr;
   };
-  by_parts_ = settings_.solver == "auto" && takes("search") && takes("bounds");
+  const solve::Solver* improving = first(solve::Trait::anytime);
+  const solve::Solver* proving = first(solve::Trait::proving);
+  if (improving == nullptr || proving == nullptr) return;
+  improving_ = improving->name();
+  proving_ = proving->name();
 }
 
 Problem Sweep::problem(Bytes budget) const {

@@ -50,9 +50,11 @@ class Sweep {
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
 
-  // Whether the parts of the solver may be run alone: it is `auto`, and `search` and `bounds` take
-  // this graph.
-  bool by_parts() const { return by_parts_; }
+  // Whether the parts of the solver may be run alone: it is a portfolio, and there are one that
+  // improves plans and one that proves for this graph. Their names; empty otherwise.
+  bool by_parts() const { return !improving_.empty(); }
+  const std::string& improving() const { return improving_; }
+  const std::string& proving() const { return proving_; }
   // About how much work is left, on all threads.
   double work_left() const;
 
@@ -91,7 +93,7 @@ class Sweep {
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;
-  bool by_parts_ = false;
+  std::string improving_, proving_;
   StopReason cut_short_ = StopReason::finished;           // some solve of the last round
   std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;

@@ -119,6 +119,22 @@ std::int64_t integer_or_zero(std::optional<JsonValue> value) {
   return value ? number_of<std::int64_t>(*value).value_or(0) : 0;
 }
 
+std::vector<PortfolioPart> read_parts(JsonValue list) {
+  std::vector<PortfolioPart> parts;
+  for (const JsonValue entry : list.items()) {
+    PortfolioPart part;
+    if (const auto name = entry.find("name")) part.name = string_or_empty(*name);
+    if (const auto seconds = entry.find("seconds"))
+      part.seconds = number_of<double>(*seconds).value_or(0);
+    part.work = integer_or_zero(entry.find("work"));
+    part.plans = integer_or_zero(entry.find("plans"));
+    part.won = Ticks(integer_or_zero(entry.find("won")));
+    part.bound = Ticks(integer_or_zero(entry.find("bound")));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 FoundBy read_found_by(JsonValue object) {
   FoundBy found;
   for (const auto& [key, value] : object.members()) {
@@ -129,6 +145,7 @@ FoundBy read_found_by(JsonValue object) {
     if (key == "stopped_by") found.stopped_by = string_or_empty(value);
     if (key == "version") found.version = string_or_empty(value);
     if (key == "note") found.note = string_or_empty(value);
+    if (key == "parts" && value.is(JsonKind::array)) found.parts = read_parts(value);
     if (key != "history" || !value.is(JsonKind::array)) continue;
     for (const JsonValue entry : value.items()) {
       Incumbent incumbent;

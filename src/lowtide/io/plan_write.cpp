@@ -87,6 +87,18 @@ std::string found_by_json(const FoundBy& found) {
                            history.empty() ? "" : ",",
                            timed ? fmt::format("\"seconds\": {:.3f}, ", tame(entry.seconds)) : "",
                            entry.work, entry.cost.duration.count(), entry.cost.peak.count());
+  std::string parts;
+  for (const PortfolioPart& part : found.parts) {
+    Members entry(", ");
+    entry.add("name", quoted_json(part.name));
+    if (timed) entry.add("seconds", fmt::format("{:.3f}", tame(part.seconds)));
+    entry.add("work", std::to_string(part.work));
+    entry.add("plans", std::to_string(part.plans));
+    entry.add("won", std::to_string(part.won.count()));
+    entry.add("bound", std::to_string(part.bound.count()));
+    parts += fmt::format("{}\n      {{{}}}", parts.empty() ? "" : ",", entry.text());
+  }
+  if (!parts.empty()) members.add("parts", "[" + parts + "\n    ]");
   if (!history.empty()) members.add("history", "[" + history + "\n    ]");
   return members.text().empty() ? "{}" : "{\n    " + members.text() + "\n  }";
 }

@@ -35,6 +35,16 @@ struct Incumbent {
   Cost cost;
 };
 
+// What a solver of a portfolio took, over all of its calls, and what came of it.
+struct PortfolioPart {
+  std::string name;
+  double seconds = 0;  // summed over threads
+  std::int64_t work = 0;
+  std::int64_t plans = 0;  // how often its plan became the best
+  Ticks won;               // by which those were shorter than the best before; the first wins none
+  Ticks bound;             // by which it raised the bound on the duration
+};
+
 // What is proven of a narrower question than the problem, such as at most so many computations of
 // each op: never a claim about the problem.
 struct ModelClaim {
@@ -51,10 +61,11 @@ struct Outcome {
   Cost cost;  // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
   Bound bound;
-  std::vector<Incumbent> history;   // each better than the one before
-  std::string found_by;             // the solver whose plan this is
-  std::optional<ModelClaim> model;  // if its solver has one
-  std::string note;                 // a sentence for people: why there is no plan, what was tried
+  std::vector<Incumbent> history;    // each better than the one before
+  std::string found_by;              // the solver whose plan this is
+  std::vector<PortfolioPart> parts;  // of a portfolio, in the order of their first calls
+  std::optional<ModelClaim> model;   // if its solver has one
+  std::string note;                  // a sentence for people: why there is no plan, what was tried
 };
 
 std::string_view to_string(Status status);

@@ -34,6 +34,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   asked.note = outcome.note;
   asked.model = outcome.model;
   asked.history = outcome.history;
+  asked.parts = outcome.parts;
   file.found_by = std::move(asked);
   return file;
 }

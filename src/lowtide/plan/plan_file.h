@@ -31,8 +31,9 @@ struct FoundBy {
   std::string stopped_by;
   std::string version;  // of Lowtide
   std::string note;
-  std::optional<ModelClaim> model;  // of a narrower model
-  std::vector<Incumbent> history;   // host peaks are not kept
+  std::optional<ModelClaim> model;   // of a narrower model
+  std::vector<Incumbent> history;    // host peaks are not kept
+  std::vector<PortfolioPart> parts;  // of a portfolio
 };
 
 struct PlanFile {

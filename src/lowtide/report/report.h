@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
 #include "lowtide/sim/simulate.h"
 
@@ -67,8 +68,9 @@ struct Report {
   Ticks base_duration;  // of computing each op once
   std::optional<Bytes> budget;
   std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
-  Run before;                  // the graph's own order, everything freed as early as it may be
-  std::optional<Run> after;    // the plan
+  std::vector<PortfolioPart> parts;  // of the plan's search; not set here, shown where it is
+  Run before;                // the graph's own order, everything freed as early as it may be
+  std::optional<Run> after;  // the plan
   std::vector<Recomputed> recomputed;  // of the plan, the most time first
   // The same with each number between separators as '*', so that layers which are alike stand
   // together: "layers.*.conv". Empty if that brings nothing together.

@@ -170,6 +170,16 @@ void PageData::write_head() {
   json_.key("base").number(report_.base_duration);
   optional("budget", report_.budget);
   optional("bound", report_.bound);
+  json_.key("parts").array(report_.parts, [&](const PortfolioPart& part) {
+    json_.object([&] {
+      json_.key("name").text(part.name);
+      json_.key("seconds").raw(fmt::format("{:.3f}", part.seconds));
+      json_.key("work").number(part.work);
+      json_.key("plans").number(part.plans);
+      json_.key("won").number(part.won);
+      json_.key("bound").number(part.bound);
+    });
+  });
   json_.key("recomputedBy").text(report_.recomputed_by);
 }
 

@@ -176,6 +176,21 @@ function drawRecomputed(groups) {
   ], rows, { long: true }));
 }
 
+function drawParts() {
+  const rows = D.parts.filter((part) => part.work || part.plans), timed = rows.some((part) => part.seconds);
+  const change = (sign, ticks) => (ticks ? sign + percentText((100 * ticks) / Math.max(1, D.base)) : "");
+  $("parts-part").hidden = rows.length === 0;
+  $("parts").replaceChildren(table("What each solver took and found", [
+    { title: "solver", kind: "name", text: (row) => row.name },
+    timed
+      ? { title: "seconds", kind: "number", text: (row) => row.seconds.toFixed(3) }
+      : { title: "work", kind: "number", text: (row) => countText(row.work) },
+    { title: "plans", kind: "number", text: (row) => (row.plans ? countText(row.plans) : "") },
+    { title: "overhead", kind: "number", text: (row) => change("\u2212", row.won) },
+    { title: "bound", kind: "number", text: (row) => change("+", row.bound) },
+  ], rows, { still: true }));
+}
+
 function drawLegend() {
   const run = state.shown, bands = run.bands
     ? run.bands.map(([band], i) => [band, BAND_NAMES[i]]).filter((_, i) => run.bands[i][1].some((bytes) => bytes > 0))
@@ -232,6 +247,7 @@ function main() {
   offer($("choose-axis"), [["steps", "Steps"], ["time", "Time"]], () => state.axis, chooseAxis);
   drawFigures();
   drawSums();
+  drawParts();
   let groups = D.recomputedAlike.length ? D.recomputedAlike : D.recomputed;
   const draw = (which) => drawRecomputed(groups = which);
   draw(groups);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/report/parts_text.h"
 #include "lowtide/report/plot_line.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/report_table.h"
@@ -43,6 +44,7 @@ class Writer {
     roles();
     tensors();
     recomputed();
+    parts();
     return std::move(out_);
   }
 
@@ -65,6 +67,7 @@ class Writer {
   void roles();
   void tensors();
   void recomputed();
+  void parts();
 
   const Report& report_;
   const Run& run_;
@@ -223,6 +226,13 @@ void Writer::recomputed() {
   heading(fmt::format("Recomputed by {}: {}", report_.recomputed_by,
                       ticks_text(run_.recomputed_time, report_.tick)));
   out_ += draw_table({times, shares, counts, ops, bars, origins}, style_);
+}
+
+void Writer::parts() {
+  const std::string table = parts_text(report_.parts, report_.base_duration, style_);
+  if (table.empty()) return;
+  heading("Found by");
+  out_ += table;
 }
 
 }  // namespace

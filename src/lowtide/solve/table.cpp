@@ -18,9 +18,9 @@ SolverTable make_solvers() {
   SolverTable table;
   table.add(given::make_given());
   table.add(order::make_order());
-  table.add(greedy::make_greedy());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
+  table.add(greedy::make_greedy());
   table.add(kumar::twremat::make_twremat());
   table.add(kumar::pwremat::make_pwremat());
   table.add(search::make_search());
@@ -34,6 +34,13 @@ const Solver* SolverTable::find(std::string_view name) const {
   for (const auto& solver : solvers_)
     if (solver->name() == name) return solver.get();
   return nullptr;
+}
+
+std::vector<const Solver*> SolverTable::with(Trait trait) const {
+  std::vector<const Solver*> found;
+  for (const auto& solver : solvers_)
+    if (solver->traits().has(trait)) found.push_back(solver.get());
+  return found;
 }
 
 }  // namespace lowtide::solve

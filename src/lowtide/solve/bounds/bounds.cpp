@@ -47,6 +47,7 @@ class Bounds final : public Solver {
   std::string_view summary() const override {
     return "proves how good a plan can be: minimum cuts, gap covers, branching";
   }
+  Traits traits() const override { return {Trait::proving}; }
   std::span<const OptionSpec> options() const override { return option_table(); }
   Support supports(const Problem& problem) const override {
     if (problem.machine)

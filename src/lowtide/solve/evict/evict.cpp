@@ -65,6 +65,7 @@ class Evict final : public Solver {
   std::string_view summary() const override {
     return "eviction by DTR's scores with the future known; fast at any size, moderate budgets";
   }
+  Traits traits() const override { return {Trait::constructive}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

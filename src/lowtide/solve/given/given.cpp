@@ -15,6 +15,7 @@ class Given final : public Solver {
   std::string_view summary() const override {
     return "the graph's own order, frees at last use; nothing is computed twice";
   }
+  Traits traits() const override { return {Trait::constructive}; }
   Support supports(const Problem&) const override { return {}; }
 
   Outcome solve(const Problem& problem, Context& context) const override {

@@ -57,6 +57,10 @@ bool Context::offer(Plan plan, std::string_view found_by) {
     return false;
   }
   if (smaller) smallest_ = plan;
+  if (PortfolioPart* part = find_part(found_by)) {
+    ++part->plans;
+    if (has_plan()) part->won += outcome_.cost.duration - cost.duration;
+  }
   if (repair_start_ && repair_cost_.duration >= cost.duration) repair_start_.reset();
   outcome_.plan = std::move(plan);
   outcome_.cost = cost;
@@ -77,6 +81,17 @@ bool Context::offer_sequence(std::span<const OpId> sequence) {
     duration += problem_.graph.time(op);
   }
   return offer(plan_from_sequence(problem_.graph, sequence));
+}
+
+PortfolioPart* Context::find_part(std::string_view name) {
+  for (PortfolioPart& part : outcome_.parts)
+    if (part.name == name) return &part;
+  return nullptr;
+}
+
+PortfolioPart& Context::part(std::string_view name) {
+  if (PortfolioPart* known = find_part(name)) return *known;
+  return outcome_.parts.emplace_back(PortfolioPart{.name = std::string(name)});
 }
 
 void Context::raise_bound(Ticks duration) {

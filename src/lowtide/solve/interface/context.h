@@ -75,6 +75,10 @@ class Context {
   bool engine_believed() const { return engine_believed_; }
   // Of the solver's own, narrower model.
   void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
+  // For solvers that are made of others: what is said of one of them, made when first asked for.
+  // What is offered as found by it from then on is counted there.
+  PortfolioPart& part(std::string_view name);
+  const std::vector<PortfolioPart>& parts() const { return outcome_.parts; }
   void set_note(std::string note) { outcome_.note = std::move(note); }
 
   // A plan within the budget is known, and it is proven that none is better.
@@ -104,6 +108,7 @@ class Context {
 
  private:
   bool better(const Cost& a, const Cost& b) const;
+  PortfolioPart* find_part(std::string_view name);
   void notify();
 
   const Problem& problem_;

@@ -24,7 +24,7 @@ class Forwarding : public Solver {
   std::string missing(const std::function<bool()>& stop) const override {
     return to_.missing(stop);
   }
-  bool external() const override { return to_.external(); }
+  Traits traits() const override { return to_.traits(); }
   Support supports(const Problem& problem) const override { return to_.supports(problem); }
   Outcome solve(const Problem& problem, Context& context) const override {
     return to_.solve(problem, context);

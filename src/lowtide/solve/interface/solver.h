@@ -13,6 +13,7 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/interface/options.h"
+#include "lowtide/solve/interface/traits.h"
 
 namespace lowtide::solve {
 
@@ -40,9 +41,8 @@ class Solver {
   // What must be there for it to run and is not: empty if nothing is missing. To look for it may
   // take seconds; `stop` ends that.
   virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
-  // Whether an engine of somebody else's does the work, in a process of its own: it takes tenths of
-  // a second to begin, and joins a portfolio only under a clock.
-  virtual bool external() const { return false; }
+  // The purposes that it serves; without any, it runs only for those who name it.
+  virtual Traits traits() const { return {}; }
   virtual Support supports(const Problem& problem) const = 0;
   // Anytime: offers plans to the context as they come and returns context.finish(), within 50 ms
   // of a cancel or a deadline. Deterministic for the context's seed and work limit.
@@ -57,14 +57,15 @@ class SolverTable {
 
   void add(std::unique_ptr<Solver> solver) { solvers_.push_back(std::move(solver)); }
   std::span<const std::unique_ptr<Solver>> all() const { return solvers_; }
-  const Solver* find(std::string_view name) const;  // null if there is none
+  const Solver* find(std::string_view name) const;     // null if there is none
+  std::vector<const Solver*> with(Trait trait) const;  // in the order of the table
 
  private:
   std::vector<std::unique_ptr<Solver>> solvers_;
 };
 
-// Every solver of this room, in the order in which people should read of them. The driver adds its
-// own (`auto`).
+// Every solver of this room, in the order in which people should read of them and in which a
+// portfolio asks those of the same trait. The driver adds its own (`auto`).
 SolverTable make_solvers();
 
 }  // namespace lowtide::solve

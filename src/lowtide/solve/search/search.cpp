@@ -68,6 +68,7 @@ class Search final : public Solver {
   std::string_view summary() const override {
     return "local search over sequences, from the best of the above; any graph, any budget";
   }
+  Traits traits() const override { return {Trait::anytime}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (std::string why = too_large(problem.graph); !why.empty())

@@ -290,7 +290,7 @@ class Checkmate final : public Solver {
   std::string missing(const std::function<bool()>& stop) const override {
     return engines::find_engine(engines::EngineKind::highs, {}, stop).missing;
   }
-  bool external() const override { return true; }
+  Traits traits() const override { return {Trait::proving, Trait::external}; }
   Support supports(const Problem& problem) const override {
     return small_enough(problem, kMostOps, "program");
   }

@@ -25,6 +25,7 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
                            .known = context.own_bound(),
                            .solvers = context.solvers(),
                            .watcher = {}};
+  context.part(others.name());
   settings.watcher = [&](const Progress& progress) {
     context.raise_engine_bound(progress.bound.duration);
     if (progress.plan != nullptr &&
@@ -34,6 +35,8 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
   Context inner(problem, others.name(), std::move(settings));
   const Outcome outcome = others.solve(problem, inner);
   context.limits().spend_all(inner.limits().work());
+  context.part(others.name()).seconds = inner.limits().seconds();
+  context.part(others.name()).work = inner.limits().work();
   // Some of it may be the claim of an engine.
   context.raise_engine_bound(outcome.bound.duration);
   context.raise_floor(outcome.bound.peak);
@@ -56,7 +59,9 @@ std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Conte
   const std::string_view choice = context.options().choice("start");
   if (choice == "none" || (choice == "given" && context.starts().empty())) return std::nullopt;
   for (const Plan& plan : context.starts()) context.offer(plan);
-  const Solver* others = context.solvers() != nullptr ? context.solvers()->find("auto") : nullptr;
+  const Solver* others = nullptr;
+  if (context.solvers() != nullptr)
+    for (const Solver* portfolio : context.solvers()->with(Trait::portfolio)) others = portfolio;
   if (choice == "auto" && others != nullptr && others->supports(problem).yes)
     run_others(problem, context, *others);
   if (context.has_plan()) return without_unread(problem, sequence_of(context.best()));

@@ -261,7 +261,7 @@ class Moccasin final : public Solver {
   std::string missing(const std::function<bool()>& stop) const override {
     return engines::find_engine(engines::EngineKind::cpsat, {}, stop).missing;
   }
-  bool external() const override { return true; }
+  Traits traits() const override { return {Trait::anytime, Trait::external}; }
   Support supports(const Problem& problem) const override {
     return small_enough(problem, kMostOps, "domain");
   }

@@ -180,6 +180,7 @@ class PwRemat final : public Solver {
   std::string_view summary() const override {
     return "Kumar et al.'s second algorithm, by path decompositions; long, narrow graphs";
   }
+  Traits traits() const override { return {Trait::tight}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

@@ -222,6 +222,7 @@ class TwRemat final : public Solver {
   std::string_view summary() const override {
     return "Kumar et al.: parts between balanced separators again and again; tight budgets";
   }
+  Traits traits() const override { return {Trait::tight}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

@@ -1,0 +1,52 @@
+// What a solver is. Each says it once of itself; whoever needs a solver for a purpose asks the
+// table for a trait and not for a name.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace lowtide::solve {
+
+enum class Trait : std::uint8_t {
+  constructive,  // builds a plan from nothing, on most graphs in milliseconds
+  tight,         // for tight budgets: recomputes far more, in far less memory
+  anytime,       // improves the plans that it is given for as long as it may
+  proving,       // raises bounds that hold for every plan of the problem
+  external,   // an engine of other people does the work, in a process of its own: it takes tenths
+              // of a second to begin, and its word is believed only until a plan beats it
+  portfolio,  // is made of the other solvers of its table
+  guest,      // was registered by the user of this process; believed as an engine is
+};
+
+// In the order above.
+constexpr std::initializer_list<Trait> kTraits = {
+    Trait::constructive, Trait::tight,     Trait::anytime, Trait::proving,
+    Trait::external,     Trait::portfolio, Trait::guest};
+
+std::string_view to_string(Trait trait);
+std::optional<Trait> trait_of(std::string_view word);  // the inverse
+
+// A set of them.
+class Traits {
+ public:
+  constexpr Traits() = default;
+  constexpr Traits(std::initializer_list<Trait> traits) {
+    for (const Trait trait : traits) add(trait);
+  }
+  constexpr void add(Trait trait) { bits_ |= bit(trait); }
+  constexpr bool has(Trait trait) const { return (bits_ & bit(trait)) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  bool operator==(const Traits&) const = default;
+  std::vector<std::string_view> words() const;
+
+ private:
+  static constexpr std::uint8_t bit(Trait trait) {
+    return static_cast<std::uint8_t>(1u << static_cast<unsigned>(trait));
+  }
+  std::uint8_t bits_ = 0;
+};
+
+}  // namespace lowtide::solve

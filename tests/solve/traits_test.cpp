@@ -1,0 +1,46 @@
+// Words for traits, and that every solver of ours serves a purpose.
+#include "lowtide/solve/interface/traits.h"
+
+#include <doctest/doctest.h>
+
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide::solve {
+namespace {
+
+TEST_CASE("traits: a set and its words") {
+  Traits traits{Trait::external, Trait::proving};
+  CHECK(traits.words() == std::vector<std::string_view>{"proving", "external"});
+  CHECK(traits.has(Trait::proving));
+  CHECK_FALSE(traits.has(Trait::tight));
+  CHECK(Traits{}.empty());
+  traits.add(Trait::tight);
+  CHECK(traits == Traits{Trait::tight, Trait::proving, Trait::external});
+  for (const Trait trait : kTraits) CHECK(trait_of(to_string(trait)) == trait);
+  CHECK_FALSE(trait_of("quick"));
+}
+
+// What `auto` is made of, in the order in which it asks.
+TEST_CASE("traits: every solver has a role") {
+  const SolverTable table = make_solvers();
+  for (const auto& solver : table.all()) {
+    CAPTURE(solver->name());
+    CHECK_FALSE(solver->traits().empty());
+    CHECK_FALSE(solver->traits().has(Trait::guest));
+  }
+  const auto names = [&](Trait trait) {
+    std::vector<std::string_view> names;
+    for (const Solver* solver : table.with(trait)) names.push_back(solver->name());
+    return names;
+  };
+  using Names = std::vector<std::string_view>;
+  CHECK(names(Trait::constructive) == Names{"given", "order", "evict", "sqrt", "greedy"});
+  CHECK(names(Trait::tight) == Names{"twremat", "pwremat"});
+  CHECK(names(Trait::anytime) == Names{"search", "moccasin"});
+  CHECK(names(Trait::proving) == Names{"bounds", "checkmate"});
+  CHECK(names(Trait::external) == Names{"moccasin", "checkmate"});
+  CHECK(names(Trait::portfolio).empty());
+}
+
+}  // namespace
+}  // namespace lowtide::solve
