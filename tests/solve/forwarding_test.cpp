@@ -61,7 +61,7 @@ TEST_CASE("forwarding: every question reaches the solver behind it") {
 
 // The names of the functions that a header declares with such a word before or behind them.
 std::set<std::string> declared(const std::string& header, const std::string& pattern) {
-  std::ifstream file(std::string(LOWTIDE_SOURCE_DIR) + "/src/lowtide/solve/interface/" + header);
+  std::ifstream file(std::string(LOWTIDE_SOURCE_DIR) + "/src/lowtide/solve/" + header);
   std::stringstream text;
   text << file.rdbuf();
   const std::string source = text.str();

@@ -45,14 +45,15 @@ solve::ContextSettings settings_of(const solve::Context& context, const Graph& g
 }
 
 // Makes starts for a problem whose order is free: first all that would be done for the given order,
-// then what a free one adds.
-void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& portfolio) {
+// then what a free one adds. Says whether what engines claimed of the given order is still
+// believed.
+bool begin_in_both(const Problem& problem, solve::Context& context, Portfolio& portfolio) {
   const Problem given = in_given_order(problem);
+  solve::Context inner(given, "auto", settings_of(context, problem.graph));
   const auto found = [&](const Plan& plan, std::string_view part) {
-    context.part(part);
+    for (const PortfolioPart& asked : inner.parts()) context.part(asked.name);
     context.offer(plan, part);
   };
-  solve::Context inner(given, "auto", settings_of(context, problem.graph));
   for (const Plan& start : inner.starts()) inner.offer(start, "start");
   Portfolio beside(given, inner, found);
   // Limits count what both do.
@@ -68,9 +69,13 @@ void begin_in_both(const Problem& problem, solve::Context& context, Portfolio& p
     context.part(part.name).seconds += part.seconds;
     context.part(part.name).work += part.work;
   }
-  if (!possible) return portfolio.ask_tight();
-  context.limits().spend(inner.limits().work() - context.limits().work());
-  portfolio.take_given(beside);
+  if (possible) {
+    context.limits().spend(inner.limits().work() - context.limits().work());
+    portfolio.take_given(beside);
+  } else {
+    portfolio.ask_tight();
+  }
+  return inner.engine_believed();
 }
 
 class Auto final : public solve::Solver {
@@ -86,14 +91,15 @@ class Auto final : public solve::Solver {
 
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     Portfolio portfolio(problem, context);
+    bool believed = true;
     if (problem.order == Order::free) {
-      begin_in_both(problem, context, portfolio);
+      believed = begin_in_both(problem, context, portfolio);
     } else {
       portfolio.construct();
       portfolio.ask_tight();
     }
     portfolio.search();
-    if (!context.engine_believed())
+    if (!believed || !context.engine_believed())
       context.set_note(
           "a bound claimed by an engine or a registered solver was above a plan that verifies, and "
           "is left out");

@@ -79,7 +79,7 @@ struct Portfolio::Task {
   std::int64_t work;
   std::uint64_t seed;
   bool endless = false;      // is not asked whether it finished
-  bool from_before = false;  // begins from without_tight_
+  bool from_before = false;  // begins from best_without_tight_
   bool from_given = false;   // begins from given_ or the graph's own plan
   double share = 1;          // of the time left
   int threads = 1;
@@ -134,7 +134,7 @@ void Portfolio::construct() {
       if (stop()) return;
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
-      alone(part, slice);
+      run_one(part, slice);
     }
 }
 
@@ -152,7 +152,7 @@ void Portfolio::ask_tight() {
   tasks.back().share = kTightShare;
   run(tasks, 1);
   if (!before || context_.smallest_peak() == peak) return;
-  without_tight_ = {before, {Ticks::max(), *peak, {}}};
+  best_without_tight_ = {before, {Ticks::max(), *peak, {}}};
 }
 
 void Portfolio::take_given(const Portfolio& given) {
@@ -161,8 +161,8 @@ void Portfolio::take_given(const Portfolio& given) {
   if (smallest && *from.smallest_peak() < context_.smallest_peak().value_or(Bytes::max()))
     context_.offer(*smallest);
   if (starts_.empty() && smallest) starts_.push_back(*smallest);
-  without_tight_ = given.without_tight_;
-  Kept kept = without_tight_;  // what tight_ made is no better a start here than elsewhere
+  best_without_tight_ = given.best_without_tight_;
+  Kept kept = best_without_tight_;  // what tight_ made is no better a start here than elsewhere
   if (!kept.plan && from.has_plan()) kept = {from.best(), from.best_cost()};
   if (!kept.plan && smallest) kept = {smallest, {Ticks::max(), *from.smallest_peak(), {}}};
   given_.take(std::move(kept));
@@ -170,7 +170,7 @@ void Portfolio::take_given(const Portfolio& given) {
 
 void Portfolio::search() {
   // Small graphs are often settled by this alone.
-  if (ops_ <= kSmall && proving_ != nullptr && !stop()) alone(proving_, 200 * ops_);
+  if (ops_ <= kSmall && proving_ != nullptr && !stop()) run_one(proving_, 200 * ops_);
   std::int64_t slice = 20'000 + 4 * ops_;
   const bool unlimited = !clocked_ && !context_.limits().settings().work;
   if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
@@ -181,7 +181,7 @@ void Portfolio::search() {
     // tried.
     std::vector<Task> others, lanes;
     const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-    const bool proves = late || !context_.has_plan() || without_tight_.plan;
+    const bool proves = late || !context_.has_plan() || best_without_tight_.plan;
     repairs_ = late;
     // Where the search stands still the proofs get more work, and most of all if the bound still
     // rises.
@@ -236,7 +236,7 @@ Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t wor
   return {.part = part,
           .work = work,
           .seed = context_.seed(),
-          .from_before = without_tight_.plan.has_value()};
+          .from_before = best_without_tight_.plan.has_value()};
 }
 
 int Portfolio::lane_count() const {
@@ -251,9 +251,9 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
   const std::uint64_t index = number * 1024 + place, turn = number + place;
   Task task{.part = search_,
             .work = slice,
-            .seed = mix(index),
+            .seed = task_seed(index),
             .endless = true,
-            .from_before = without_tight_.plan && turn % 2 == 0,
+            .from_before = best_without_tight_.plan && turn % 2 == 0,
             .options = search_options(turn, slice < kBriefWork * ops_)};
   if (problem_.order == Order::free) choose_orders(task, number, place);
   // Where several changes help together and none of them alone, cold lanes stay where they are.
@@ -269,14 +269,14 @@ void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t pl
       context_.has_plan() && (!given_.plan || context_.best_cost().duration < given_.cost.duration);
   const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
   task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
-  task.from_before = without_tight_.plan && !task.from_given && turn % 4 < 2;
+  task.from_before = best_without_tight_.plan && !task.from_given && turn % 4 < 2;
   const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
   const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
   task.options.emplace_back("orders", keeps ? "off" : "on");
   task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
 }
 
-std::uint64_t Portfolio::mix(std::uint64_t number) const {
+std::uint64_t Portfolio::task_seed(std::uint64_t number) const {
   return Random(context_.seed() * 0x9e3779b97f4a7c15u + number).next();
 }
 
@@ -289,7 +289,7 @@ bool Portfolio::stop() {
 }
 
 // An engine that is slow to be found must not cost the others their time.
-bool Portfolio::found_in_time(const solve::Solver& part) const {
+bool Portfolio::engine_found_in_time(const solve::Solver& part) const {
   const double most = context_.limits().seconds() + seconds_left() * kLookShare;
   const auto stop = [&] { return too_late() || context_.limits().seconds() > most; };
   return part.missing(stop).empty();
@@ -297,7 +297,7 @@ bool Portfolio::found_in_time(const solve::Solver& part) const {
 
 void Portfolio::prove_by_engine() {
   const solve::Solver* part = first(Trait::proving, true);
-  if (part == nullptr || !context_.has_plan() || !found_in_time(*part)) return;
+  if (part == nullptr || !context_.has_plan() || !engine_found_in_time(*part)) return;
   std::vector<Task> tasks;
   tasks.push_back({.part = part,
                    .work = kMostWork,
@@ -309,7 +309,7 @@ void Portfolio::prove_by_engine() {
   run(tasks, 1);
 }
 
-void Portfolio::alone(const solve::Solver* part, std::int64_t work) {
+void Portfolio::run_one(const solve::Solver* part, std::int64_t work) {
   std::vector<Task> tasks;
   tasks.push_back(part_task(part, work));
   run(tasks, 1);
@@ -332,12 +332,12 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
     starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
   std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
-  if (without_tight_.plan) starts_before.front() = *without_tight_.plan;
+  if (best_without_tight_.plan) starts_before.front() = *best_without_tight_.plan;
   // Its own order over the budget is a better start than a plan that computes far too much.
   if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
     starts_given.front() = given_.plan ? *given_.plan : own_plan(problem_.graph);
   // Half a search goes to the graph's own order where no start keeps the budget.
-  if (repairs_ && without_tight_.plan) starts_before.push_back(*without_tight_.plan);
+  if (repairs_ && best_without_tight_.plan) starts_before.push_back(*best_without_tight_.plan);
   if (repairs_ && context_.repair_start()) starts.push_back(*context_.repair_start());
   const Bound known = context_.own_bound();
   parallel_for(tasks.size(), threads, [&](std::size_t i) {
@@ -354,7 +354,7 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
                          const std::vector<Plan>& starts) {
   if (limits.seconds) limits.seconds = seconds_left() * task.share;
   // What has not begun would notice only after its first plan.
-  if (too_late() && has_smallest()) return;
+  if (too_late() && has_any_plan()) return;
   limits.work = task.work;
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
@@ -405,15 +405,15 @@ void Portfolio::merge(Task& task) {
 // The best of what begins elsewhere than at the best plan: from that no lane comes back to it.
 void Portfolio::keep(const Task& task) {
   const Outcome& outcome = *task.outcome;
-  if (task.from_before && without_tight_.plan) {
+  if (task.from_before && best_without_tight_.plan) {
     if (outcome.plan && outcome.cost.duration <= context_.best_cost().duration)
-      without_tight_.plan.reset();
+      best_without_tight_.plan.reset();
     else
-      without_tight_.take(task.made());
+      best_without_tight_.take(task.made());
   }
   // What tight_ made is no better a start here than elsewhere.
   if (problem_.order == Order::given ||
-      !(task.from_given || (!without_tight_.plan && task.part != tight_)))
+      !(task.from_given || (!best_without_tight_.plan && task.part != tight_)))
     return;
   Kept made = task.made();
   if (solve::follows_order(problem_.graph, computations(*made.plan))) given_.take(std::move(made));
@@ -440,7 +440,7 @@ double Portfolio::seconds_left() const {
   return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
 }
 
-bool Portfolio::has_smallest() {
+bool Portfolio::has_any_plan() {
   const std::scoped_lock lock(mutex_);
   return context_.smallest().has_value();
 }

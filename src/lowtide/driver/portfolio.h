@@ -25,9 +25,9 @@ class Portfolio {
 
   // The constructive parts, one after the other.
   void construct();
-  // The solver for tight budgets, where there is no plan.
+  // Runs the solver with Trait::tight, if no plan within the budget is known yet.
   void ask_tight();
-  // Where the order is free: what the same steps have found in the given one.
+  // With a free order: starts from what a portfolio found with the given order.
   void take_given(const Portfolio& given);
   // Epochs, until there is nothing more to do: what can be proven is, or a limit is reached.
   void search();
@@ -48,12 +48,12 @@ class Portfolio {
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
   int lane_count() const;
-  std::uint64_t mix(std::uint64_t number) const;
+  std::uint64_t task_seed(std::uint64_t number) const;
   bool stop();
 
-  bool found_in_time(const solve::Solver& part) const;
+  bool engine_found_in_time(const solve::Solver& part) const;
   void prove_by_engine();
-  void alone(const solve::Solver* part, std::int64_t work);
+  void run_one(const solve::Solver* part, std::int64_t work);
   void run(std::vector<Task>& tasks, int threads);
   void run_task(Task& task, LimitSettings limits, const Bound& known,
                 const std::vector<Plan>& starts);
@@ -63,7 +63,7 @@ class Portfolio {
   void raise(const solve::Solver& part, Ticks bound);
   bool too_late() const { return context_.limits().over(); }
   double seconds_left() const;
-  bool has_smallest();
+  bool has_any_plan();
 
   const Problem& problem_;
   solve::Context& context_;
@@ -72,7 +72,7 @@ class Portfolio {
   const int threads_;
   const std::int64_t ops_;
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
-  Kept without_tight_;        // the best of what did not begin from what tight_ made
+  Kept best_without_tight_;   // the best not derived from tight_'s plan
   Kept given_;                // where the order is free: the best in the graph's own
   bool repairs_ = false;      // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;

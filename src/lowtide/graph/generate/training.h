@@ -99,7 +99,7 @@ class Training {
   Value made(TensorId tensor, Shape shape);
   TensorId tensor(Value value) const { return values_[value.index].tensor; }
   bool differentiable(Value value) const { return values_[value.index].differentiable; }
-  // `step(dy)` runs in the backward if a gradient dy of y has come by then.
+  // Registers the backward of y: `step(dy)` is called if y has received a gradient dy by then.
   void backward(Value y, std::function<void(TensorId)> step);
   void give(const std::string& at, Value value, TensorId gradient);
   Value elementwise(std::string_view kind, std::string_view backward_kind, const std::string& at,

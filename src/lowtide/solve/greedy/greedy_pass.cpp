@@ -54,7 +54,7 @@ void GreedyPass::enter_inputs() {
     const TensorId id(i);
     if (!graph_.is_input(id)) continue;
     state(id).live = true;
-    if (!settle(id)) live_ -= graph_.bytes(id);
+    if (!stays_live(id)) live_ -= graph_.bytes(id);
   }
 }
 
@@ -102,14 +102,14 @@ void GreedyPass::finish(Item item) {
   for (TensorId output : graph_.outputs(op)) {
     live_ += graph_.bytes(output);
     state(output).live = true;
-    state(output).barren = false;
+    state(output).frees_nothing = false;
     state(output).refusals = 0;
     state(output).last = profile_.size();
   }
   for (TensorId input : graph_.inputs(op)) {
     TensorState& read = state(input);
     read.last = profile_.size();
-    if (read.served_later) read.barren = false;
+    if (read.recomputed_later) read.frees_nothing = false;
     if (is_own(item)) {
       ++read.cursor;
     } else {
@@ -118,7 +118,7 @@ void GreedyPass::finish(Item item) {
     }
   }
   const auto stay_or_go = [&](TensorId id) {
-    if (!settle(id)) live_ -= graph_.bytes(id);
+    if (!stays_live(id)) live_ -= graph_.bytes(id);
   };
   for (TensorId input : graph_.inputs(op)) stay_or_go(input);
   for (TensorId output : graph_.outputs(op)) stay_or_go(output);
@@ -139,7 +139,7 @@ OrderList::Item GreedyPass::next_use(TensorId id) const {
   return has_repeat ? tensor.repeats_reading.front() : OrderList::kNone;
 }
 
-bool GreedyPass::settle(TensorId id) {
+bool GreedyPass::stays_live(TensorId id) {
   const OpId producer = graph_.producer(id);
   const Item next = next_use(id);
   const Item repeat = producer.valid() ? pending_[producer.index()] : OrderList::kNone;

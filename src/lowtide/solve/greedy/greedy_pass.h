@@ -50,24 +50,24 @@ class GreedyPass {
   };
   struct TensorState {
     bool live = false;
-    bool barren = false;           // frees nothing until something that it is made from lives again
-    bool served_later = false;     // ... or until its next use has passed
-    Candidate queued;              // what counts of its entries; none has no tensor
-    std::size_t cursor = 0;        // into uses_, at the first that has not run
-    std::size_t last = 0;          // steps done when it was last made or read
-    int refusals = 0;              // since it was made
-    std::uint32_t revived = 0;     // how often
-    std::uint32_t mark = 0;        // the latest collection that revives it
-    Item busy = OrderList::kNone;  // the computation under way, if it reads or makes it
+    bool frees_nothing = false;     // dropping it frees no bytes until an ancestor is live again
+    bool recomputed_later = false;  // ... or until its next use has passed
+    Candidate queued;               // what counts of its entries; none has no tensor
+    std::size_t cursor = 0;         // into uses_, at the first that has not run
+    std::size_t last = 0;           // steps done when it was last made or read
+    int refusals = 0;               // since it was made
+    std::uint32_t revived = 0;      // how often
+    std::uint32_t mark = 0;         // the latest collection that revives it
+    Item busy = OrderList::kNone;   // the computation under way, if it reads or makes it
     std::vector<Item> repeats_reading;  // repetitions to come that read it, a heap, next on top
   };
   // The ops to run again, in order, and what these read that must live on from where it went.
   struct Repetition {
     std::vector<OpId> ops;
     std::vector<TensorId> revived;
-    std::size_t started = 0;    // ops found, listed yet or not
-    Bytes charge;               // of what is revived
-    bool served_later = false;  // some of that is made again anyway, but after the next use
+    std::size_t started = 0;        // ops found, listed yet or not
+    Bytes charge;                   // of what is revived
+    bool recomputed_later = false;  // some of that is made again anyway, but after the next use
     Ticks time;
   };
 
@@ -83,7 +83,7 @@ class GreedyPass {
   bool give_up(TensorId id, Bytes& during);  // `during`: bytes of the step under way
   void schedule(OpId op, Item next);
   void drop(OpId op, Bytes& during);
-  bool settle(TensorId id);  // whether it stays live after this step
+  bool stays_live(TensorId id);  // whether it stays live after this step
   void push(TensorId id);
   void push_readers(TensorId id);
 

@@ -24,7 +24,7 @@ void GreedyPass::push(TensorId id) {
   const Item next = next_use(id);
   TensorState& tensor = state(id);
   const Candidate candidate{score(graph_.bytes(id), graph_.time(producer)), slot(next), id};
-  if (tensor.barren || tensor.queued == candidate || !may_repeat(producer, next)) return;
+  if (tensor.frees_nothing || tensor.queued == candidate || !may_repeat(producer, next)) return;
   candidates_.push(tensor.queued = candidate);
 }
 
@@ -36,7 +36,7 @@ void GreedyPass::push_readers(TensorId id) {
   for (OpId reader : graph_.consumers(id))
     for (TensorId made : graph_.outputs(reader))
       if (state(made).live && state(made).busy != now_) {
-        state(made).barren = false;
+        state(made).frees_nothing = false;
         push(made);
       }
 }
@@ -55,7 +55,7 @@ void GreedyPass::collect(OpId op, Item next) {
     if (producer.valid()) {
       const Item repeat = pending_[producer.index()];
       if (repeat != OrderList::kNone && list_.before(repeat, next)) continue;
-      repetition_.served_later |= repeat != OrderList::kNone;
+      repetition_.recomputed_later |= repeat != OrderList::kNone;
       if (op_marks_[producer.index()] == collection_) continue;
     }
     if (repetition_.started < settings_.block && may_repeat(producer, next)) {
@@ -84,9 +84,9 @@ std::optional<TensorId> GreedyPass::pick() {
     ++collection_;
     collect(producer, next);
     const Bytes freed = graph_.bytes(top.tensor) - repetition_.charge;
-    tensor.served_later = repetition_.served_later;
-    tensor.barren = freed.count() <= 0;
-    if (tensor.barren) continue;
+    tensor.recomputed_later = repetition_.recomputed_later;
+    tensor.frees_nothing = freed.count() <= 0;
+    if (tensor.frees_nothing) continue;
     const double now = score(freed, repetition_.time);
     if (now >= top.score) return top.tensor;
     top.score = now;

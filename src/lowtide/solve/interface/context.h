@@ -1,4 +1,5 @@
-// What a solver is given beside its problem, and where it leaves what it finds.
+// What a solver is given besides its problem (limits, seed, options, starting plans), and where it
+// reports the plans and lower bounds that it finds.
 //
 // A solver offers plans and claims as it finds them; the context prices every offer by `simulate`,
 // keeps the best, writes the history and tells whoever watches. So a solver that is stopped at any
@@ -58,15 +59,15 @@ class Context {
   std::span<const Plan> starts() const { return settings_.starts; }
   const SolverTable* solvers() const { return settings_.solvers; }
 
-  // Prices the plan and keeps it if it is the best so far: within the budget before beyond it,
-  // then by the objective, then by the other of time and memory. Says whether it was kept.
+  // Simulates the plan; keeps it if it meets the budget and the time limit and is better than the
+  // best so far: by the objective (duration or peak), ties by the other. Says whether it was kept.
   // An illegal plan is a broken invariant of the solver: InternalError.
   bool offer(Plan plan, std::string_view found_by = {});
   // The same, for the ops in the order of their computation; frees as early as possible.
-  // One whose times do not add up in 63 bits is none.
+  // Returns false at once if the duration would overflow 63 bits.
   bool offer_sequence(std::span<const OpId> sequence);
 
-  // Claims that must be true of every plan for the problem.
+  // Proven lower bounds, on the duration and on the peak memory of every plan for the problem.
   void raise_bound(Ticks duration);
   void raise_floor(Bytes peak);
   // The same as claimed by an external engine, whose proof nobody here can check. It holds until a
@@ -75,8 +76,8 @@ class Context {
   bool engine_believed() const { return engine_believed_; }
   // Of the solver's own, narrower model.
   void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
-  // For solvers that are made of others: what is said of one of them, made when first asked for.
-  // What is offered as found by it from then on is counted there.
+  // For portfolios: the statistics of the part of that name, created by the first call. Plans
+  // offered with this name as `found_by` are counted there from then on.
   PortfolioPart& part(std::string_view name);
   const std::vector<PortfolioPart>& parts() const { return outcome_.parts; }
   void set_note(std::string note) { outcome_.note = std::move(note); }

@@ -92,11 +92,11 @@ class State {
   // Changes. `before` is the item that the computation is put in front of.
   Item insert(Node node, Item before);
   void remove(Item item);  // a repeated computation
-  // Within the span in which no reader changes its server: the caller sees to that.
+  // Precondition: every reader still reads its inputs from the same items afterwards.
   void move(Item item, Item before);
 
-  void undo();    // of all since the last commit
-  void commit();  // forgets how to
+  void undo();    // reverts all changes since the last commit
+  void commit();  // keeps them, and clears the undo log
   bool changed() const { return !log_.empty(); }
 
   // InternalError if one is broken; both as slow as pricing a whole plan.
