@@ -41,8 +41,8 @@ struct PortfolioPart {
   double seconds = 0;  // summed over threads
   std::int64_t work = 0;
   std::int64_t plans = 0;  // how often its plan became the best
-  Ticks won;               // by which those were shorter than the best before; the first wins none
-  Ticks bound;             // by which it raised the bound on the duration
+  Ticks won = {};          // by which those were shorter than the best before; the first wins none
+  Ticks bound = {};        // by which it raised the bound on the duration
 };
 
 // What is proven of a narrower question than the problem, such as at most so many computations of
