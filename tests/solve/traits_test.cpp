@@ -29,9 +29,9 @@ TEST_CASE("traits: every solver has a role") {
     CHECK_FALSE(solver->traits().has(Trait::guest));
   }
   const auto names = [&](Trait trait) {
-    std::vector<std::string_view> names;
-    for (const Solver* solver : table.with(trait)) names.push_back(solver->name());
-    return names;
+    std::vector<std::string_view> found;
+    for (const Solver* solver : table.with(trait)) found.push_back(solver->name());
+    return found;
   };
   using Names = std::vector<std::string_view>;
   CHECK(names(Trait::constructive) == Names{"given", "order", "evict", "sqrt", "greedy"});

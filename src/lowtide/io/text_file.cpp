@@ -54,10 +54,10 @@ std::string read_all(int descriptor, const std::string& name) {
     if (status.st_size > kMaxTextBytes) refuse_size();
     content.reserve(static_cast<std::size_t>(status.st_size) + 1);
   }
-  constexpr std::size_t kChunk = std::size_t{1} << 18;
+  constexpr std::size_t kPiece = std::size_t{1} << 18;
   std::size_t filled = 0;
   while (true) {
-    content.resize(std::max(filled + kChunk, content.capacity()));
+    content.resize(std::max(filled + kPiece, content.capacity()));
     const ssize_t got = ::read(descriptor, content.data() + filled, content.size() - filled);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse(name, "cannot be read: " + last_error());

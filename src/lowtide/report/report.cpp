@@ -199,7 +199,8 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .recomputed = {},
                 .recomputed_alike = {},
                 .recomputed_by = "origin",
-                .notice = {}};
+                .notice = {},
+                .parts = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
     group_recomputed(graph, *report.after, report);

@@ -68,7 +68,7 @@ struct Report {
   Ticks base_duration;  // of computing each op once
   std::optional<Bytes> budget;
   std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
-  std::vector<PortfolioPart> parts;  // of the plan's search; not set here, shown where it is
+  std::vector<PortfolioPart> parts = {};  // of the plan's search; not set here, shown where it is
   Run before;                // the graph's own order, everything freed as early as it may be
   std::optional<Run> after;  // the plan
   std::vector<Recomputed> recomputed;  // of the plan, the most time first
