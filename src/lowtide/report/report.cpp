@@ -199,8 +199,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .recomputed = {},
                 .recomputed_alike = {},
                 .recomputed_by = "origin",
-                .notice = {},
-                .parts = {}};
+                .notice = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
     group_recomputed(graph, *report.after, report);
