@@ -90,6 +90,8 @@ def main():
     parser.add_argument("--every", type=int, default=20, help="steps between lines, at least 2 (20)")
     parser.add_argument("--compare", action="store_true", help="train without a plan as well")
     arguments = parser.parse_args()
+    if arguments.compare:
+        torch.set_num_threads(1)  # on several, PyTorch's own first step differs from run to run on some CPUs
     torch.manual_seed(0)
     model = UNet()
     plain = copy.deepcopy(model)
