@@ -20,7 +20,8 @@ def _present(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(eq=False)
 class Op:
-    """One op.  inputs, outputs and mutates are tensor numbers; time is in ticks."""
+    """One op.  inputs, outputs, mutates and the pairs of in_place are tensor numbers; time is in ticks.  operands,
+    results and arguments are entries as the file has them."""
 
     name: str
     kind: str
@@ -32,6 +33,10 @@ class Op:
     recomputable: bool = True
     after: list[Op] = field(default_factory=list)
     mutates: list[int] = field(default_factory=list)
+    in_place: list[list[int]] = field(default_factory=list)
+    operands: list[dict[str, Any]] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+    arguments: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, Any] = field(default_factory=dict)
     workspace: int = 0
     kernel: Any = None  # what it is priced by, and
@@ -49,9 +54,10 @@ class GraphBuilder:
         self.due_at_barrier: list[Op] = []  # what must have run once when the barrier is reached
         self._effect: Op | None = None
 
-    def tensor(self, name: str, size: int, role: str | None, shape: list[int], dtype: str) -> int:
-        """Add a tensor of `size` bytes; returns its number."""
-        self.tensors.append({"name": name, "bytes": size, "role": role, "shape": shape, "dtype": dtype})
+    def tensor(self, name: str, size: int, role: str | None, shape: list[int], dtype: str, stays: bool = False) -> int:
+        """Add a tensor of `size` bytes; returns its number.  stays: the caller holds it."""
+        self.tensors.append({"name": name, "bytes": size, "role": role, "stays": stays or None, "shape": shape,
+                             "dtype": dtype})
         return len(self.tensors) - 1
 
     def op(self, op: Op, effect: bool = False) -> Op:
@@ -80,7 +86,8 @@ class GraphBuilder:
         place = {op: i for i, op in enumerate(self.ops)}
         ops = [{"name": op.name, "kind": op.kind, "inputs": op.inputs, "outputs": op.outputs, "time": op.time,
                 "workspace": op.workspace, "recomputable": op.recomputable,
-                "after": sorted({place[o] for o in op.after}), "mutates": op.mutates,
+                "after": sorted({place[o] for o in op.after}), "mutates": op.mutates, "in_place": op.in_place or None,
+                "operands": op.operands or None, "results": op.results or None, "arguments": op.arguments or None,
                 "phase": op.phase, "origin": op.origin, "attributes": op.attributes} for op in self.ops]
         return {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
                 "tensors": _present(self.tensors), "ops": _present(ops), "outputs": outputs}

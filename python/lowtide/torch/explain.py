@@ -49,7 +49,7 @@ class Explanation:
         Paths are cut short where there would be more than twenty.
         """
         ops = self._program.graph["ops"]
-        times = Counter(index for kind, index in outcome.plan.steps if kind == "compute")
+        times = Counter(outcome.plan.sequence)
         again = [(ops[op].get("origin") or "", count - 1, (count - 1) * ops[op]["time"])
                  for op, count in times.items() if count > 1]
         depth = max((path.count(".") for path, _, _ in again), default=0) + 1

@@ -25,6 +25,7 @@ from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
 from .lowerings.call import lower_effect, lower_write_back
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
+from .overwriting import pair
 from .program import Program
 from .program_builder import ProgramBuilder
 from .tracing.gradient_layout import lay_out_gradients
@@ -50,7 +51,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
-    device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state?
+    device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state, and write over operands?
     trained: as of lay_out_gradients.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
@@ -98,7 +99,10 @@ class _Lowering:
             if node in late:
                 self._lower(node)
         self._price_all()
-        graph = self._graph.finish(name, self._outputs())
+        outputs = self._outputs()
+        if self._builder.replays:
+            pair(self._builder, self._joint, outputs)
+        graph = self._graph.finish(name, outputs)
         place = {op: i for i, op in enumerate(self._graph.ops)}
         runs = [replace(op.runs, state=place[op.runs.state] if op.runs.state else None) for op in self._graph.ops]
         return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, self._backward,

@@ -20,11 +20,13 @@ class Run:
     """What computes one op: the node of the joint graph, and how code is made of it.
 
     state: the op that reads the generator's state, if this one may draw again from there; None for any other op.
+    over: the arguments over which it may write, by their tensors.
     """
 
     emitter: Emitter
     node: torch.fx.Node | None = None
     state: Any = None  # an op's index; while the program is built, the op
+    over: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -45,7 +45,8 @@ class ProgramBuilder:
             if t.dtype not in DTYPES:
                 raise CaptureError(f"{name}: numbers of type {t.dtype} cannot be captured")
             shape = [int(n) for n in t.shape]
-            self._tensor_of[storage(t)] = self.graph.tensor(name, bytes_of(t), role, shape, DTYPES[t.dtype])
+            self._tensor_of[storage(t)] = self.graph.tensor(name, bytes_of(t), role, shape, DTYPES[t.dtype],
+                                                            stays=role is not None)
         return self._tensor_of[storage(t)]
 
     def find(self, t: Any) -> int | None:

@@ -15,21 +15,22 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from ..operators import is_tangent
-from ..planning.schedule import idle_ops
+from ..planning.schedule import Computation, idle_ops
 from ..program import Program
 from ..tracing.origins import unexpected
 from .side import Side
 
 
-def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward modules that run program.graph's ops in the order `computes` (schedule.schedule).
+def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Forward and backward modules that make these computations of program.graph's ops, in their order.
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
     with _named() as sides:
-        cut = computes.index(program.barrier)
+        ops = [op for op, _ in computes]
+        cut = ops.index(program.barrier)
         inputs = program.joint.graph.find_nodes(op="placeholder")
-        idle, done = idle_ops(program, computes), set()
+        idle, done = idle_ops(program, ops), set()
         sides.append(forward := Side(program, None, idle, done))
         for node in inputs:
             if not is_tangent(node):
@@ -50,11 +51,12 @@ def emit(program: Program, computes: list[int]) -> tuple[fx.GraphModule, fx.Grap
         return _module(program, forward), _module(program, backward)
 
 
-def emit_forward(program: Program, computes: list[int]) -> fx.GraphModule:
+def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModule:
     """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
     with _named() as sides:
-        cut = computes.index(program.barrier)
-        sides.append(side := Side(program, None, idle_ops(program, computes), set()))
+        ops = [op for op, _ in computes]
+        cut = ops.index(program.barrier)
+        sides.append(side := Side(program, None, idle_ops(program, ops), set()))
         for node in program.joint.graph.find_nodes(op="placeholder"):
             side.placeholder(node)
         side.run(computes[:cut])

@@ -12,10 +12,13 @@ import itertools
 import operator
 from typing import Any
 
+import torch
 from torch import fx
 
 from ..operators import is_symbol
+from ..planning.schedule import Computation
 from ..program import Program
+from .saved import note_overwriting
 
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
@@ -95,17 +98,17 @@ class Side:
 
     # ---- ops
 
-    def run(self, computes: list[int]) -> None:
+    def run(self, computes: list[Computation]) -> None:
         """Append the nodes of these ops."""
         is_made = False  # by the nodes of the op before
-        for op, following in itertools.zip_longest(computes, computes[1:]):
+        for (op, over), following in itertools.zip_longest(computes, (op for op, _ in computes[1:])):
             run, again = self.program.runs[op], op in self._done
             self.at = run.node
             self._done.add(op)
             if is_made:
                 is_made = False
             elif op not in self._idle:
-                is_made = run.emitter.emit(self, op, again, following)
+                is_made = run.emitter.emit(self, op, again, following, over)
 
     # ---- what emitters make nodes with
 
@@ -114,6 +117,22 @@ class Side:
         new = self.graph.call_function(function, args, kwargs or {})
         new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
         return new
+
+    def call_over(self, written: fx.Node, target: Any, keyword: str | None, function: Any, args: tuple[Any, ...],
+                  like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
+        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage."""
+        new = self.call(function, args, like, value, kwargs)
+        saved = self._saved_below(written)
+        if saved is not None:
+            note_overwriting(new, saved, target, keyword)
+        return new
+
+    def _saved_below(self, node: fx.Node) -> fx.Node | None:
+        """The placeholder whose storage is that of a node; None if this side has made it."""
+        views = {made for _, made in self._views.values()}
+        while node in views:
+            node = next(n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+        return node if node.op == "placeholder" else None
 
     def arguments(self, node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a node of the joint graph as they are on this side."""

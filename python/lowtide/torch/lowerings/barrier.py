@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _BarrierEmitter(Emitter):
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         raise AssertionError("the code is cut at the barrier")
 
 

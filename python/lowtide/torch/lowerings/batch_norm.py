@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from ..describe import describe
 from ..operators import arguments_of, leaves, touched_bytes, values
 from .call import CALL, CallEmitter, call_op
 from .interface import Emitter, Lowering
@@ -30,14 +31,14 @@ _BACKWARD = aten.native_batch_norm_backward.default
 class _StatisticsEmitter(Emitter):
     """Nothing: the first NORM makes them."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         return False
 
 
 class _NormEmitter(Emitter):
     """The first time the whole kernel, then the norm alone."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         if not again:
             side.items(node, CALL.call(side, op, again), range(5))
@@ -73,10 +74,13 @@ class BatchNorm(Lowering):
         name = node.name.replace("_native_batch_norm_legit_functional", "native_batch_norm")
         stats = builder.op(node, _STATISTICS, [*pure, *running], [new_mean, new_var], name=f"{name}.stats",
                            word="lowtide.batch_norm_stats", attributes={"momentum": arguments["momentum"]})
+        describe(builder, stats, arguments, {"running_mean": new_mean, "running_var": new_var})
         stats.recomputable, stats.kernel = False, None
         builder.graph.op(stats)
         norm = builder.op(node, _NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
                           attributes={"eps": arguments["eps"]})
+        describe(builder, norm, arguments | {"running_mean": None, "running_var": None},
+                 {"out": out, "mean": mean, "invstd": invstd})
         norm.after = [stats]
         # stand-ins for the statistics, and their copies
         norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))

@@ -8,8 +8,10 @@ import torch
 from torch import fx
 
 from ...graph_builder import Op
+from ..describe import describe, returned
 from ..errors import CaptureError
-from ..operators import attributes_of, is_effect, leaves, operations, values
+from ..operators import arguments_of, attributes_of, device_of, is_effect, leaves, operations, values
+from .in_place import overwritable, twin_of
 from .interface import Emitter, Lowering
 
 if TYPE_CHECKING:
@@ -26,9 +28,12 @@ class CallEmitter(Emitter):
 
     holds_results = True
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
+        return overwritable(node, arguments_of(node)) if isinstance(node.target, torch._ops.OpOverload) else {}
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
-        made = self.call(side, op, again)
+        made = _call_over(side, op, over[0]) if over else self.call(side, op, again)
         if isinstance(node.meta.get("val"), (tuple, list)):
             side.items(node, made, range(len(node.meta["val"])))
         else:
@@ -40,6 +45,17 @@ class CallEmitter(Emitter):
         node = side.program.runs[op].node
         args, kwargs = side.arguments(node)
         return side.call(node.target, args, node, node.meta.get("val"), kwargs)
+
+
+def _call_over(side: Side, op: int, tensor: int) -> fx.Node:
+    """The node of the call that writes over `tensor`."""
+    run = side.program.runs[op]
+    node, name = run.node, run.over[tensor]
+    args, kwargs = side.arguments(node)
+    twin = twin_of(node.target, device_of(node).type)
+    written = side.get(arguments_of(node)[name])
+    function, args, kwargs = twin.call(node.target, name, args, kwargs)
+    return side.call_over(written, node.target, twin.keyword, function, args, node, node.meta["val"], kwargs)
 
 
 CALL = CallEmitter()
@@ -62,6 +78,7 @@ def call_op(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any], e
                     flops=operations(node, arguments), attributes=attributes_of(node, arguments))
     if node.target in _CLONES_STORAGE:
         _clone_storage(builder, op, node.args[0].meta["val"])
+    describe(builder, op, arguments, returned(node.target, node.meta.get("val")))
     if not op.outputs:  # an assertion, for one: all that it does is its effect, so nobody may try it out
         op.kernel = None
     return op
@@ -90,6 +107,7 @@ def lower_write_back(builder: ProgramBuilder, node: fx.Node, arguments: dict[str
         raise CaptureError(f"{node.name}: {node.target} writes to its arguments, and no plan can run that")
     target, source = arguments["self"].meta["val"], arguments["src"].meta["val"]
     op = builder.op(node, CALL, [target, source], [])
+    describe(builder, op, arguments, {})
     op.mutates, op.recomputable = builder.known([target]), False
     builder.graph.op(op)
     if node not in builder.late:

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from ..describe import describe
 from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
+from .in_place import is_laid_out_as
 from .interface import Emitter, Lowering
 from .random_draws import DRAW, append_draw
 
@@ -32,6 +34,7 @@ _DEVICES = ("cpu", "cuda")  # where the forward is known
 
 _library = torch.library.Library("lowtide", "DEF")
 _library.define("dropout_apply(Tensor input, Tensor mask, float p) -> Tensor")
+_library.define("dropout_apply_(Tensor(a!) input, Tensor mask, float p) -> Tensor(a!)")
 
 
 def can_apply(device: torch.device) -> bool:
@@ -44,28 +47,40 @@ def _dropout_apply(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tenso
     """native_dropout(x, p, True)[0], where its second result was `mask`."""
     keep = 1.0 - p
     if x.device.type == "cuda":
-        return _as_fused(x, mask, keep)
+        return _as_fused(x, mask, keep, torch.empty_like(x))
     # a number as a Scalar, as C++ hands it on: as a Tensor it would not be rounded to the type of x
     return aten.mul_.Scalar(x.mul(mask), 0.0 if keep == 0 else 1.0 / keep)
 
 
-def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float) -> torch.Tensor:
-    """x * mask * scale in the type in which the fused kernel computes; what it drops whole it does not read."""
+@torch.library.impl(_library, "dropout_apply_", "CompositeExplicitAutograd")
+def _dropout_apply_(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tensor:
+    """The same over x."""
+    keep = 1.0 - p
+    if x.device.type == "cuda":
+        return _as_fused(x, mask, keep, x)
+    return aten.mul_.Scalar(x.mul_(mask), 0.0 if keep == 0 else 1.0 / keep)
+
+
+def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float, out: torch.Tensor) -> torch.Tensor:
+    """x * mask * scale, into `out`, in the type in which the fused kernel computes; what it drops whole it does not
+    read."""
     if keep == 0:
-        return torch.zeros_like(x)
-    out = torch.mul(x, mask, out=torch.empty_like(x))
+        return out.zero_()
+    torch.mul(x, mask, out=out)
     if x.dtype != torch.float64:
         keep = ctypes.c_float(keep).value
     return aten.mul_.Scalar(out, 1.0 / keep)
 
 
 dropout_apply = torch.ops.lowtide.dropout_apply.default
+dropout_apply_ = torch.ops.lowtide.dropout_apply_.default
 
 
 class _MaskEmitter(Emitter):
-    """The kernel; its output is taken too where the next op is this one's APPLY."""
+    """The kernel; its output is taken too where the next op is this one's APPLY.  That one may be meant to write over
+    the input: the kernel takes no more than its mask does with the output as workspace."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         runs = side.program.runs
         node = runs[op].node
         both = following is not None and runs[following].emitter is _APPLY and runs[following].node is node
@@ -76,10 +91,16 @@ class _MaskEmitter(Emitter):
 
 
 class _ApplyEmitter(Emitter):
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
+        source = arguments_of(node)["input"].meta["val"]
+        return {"input": source} if is_laid_out_as(source, node.meta["val"][0]) else {}
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         args = (side.get(node.args[0]), side.value((node, 1), node), arguments_of(node)["p"])
-        side.values[node, 0] = side.call(dropout_apply, args, node, node.meta["val"][0])
+        value = node.meta["val"][0]
+        side.values[node, 0] = (side.call_over(args[0], dropout_apply, None, dropout_apply_, args, node, value) if over
+                                else side.call(dropout_apply, args, node, value))
         return False
 
 
@@ -99,8 +120,10 @@ class Dropout(Lowering):
         draw = builder.op(node, _MASK, [source], [mask], name=f"{node.name}.mask", word="lowtide.dropout_mask",
                           attributes=chance)
         draw.workspace += bytes_of(out)
+        describe(builder, draw, {"input": source} | chance, {"mask": mask})
         append_draw(builder, draw)
         apply = builder.op(node, _APPLY, [source, mask], [out], word="lowtide.dropout_apply", attributes=chance)
         apply.kernel = Kernel(dropout_apply, (source, mask, arguments["p"]), {}, [source, mask], [out], out)
+        describe(builder, apply, {"input": source, "mask": mask} | chance, {"": out})
         builder.one_kernel.append((draw, apply))
         builder.graph.op(apply)

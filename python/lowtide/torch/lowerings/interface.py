@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import fx
 
 if TYPE_CHECKING:
@@ -21,10 +22,15 @@ class Emitter:
 
     holds_results = False
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
+        """The arguments of its node over which it can write the op's only output, with their fake tensors."""
+        return {}
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         """Append the op's nodes to the graph of `side`; do they compute `following` too?
 
         again: has the step computed the op before?  following: the op that the step computes next, if there is one.
+        over: the tensors over which the op writes, of those that it may (program.Run.over).
         """
         raise NotImplementedError
 

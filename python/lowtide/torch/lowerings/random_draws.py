@@ -71,7 +71,7 @@ def _write_state(state: torch.Tensor, device: torch.device) -> None:
 class _StateEmitter(Emitter):
     """The state is read, and its value known by the op."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None) -> bool:
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         side.values["state", op] = side.call(read_state, (device_of(node),), node, torch.empty(0, dtype=torch.uint8))
         return False
@@ -79,6 +79,9 @@ class _StateEmitter(Emitter):
 
 class DrawEmitter(CallEmitter):
     """The first time the call itself, then a replay from the state, where there is one."""
+
+    def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
+        return {}
 
     def call(self, side: Side, op: int, again: bool) -> fx.Node:
         node, state = side.program.runs[op].node, side.program.runs[op].state

@@ -68,7 +68,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.computes))
+        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.ops))
     return scheduled, report
 
 
@@ -98,7 +98,7 @@ def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
     """Steps and facts from the cache if they are there and still hold."""
     entry = cache.read(file)
     try:
-        steps = [(str(kind), int(index)) for kind, index in entry["steps"]]
+        steps = [(str(kind), *map(int, indices)) for kind, *indices in entry["steps"]]
         if lowtide.verify(graph, lowtide.Plan(steps)).peak <= problem.budget:
             return steps, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):

@@ -182,5 +182,5 @@ class Group:
 def _signature(program: Program) -> Any:
     """What a program's plan has to do with, but for times: two measurements differ."""
     ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
-            op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
+            op.get("in_place"), op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
     return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]

@@ -24,6 +24,7 @@ from torch._guards import TracingContext
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
+from ..emission.saved import compile_backward, nothing_donated
 from ..errors import BudgetError, CallerError, CaptureError, fall_back
 from ..operators import is_tangent
 from ..settings import Settings
@@ -88,12 +89,13 @@ class Region:
                 return
             compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
                                     inference_compiler=self._run("inference"), partition_fn=self.partition)
-            if self._symbols is None:
-                self._compiled = compiler(self._gm, example_inputs)
-                return
-            with numbers_stay():
-                gm = with_sizes(self._gm, example_inputs, self._symbols.at)
-                self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
+            with nothing_donated():
+                if self._symbols is None:
+                    self._compiled = compiler(self._gm, example_inputs)
+                    return
+                with numbers_stay():
+                    gm = with_sizes(self._gm, example_inputs, self._symbols.at)
+                    self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
         except (BudgetError, CaptureError, SizeByNumber, Warning):
             raise
@@ -113,9 +115,10 @@ class Region:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             if side == "inference":
                 module = self.forward_alone(module)
-            run = compile_graph(module, f"region {self._record.number} {side}")
+            name = f"region {self._record.number} {side}"
             if side == "backward":
-                return self._taking(run, len(list(filter(is_tangent, module.graph.nodes))))
+                return self._taking(compile_backward(module, name), len(list(filter(is_tangent, module.graph.nodes))))
+            run = compile_graph(module, name)
             return self._leaving(run) if side == "forward" else run
 
         return compile_side

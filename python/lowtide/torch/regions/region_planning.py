@@ -17,7 +17,7 @@ from ..meter import bytes_held
 from ..operators import is_marked, leaves
 from ..planning.planner import plan_program
 from ..planning.report import Report, publish
-from ..planning.schedule import schedule
+from ..planning.schedule import Computation, schedule
 from ..planning.sharing import RegionToPlan
 from ..prices import Remembered
 from ..program import Program, made_gradient_bytes, with_gradient
@@ -42,7 +42,7 @@ class RegionPlanner:
         self.watch: RegionWatch | None = None
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
-             trains: bool) -> tuple[Program, list[int]] | None:
+             trains: bool) -> tuple[Program, list[Computation]] | None:
         """The program of a joint graph and what it computes, in that order; None for a region that is planned later.
 
         gm, inputs: what the joint graph was traced from.  trains: has it a backward?  Raises CaptureError and

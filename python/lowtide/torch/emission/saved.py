@@ -1,0 +1,96 @@
+"""Backwards that write over what their forward has saved, and what runs where somebody else holds that still.
+
+With a plan the last reader of a saved tensor may write over it.  Eager PyTorch changes none, so whoever can see one has to
+see it as it was: the next backward of the same graph (`retain_graph=True`), a hook on saved tensors that has kept
+what it packed, a user who has read `grad_fn.saved_tensors`.  Nobody knows of these when the code is made.  So a
+backward that overwrites saved tensors looks at each of them when it begins: a tensor with one reference, on a storage
+with one, nobody else can reach.  Where there are more, code runs that makes new tensors in their place; what is saved stays
+then anyway, so no plan could have freed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd import graph_compile
+
+from .execute import compile_graph
+
+_here = threading.local()  # .donates: False within nothing_donated
+_donated = graph_compile.collect_bw_donated_buffer_idxs
+
+
+def _donated_unless_kept(*args: Any, **kwargs: Any) -> list[int]:
+    return _donated(*args, **kwargs) if getattr(_here, "donates", True) else []
+
+
+# The tracer's own switch for this is read when a backward runs, and for all backwards of the process.
+graph_compile.collect_bw_donated_buffer_idxs = _donated_unless_kept
+
+
+@contextlib.contextmanager
+def nothing_donated() -> Iterator[None]:
+    """While AOTAutograd compiles in this thread: it does not take saved tensors for the backward's own, and refuse
+    `retain_graph=True` in every step after the first."""
+    before, _here.donates = getattr(_here, "donates", True), False
+    try:
+        yield
+    finally:
+        _here.donates = before
+
+
+_NOTE = "lowtide_overwrites"
+
+# references to a tensor that only the list of arguments holds: the list's and that of the call which counts them; to its
+# storage: the tensor's and that of the storage's own object
+_REFERENCES = 2
+_OF_STORAGE = 2
+
+
+def note_overwriting(node: fx.Node, saved: fx.Node, target: Any, keyword: str | None) -> None:
+    """Note that a node writes over a saved tensor.  target: what it computes; keyword: of the argument that takes the
+    storage, None where the function writes over its first argument."""
+    node.meta[_NOTE] = (saved.name, target, keyword)
+
+
+def compile_backward(module: fx.GraphModule, name: str) -> Callable[[list[Any]], Any]:
+    """A boxed function that computes module.graph, and overwrites saved tensors only where nobody else holds one."""
+    run = compile_graph(module, name)
+    written = {node.meta[_NOTE][0] for node in module.graph.nodes if _NOTE in node.meta}
+    places = [i for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if node.name in written]
+    assert len(places) == len(written), "each saved tensor that is overwritten is an argument"
+    if not places:
+        return run
+
+    @functools.cache
+    def run_elsewhere() -> Callable[[list[Any]], Any]:
+        return compile_graph(_without_overwriting(module), f"{name}, of kept tensors")
+
+    def backward(args: list[Any]) -> Any:
+        for i in places:
+            if sys.getrefcount(args[i]) > _REFERENCES or args[i]._use_count() > 1 \
+                    or torch._C._storage_Use_Count(args[i].untyped_storage()._cdata) > _OF_STORAGE:
+                return run_elsewhere()(args)
+        return run(args)
+
+    backward._boxed_call = True
+    return backward
+
+
+def _without_overwriting(module: fx.GraphModule) -> fx.GraphModule:
+    """The same computations, those over saved tensors into new ones."""
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    for node in graph.nodes:
+        if _NOTE in node.meta:
+            _, target, keyword = node.meta[_NOTE]
+            node.target = target
+            node.kwargs = {key: value for key, value in node.kwargs.items() if key != keyword}
+    return fx.GraphModule(module, graph)
