@@ -20,6 +20,15 @@ enum class Role : std::uint8_t { input, parameter, state, constant, activation, 
 
 // Unit of a tick; `none` means that times only compare with one another.
 enum class TickUnit : std::uint8_t { ns, us, ms, flop, none };
+// Of a tick; 0 for units that are no time.
+constexpr std::int64_t nanoseconds(TickUnit unit) {
+  switch (unit) {
+    case TickUnit::ns: return 1;
+    case TickUnit::us: return 1'000;
+    case TickUnit::ms: return 1'000'000;
+    default: return 0;
+  }
+}
 
 inline constexpr std::string_view kBarrierKind = "lowtide.barrier";
 

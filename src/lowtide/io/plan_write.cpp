@@ -13,12 +13,6 @@ namespace lowtide::io {
 
 namespace {
 
-std::string quoted_json(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 // The members of one object, joined by `separator` as they come.
 class Members {
  public:
@@ -28,7 +22,7 @@ class Members {
     text_ += fmt::format("{}\"{}\": {}", text_.empty() ? "" : separator_, key, json);
   }
   void add_text(std::string_view key, std::string_view text) {
-    if (!text.empty()) add(key, quoted_json(text));
+    if (!text.empty()) add(key, json_string(text));
   }
   const std::string& text() const { return text_; }
 
@@ -90,7 +84,7 @@ std::string found_by_json(const FoundBy& found) {
   std::string parts;
   for (const PortfolioPart& part : found.parts) {
     Members entry(", ");
-    entry.add("name", quoted_json(part.name));
+    entry.add("name", json_string(part.name));
     if (timed) entry.add("seconds", fmt::format("{:.3f}", tame(part.seconds)));
     entry.add("work", std::to_string(part.work));
     entry.add("plans", std::to_string(part.plans));
@@ -109,7 +103,7 @@ std::string write_plan(const PlanFile& file) {
   Members members(",\n  ");
   members.add_text("format", "lowtide-plan");
   members.add("version", "1");
-  members.add("graph_hash", quoted_json(file.graph_hash));
+  members.add("graph_hash", json_string(file.graph_hash));
   members.add_text("graph_name", file.graph_name);
   if (file.budget) members.add("budget", std::to_string(file.budget->count()));
   members.add_text("order", to_string(file.order));
