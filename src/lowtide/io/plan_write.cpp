@@ -35,13 +35,19 @@ std::string link_json(const Link& link) {
                      link.bytes.count(), link.ticks.count());
 }
 
-std::string steps_json(const std::vector<Step>& steps) {
+std::string steps_json(const Plan& plan) {
   constexpr std::size_t kLineSteps = 6;
-  if (steps.empty()) return "[]";
+  if (plan.steps.empty()) return "[]";
   std::string out = "[";
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{}[\"{}\", {}]", i == 0 ? "" : ",",
-                   i % kLineSteps == 0 ? "\n    " : " ", to_string(steps[i].kind), steps[i].index);
+  std::size_t i = 0;
+  for (const Step& step : plan.steps) {
+    fmt::format_to(std::back_inserter(out), "{}{}[\"{}\", {}", i == 0 ? "" : ",",
+                   i % kLineSteps == 0 ? "\n    " : " ", to_string(step.kind), step.index);
+    for (const TensorId gone : plan.overwritten(step))
+      fmt::format_to(std::back_inserter(out), ", {}", gone.index());
+    out += ']';
+    ++i;
+  }
   return out + "\n  ]";
 }
 
@@ -112,8 +118,15 @@ std::string write_plan(const PlanFile& file) {
                 "{\n    \"device_to_host\": " + link_json(file.plan.machine->device_to_host) +
                     ",\n    \"host_to_device\": " + link_json(file.plan.machine->host_to_device) +
                     "\n  }");
+  if (file.techniques) {
+    std::string names;
+    for (const std::string_view name : names_of(*file.techniques))
+      names += (names.empty() ? "" : ", ") + json_string(name);
+    members.add("techniques", "[" + names + "]");
+  }
+  if (file.host_budget) members.add("host_budget", std::to_string(file.host_budget->count()));
   members.add("transforms", "[]");
-  members.add("steps", steps_json(file.plan.steps));
+  members.add("steps", steps_json(file.plan));
   members.add("claims", claims_json(file.claims));
   if (file.found_by) members.add("found_by", found_by_json(*file.found_by));
   return "{\n  " + members.text() + "\n}\n";
