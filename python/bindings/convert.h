@@ -34,6 +34,8 @@ std::optional<Device> device_from(nb::handle device);
 // The machine that device and link make on this graph, if either is given.
 std::optional<Machine> machine_from(nb::handle device, const std::optional<std::string>& link,
                                     const Graph& graph);
+// None, a str as the command takes it, or names: see parse_techniques.
+Techniques techniques_of(nb::handle techniques, bool has_machine);
 // "free" or "given"; "time" or "memory".
 Order order_of(const std::string& word);
 Objective objective_of(const std::string& word);

@@ -36,6 +36,46 @@ nb::list indices(const Ids& ids) {
   return list;
 }
 
+nb::object literal(const Literal& value);
+
+struct LiteralObject {
+  nb::object operator()(std::monostate) const { return nb::none(); }
+  nb::object operator()(bool value) const { return nb::bool_(value); }
+  nb::object operator()(std::int64_t value) const { return nb::int_(value); }
+  nb::object operator()(double value) const { return nb::float_(value); }
+  nb::object operator()(const std::string& value) const {
+    return nb::str(value.c_str(), value.size());
+  }
+  nb::object operator()(const Literal::List& list) const {
+    nb::list result;
+    for (const Literal& item : list) result.append(literal(item));
+    return result;
+  }
+  nb::object operator()(const Literal::Members& members) const {
+    nb::dict result;
+    for (const auto& [name, item] : members) result[name.c_str()] = literal(item);
+    return result;
+  }
+};
+
+nb::object literal(const Literal& value) { return std::visit(LiteralObject(), value.value); }
+
+nb::list operands(const std::vector<Operand>& list) {
+  nb::list result;
+  for (const Operand& operand : list) {
+    nb::dict entry;
+    entry["argument"] = operand.argument;
+    if (operand.index >= 0) entry["index"] = operand.index;
+    entry["tensor"] = operand.tensor.index();
+    entry["shape"] = operand.shape;
+    entry["strides"] = operand.strides;
+    entry["offset"] = operand.offset;
+    entry["dtype"] = operand.dtype;
+    result.append(entry);
+  }
+  return result;
+}
+
 std::size_t checked_index(std::int64_t index, std::size_t count) {
   const auto size = static_cast<std::int64_t>(count);
   if (index < 0) index += size;
@@ -129,6 +169,34 @@ void bind_op(nb::module_& module) {
       .def_prop_ro(
           "mutates", [](const OpObject& o) { return indices(o.graph->mutates(o.id)); },
           nb::sig("def mutates(self) -> list[int]"), "Indices of inputs that it changes in place.")
+      .def_prop_ro(
+          "in_place",
+          [](const OpObject& o) {
+            nb::list pairs;
+            for (const InPlacePair& pair : o.graph->in_place(o.id))
+              pairs.append(nb::make_tuple(pair.input.index(), pair.output.index()));
+            return pairs;
+          },
+          nb::sig("def in_place(self) -> list[tuple[int, int]]"),
+          "Pairs of an input and an output that it can write in place of it.")
+      .def_prop_ro(
+          "operands", [](const OpObject& o) { return operands(o.op().operands); },
+          nb::sig("def operands(self) -> list[dict[str, typing.Any]]"),
+          "Tensor arguments as the op sees them, as a graph file has them.")
+      .def_prop_ro(
+          "results", [](const OpObject& o) { return operands(o.op().results); },
+          nb::sig("def results(self) -> list[dict[str, typing.Any]]"),
+          "What it makes as the op sees it, as a graph file has it.")
+      .def_prop_ro(
+          "arguments",
+          [](const OpObject& o) {
+            nb::dict arguments;
+            for (const Argument& argument : o.op().arguments)
+              arguments[argument.name.c_str()] = literal(argument.value);
+            return arguments;
+          },
+          nb::sig("def arguments(self) -> dict[str, typing.Any]"),
+          "Literal arguments by their names; a number type is {\"dtype\": name}.")
       .def("__repr__",
            [](const OpObject& o) { return "<lowtide.Op: " + o.graph->label(o.id) + ">"; });
 }
@@ -144,6 +212,12 @@ void bind_tensor(nb::module_& module) {
       .def_prop_ro(
           "releasable", [](const TensorObject& t) { return t.graph->releasable(t.id); },
           "Whether it is an input that a plan may free.")
+      .def_prop_ro(
+          "stays", [](const TensorObject& t) { return t.graph->stays(t.id); },
+          "Whether the caller holds it: it may be copied, never freed.")
+      .def_prop_ro(
+          "home", [](const TensorObject& t) { return to_string(t.tensor().home); },
+          "\"device\" or \"host\": where it is before the first step.")
       .def_prop_ro("shape", [](const TensorObject& t) { return t.tensor().shape; })
       .def_prop_ro("dtype", [](const TensorObject& t) { return t.tensor().dtype; })
       .def_prop_ro(

@@ -47,6 +47,7 @@ struct ProblemObject {
   Objective objective = Objective::least_time;
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;
+  Techniques techniques = {};
 
   Problem problem() const {
     return {.graph = *graph,
@@ -54,7 +55,8 @@ struct ProblemObject {
             .time_limit = time_limit,
             .objective = objective,
             .order = order,
-            .machine = machine};
+            .machine = machine,
+            .techniques = techniques};
   }
 };
 

@@ -1,6 +1,7 @@
 // lowtide/plan/plan.h, and the files of it.
 #include "lowtide/plan/plan.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -18,33 +19,40 @@ namespace lowtide::python {
 
 namespace {
 
-constexpr std::array kKinds = {StepKind::compute, StepKind::free, StepKind::offload,
-                               StepKind::prefetch};
-
-Step step_of(nb::handle entry, std::size_t at) {
+void add_step(Plan& plan, nb::handle entry) {
   const auto refuse = [&](const std::string& what) {
-    throw InputError("step " + std::to_string(at),
-                     what + "; a step is (\"compute\" or \"free\", index)");
+    throw InputError("step " + std::to_string(plan.steps.size()),
+                     what +
+                         "; a step is (\"compute\" or \"free\", index), or "
+                         "(\"compute_in_place\", op, tensor, ...)");
+  };
+  const auto index_of = [&](nb::handle item) {
+    std::int64_t index = 0;
+    if (!nb::try_cast(item, index)) refuse("is no word with indices");
+    if (index < 0 || index > 0x7fffffff) refuse(std::to_string(index) + " is no index");
+    return index;
   };
   std::string word;
-  std::int64_t index = 0;
-  if (!nb::isinstance<nb::sequence>(entry) || nb::len(entry) != 2 ||
-      !nb::try_cast(entry[0], word) || !nb::try_cast(entry[1], index))
-    refuse("is no pair of a word and an index");
-  if (index < 0 || index > 0x7fffffff) refuse(std::to_string(index) + " is no index");
-  for (const StepKind kind : kKinds) {
-    if (to_string(kind) != word) continue;
-    if (kind == StepKind::offload || kind == StepKind::prefetch)
-      refuse("a plan that transfers needs its machine, so it must come from a file");
-    return {kind, static_cast<std::int32_t>(index)};
-  }
-  refuse("\"" + word + "\" is no kind of step");
-  return {};
+  if (!nb::isinstance<nb::sequence>(entry) || nb::len(entry) < 2 || !nb::try_cast(entry[0], word))
+    refuse("is no word with indices");
+  const auto kind = std::ranges::find(kStepKinds, word,
+                                      [](StepKind known) { return std::string(to_string(known)); });
+  if (kind == kStepKinds.end()) refuse("\"" + word + "\" is no kind of step");
+  Step step{*kind, static_cast<std::int32_t>(index_of(entry[1]))};
+  if (step.is_transfer())
+    refuse("a plan that transfers needs its machine, so it must come from a file");
+  const bool in_place = step.kind == StepKind::compute_in_place;
+  if (in_place ? nb::len(entry) < 3 : nb::len(entry) != 2) refuse("has another number of indices");
+  if (!in_place) return plan.steps.push_back(step);
+  std::vector<TensorId> overwritten;
+  for (std::size_t i = 2; i < nb::len(entry); ++i)
+    overwritten.emplace_back(static_cast<std::size_t>(index_of(entry[i])));
+  plan.add_compute(step.op(), overwritten);
 }
 
 PlanObject from_steps(nb::handle steps) {
   PlanFile file;
-  for (nb::handle entry : steps) file.plan.steps.push_back(step_of(entry, file.plan.steps.size()));
+  for (nb::handle entry : steps) add_step(file.plan, entry);
   return {std::make_shared<const PlanFile>(std::move(file))};
 }
 
@@ -75,14 +83,21 @@ PlanObject from_sequence(const GraphObject& graph, nb::handle sequence) {
 }
 
 nb::list steps_of(const PlanObject& plan) {
-  std::array<nb::object, kKinds.size()> words;
-  for (const StepKind kind : kKinds) {
+  std::array<nb::object, kStepKinds.size()> words;
+  for (const StepKind kind : kStepKinds) {
     const std::string_view word = to_string(kind);
     words[static_cast<std::size_t>(kind)] = nb::str(word.data(), word.size());
   }
   nb::list list;
-  for (const Step& step : plan.file->plan.steps)
-    list.append(nb::make_tuple(words[static_cast<std::size_t>(step.kind)], step.index));
+  for (const Step& step : plan.file->plan.steps) {
+    nb::object entry = nb::make_tuple(words[static_cast<std::size_t>(step.kind)], step.index);
+    if (step.count > 0) {
+      nb::list longer(entry);
+      for (const TensorId gone : plan.file->plan.overwritten(step)) longer.append(gone.index());
+      entry = nb::tuple(longer);
+    }
+    list.append(entry);
+  }
   return list;
 }
 
@@ -158,20 +173,23 @@ nb::object if_there(const std::optional<Unit>& value) {
 void bind_plan(nb::module_& module) {
   nb::class_<PlanObject>(
       module, "Plan",
-      "Every step of a run, in order: (\"compute\", op), (\"free\", tensor), and in plans that "
-      "transfer (\"offload\", tensor), (\"prefetch\", tensor). It never changes.\n\n"
+      "Every step of a run, in order: (\"compute\", op), (\"compute_in_place\", op, tensor, ...) "
+      "that overwrites these inputs, (\"free\", tensor), and in plans that transfer (\"offload\", "
+      "tensor), (\"prefetch\", tensor). It never changes.\n\n"
       "A plan of a file or an Outcome knows its graph's hash, its budget and what it claims; "
       "Plan(steps) knows none of these.")
       .def(
           "__init__",
           [](PlanObject* self, nb::handle steps) { new (self) PlanObject(from_steps(steps)); },
           nb::arg("steps"),
-          nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[str, int]]) -> None"))
+          nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[typing.Any, ...]]) -> "
+                  "None"))
       .def_static("from_sequence", &from_sequence, nb::arg("graph"), nb::arg("sequence"),
                   nb::sig("def from_sequence(graph: Graph, sequence: "
                           "collections.abc.Iterable[int]) -> Plan"),
                   "The plan that computes these ops in this order, some of them several times, and "
-                  "frees every tensor as early as it may. Raises Error for an op whose inputs are "
+                  "frees every tensor as early as it may, in place wherever the graph allows. "
+                  "Raises Error for an op whose inputs are "
                   "not computed before it.")
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
@@ -187,7 +205,7 @@ void bind_plan(nb::module_& module) {
       .def("to_json", &to_json, nb::arg("graph") = nb::none(),
            nb::sig("def to_json(self, graph: Graph | None = None) -> str"),
            "The text that `save` writes.")
-      .def_prop_ro("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[str, int]]"),
+      .def_prop_ro("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[typing.Any, ...]]"),
                    "A new list of the steps.")
       .def_prop_ro(
           "sequence",

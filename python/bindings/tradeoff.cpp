@@ -30,6 +30,7 @@ struct CurveObject {
   FoundBy how;
   io::RunFacts facts;
   std::optional<Machine> machine;
+  Techniques techniques;
 };
 struct FitObject {
   GraphObject graph;
@@ -37,6 +38,7 @@ struct FitObject {
   FoundBy how;
   io::RunFacts facts;
   std::optional<Machine> machine;
+  Techniques techniques;
 };
 
 // The point belongs to `whole` and keeps it alive.
@@ -48,6 +50,7 @@ OutcomeObject outcome_of(const Object& from, const std::shared_ptr<const Whole>&
   outcome.asked.budget = point.budget;
   outcome.asked.order = whole->order;
   outcome.asked.machine = from.machine;
+  outcome.asked.techniques = from.techniques;
   outcome.outcome = {whole, &point.outcome};
   outcome.how = from.how;
   return outcome;
@@ -70,12 +73,14 @@ report::TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
 CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::int64_t points,
                  const std::string& order, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
-                 nb::object progress, nb::handle device, const std::optional<std::string>& link) {
+                 nb::object progress, nb::handle device, const std::optional<std::string>& link,
+                 nb::handle techniques) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
   request.order = order_of(order);
   request.machine = machine_from(device, link, *graph);
+  request.techniques = techniques_of(techniques, request.machine.has_value());
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
   if (request.from > request.to)
@@ -92,6 +97,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   CurveObject result;
   result.graph = graph;
   result.machine = request.machine;
+  result.techniques = request.techniques;
   result.how = search.found_by("auto", request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
@@ -108,12 +114,13 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
 FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, nb::object progress, nb::handle device,
-                   const std::optional<std::string>& link) {
+                   const std::optional<std::string>& link, nb::handle techniques) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::FitRequest request;
   request.order = order_of(order);
   request.machine = machine_from(device, link, *graph);
+  request.techniques = techniques_of(techniques, request.machine.has_value());
   request.time_limit = overhead_limit_of(overhead, *graph);
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
@@ -123,6 +130,7 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   FitObject result;
   result.graph = graph;
   result.machine = request.machine;
+  result.techniques = request.techniques;
   result.how = search.found_by("auto", request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
@@ -220,12 +228,13 @@ void bind_curve(nb::module_& module) {
       nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free",
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
       nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("link") = nb::none(),
+      nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
       nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
               "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
               "None = None, seed: int = 0, threads: int = 0, progress: "
               "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
-              "| str | os.PathLike[str] | None = None, link: str | None = None) -> Curve"),
+              "| str | os.PathLike[str] | None = None, link: str | None = None, "
+              "techniques: str | collections.abc.Iterable[str] | None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -271,12 +280,14 @@ void bind_fit(nb::module_& module) {
       nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
+      nb::arg("techniques") = nb::none(),
       nb::sig(
           "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
           "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
           "collections.abc.Callable[[FitProgress], typing.Any] | None = None, device: Device | str "
           "| "
-          "os.PathLike[str] | None = None, link: str | None = None) -> Fit"),
+          "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
+          "collections.abc.Iterable[str] | None = None) -> Fit"),
       "Find the smallest budget within which a plan has at most that overhead: a percentage as "
       "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
 }

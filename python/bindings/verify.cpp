@@ -13,10 +13,12 @@ namespace lowtide::python {
 namespace {
 
 Cost judge(const GraphObject& graph, const PlanObject& plan, nb::handle budget,
-           const std::optional<std::string>& order) {
+           const std::optional<std::string>& order, nb::handle techniques) {
   PlanFile file = *plan.file;
   if (!budget.is_none()) file.budget = budget_of(budget, *graph);
   if (order) file.order = order_of(*order);
+  if (!techniques.is_none())
+    file.techniques = techniques_of(techniques, file.plan.machine.has_value());
   const nb::gil_scoped_release released;
   if (file.graph_hash.empty()) {
     file.graph_hash = graph_hash(*graph);
@@ -35,13 +37,15 @@ Cost judge(const GraphObject& graph, const PlanObject& plan, nb::handle budget,
 }  // namespace
 
 void bind_verify(nb::module_& module) {
-  module.def("verify", &judge, nb::arg("graph"), nb::arg("plan"), nb::arg("budget") = nb::none(),
-             nb::arg("order") = nb::none(),
-             nb::sig("def verify(graph: Graph, plan: Plan, budget: int | str | None = None, order: "
-                     "str | None = None) -> Cost"),
-             "Check every rule, the budget, the order and every claim of the plan, and say what it "
-             "costs.\n\n`budget` and `order` replace the plan's own. Raises PlanError, "
-             "WrongGraphError for a plan for another graph, Error for a bad budget.");
+  module.def(
+      "verify", &judge, nb::arg("graph"), nb::arg("plan"), nb::arg("budget") = nb::none(),
+      nb::arg("order") = nb::none(), nb::arg("techniques") = nb::none(),
+      nb::sig("def verify(graph: Graph, plan: Plan, budget: int | str | None = None, order: "
+              "str | None = None, techniques: str | collections.abc.Iterable[str] | None = None) "
+              "-> Cost"),
+      "Check every rule, the budget, the order and every claim of the plan, and say what it "
+      "costs.\n\n`budget`, `order` and `techniques` replace the plan's own. Raises PlanError, "
+      "WrongGraphError for a plan for another graph, Error for a bad budget.");
 }
 
 }  // namespace lowtide::python

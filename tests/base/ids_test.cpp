@@ -2,10 +2,12 @@
 
 #include <type_traits>
 #include <unordered_set>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/csr.h"
+#include "lowtide/base/id_vector.h"
 
 namespace lowtide {
 
@@ -26,6 +28,43 @@ TEST_CASE("ids: invalid until given an index, and ordered by it") {
   CHECK(OpId(3) == OpId(3));
   const std::unordered_set<TensorId> set = {TensorId(1), TensorId(2), TensorId(1)};
   CHECK(set.size() == 2);
+}
+
+template <class Vector, class Index>
+concept FoundBy = requires(Vector vector, Index index) { vector[index]; };
+
+TEST_CASE("ids: all of a list, in order") {
+  std::size_t next = 0;
+  for (const OpId op : AllIds<OpId>(3)) CHECK(op.index() == next++);
+  CHECK(next == 3);
+  for ([[maybe_unused]] const OpId op : AllIds<OpId>(0)) FAIL("there is none");
+}
+
+TEST_CASE("a vector by id: only its own id finds a place") {
+  static_assert(FoundBy<IdVector<OpId, int>, OpId>);
+  static_assert(!FoundBy<IdVector<OpId, int>, TensorId>);
+  static_assert(!FoundBy<IdVector<OpId, int>, std::size_t>);
+  static_assert(sizeof(IdVector<OpId, int>) == sizeof(std::vector<int>));
+  IdVector<OpId, int> vector(2, 7);
+  vector[OpId(1)] = 8;
+  vector.push_back(9);
+  int sum = 0;
+  for (const OpId op : vector.ids()) sum += vector[op];
+  CHECK(sum == 7 + 8 + 9);
+  CHECK(vector.back() == 9);
+}
+
+TEST_CASE("compressed rows: of ids, found by ids") {
+  using Rows = Csr<TensorId, OpId>;
+  static_assert(FoundBy<Rows, OpId>);
+  static_assert(!FoundBy<Rows, TensorId>);
+  static_assert(!FoundBy<Rows, std::size_t>);
+  Rows rows;
+  rows.end_row();
+  rows.push(TensorId(4));
+  rows.end_row();
+  CHECK(rows[OpId(0)].empty());
+  CHECK(rows[OpId(1)].front() == TensorId(4));
 }
 
 TEST_CASE("compressed rows: empty rows, full rows, nothing at all") {

@@ -37,6 +37,12 @@ struct OpRules {
   Bytes made_bytes, workspace;
   Ticks time;
   bool again = true;
+  // Of each output that can take the place of a tensor that comes and goes: those tensors.
+  struct Place {
+    Mask inputs;
+    Bytes bytes;
+  };
+  std::vector<Place> in_place;
 };
 
 // Tensors that come and go have a bit; inputs that are not releasable are always there.
@@ -51,6 +57,22 @@ struct Rules {
   std::vector<std::size_t> turn;  // the op at each place of the given order; empty: any order
 
   Rules(const Graph& graph, Order order);
+  // What the op need not take if these die with it.
+  static Bytes saved(const OpRules& op, Mask gone) {
+    Bytes sum;
+    for (const OpRules::Place& place : op.in_place)
+      if ((place.inputs & gone) != 0) sum += place.bytes;
+    return sum;
+  }
+  // Of these the ones that it then overwrites: one for each place.
+  static Mask overwritten(const OpRules& op, Mask gone) {
+    Mask over = 0;
+    for (const OpRules::Place& place : op.in_place) {
+      const Mask candidates = place.inputs & gone;
+      over |= candidates & -candidates;
+    }
+    return over;
+  }
   Bytes live_bytes(Mask live) const {
     Bytes sum = always;
     for (; live != 0; live &= live - 1)
@@ -66,7 +88,7 @@ Rules::Rules(const Graph& graph, Order order) {
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     const bool is_input = !graph.producer(id).valid();
-    if (is_input && !graph.tensor(id).releasable) {
+    if (is_input && (!graph.tensor(id).releasable || graph.tensor(id).stays)) {
       always += graph.tensor(id).bytes;
       continue;
     }
@@ -100,6 +122,12 @@ Rules::Rules(const Graph& graph, Order order) {
     for (OpId before : graph.after(id)) op.after |= bit(before.index());
     for (std::size_t k = 0; k < tensors.size(); ++k)
       if ((op.needs & bit(k)) != 0) readers[k] |= bit(i);
+    for (const TensorId output : graph.outputs(id)) {
+      Mask over = 0;
+      for (const InPlacePair& pair : graph.in_place(id))
+        if (pair.output == output) over |= bit_of[pair.input.index()] & ~kept;
+      if (over != 0) op.in_place.push_back({over, graph.tensor(output).bytes});
+    }
     op.workspace = graph.op(id).workspace;
     op.time = graph.op(id).time;
     op.again = graph.op(id).recomputable && graph.op(id).kind != kBarrierKind &&
@@ -146,20 +174,29 @@ class Search {
   }
 
   Plan plan_to(const Node& end) const {
+    Plan plan;
     std::vector<Step> reversed;
     const Node* node = &end;
     while (true) {
       const bool first = node->parent == SIZE_MAX;
       const Mask before = first ? rules_.start : nodes_[node->parent].live;
       const Mask made = node->op == SIZE_MAX ? 0 : rules_.ops[node->op].makes;
-      for (Mask gone = (before | made) & ~node->live; gone != 0; gone &= gone - 1)
+      const Mask all_gone = (before | made) & ~node->live;
+      const Mask over =
+          node->op == SIZE_MAX ? 0 : Rules::overwritten(rules_.ops[node->op], all_gone);
+      for (Mask gone = all_gone & ~over; gone != 0; gone &= gone - 1)
         reversed.push_back(
             Step::free(rules_.tensors[static_cast<std::size_t>(std::countr_zero(gone))]));
-      if (node->op != SIZE_MAX) reversed.push_back(Step::compute(OpId(node->op)));
+      if (node->op != SIZE_MAX) {
+        std::vector<TensorId> ids;
+        for (Mask left = over; left != 0; left &= left - 1)
+          ids.push_back(rules_.tensors[static_cast<std::size_t>(std::countr_zero(left))]);
+        plan.add_compute(OpId(node->op), ids);
+        reversed.push_back(plan.steps.back());
+      }
       if (first) break;
       node = &nodes_[node->parent];
     }
-    Plan plan;
     plan.steps.assign(reversed.rbegin(), reversed.rend());
     return plan;
   }
@@ -205,18 +242,24 @@ class Search {
       const OpRules& op = rules_.ops[i];
       Node to;
       to.computed = from.computed | bit(i);
-      to.label.peak =
-          std::max(from.label.peak, rules_.live_bytes(from.live) + op.made_bytes + op.workspace);
-      if (to.label.peak > budget_) continue;
+      const Bytes most = rules_.live_bytes(from.live) + op.made_bytes + op.workspace;
       to.label.duration = timeless_ ? Ticks(0) : from.label.duration + op.time;
       to.parent = at;
       to.op = i;
       const Mask live = without_dead(from.live | op.makes, to.computed);
-      const Mask candidates = frees_ == Frees::sparing ? live & (op.needs | op.makes) : 0;
+      Mask candidates = live & (op.needs | op.makes);
+      if (frees_ == Frees::anywhere) {
+        candidates = 0;
+        for (const OpRules::Place& place : op.in_place) candidates |= place.inputs;
+      }
       // Every subset of the candidates, the empty one last.
       for (Mask gone = candidates;; gone = (gone - 1) & candidates) {
         to.live = live & ~gone;
-        reach(to);
+        const Mask died = from.live & ~to.live;
+        to.label.peak = std::max(from.label.peak, most - Rules::saved(op, died));
+        // Anywhere: what is freed after the op is a step of its own.
+        const bool one_step = frees_ == Frees::sparing || Rules::overwritten(op, died) == died;
+        if (to.label.peak <= budget_ && one_step) reach(to);
         if (gone == 0) break;
       }
     }

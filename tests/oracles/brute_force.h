@@ -1,6 +1,7 @@
-// The exact answer for tiny graphs, by search over every schedule of compute and free steps (no
-// transfers). Written from docs/reference/cost.md and the graph's own fields; it shares no code
-// with room sim or with any solver. InputError for a graph of more than kMostOps or kMostTensors.
+// The exact answer for tiny graphs, by search over every schedule of compute steps (in place or
+// not) and free steps (no transfers). Written from docs/reference/cost.md and the graph's own
+// fields; it shares no code with room sim or with any solver. InputError for a graph of more than
+// kMostOps or kMostTensors.
 #pragma once
 
 #include <cstddef>

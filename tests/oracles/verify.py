@@ -67,6 +67,13 @@ class Op:
         self.outputs = links(document["outputs"], tensors)
         self.after = links(document.get("after", []), ops)
         self.mutates = links(document.get("mutates", []), tensors)
+        pairs = [links(pair, tensors) for pair in document.get("in_place", [])]
+        require(all(len(pair) == 2 for pair in pairs), "a pair in place is no pair", ValueError)
+        self.in_place = dict(pairs)
+        require(len(self.in_place) == len(pairs), "an input is in two pairs", ValueError)
+        require(set(self.in_place) <= set(self.inputs) - set(self.mutates), "a pair's input is not read", ValueError)
+        require(set(self.in_place.values()) <= set(self.outputs), "a pair's output is not made", ValueError)
+        require(not (self.barrier and pairs), "a barrier has pairs", ValueError)
         require(len(self.outputs) == len(document["outputs"]), "an op repeats an output", ValueError)
         require(set(self.mutates) <= set(self.inputs), "an op mutates what it does not read", ValueError)
 
@@ -79,11 +86,20 @@ class Graph:
         self.resident = natural(document.get("resident_bytes", 0))
         self.bytes = [natural(tensor["bytes"]) for tensor in document["tensors"]]
         self.releasable = [flag(tensor.get("releasable", False)) for tensor in document["tensors"]]
+        self.stays = [flag(tensor.get("stays", False)) for tensor in document["tensors"]]
+        homes = [tensor.get("home", "device") for tensor in document["tensors"]]
+        require(set(homes) <= {"device", "host"}, "unknown home", ValueError)
         self.ops = [Op(op, tensors, ops) for op in document["ops"]]
+        pairs = [pair for op in self.ops for pair in op.in_place.items()]
+        require(all(self.bytes[i] == self.bytes[o] for i, o in pairs), "a pair of unequal bytes", ValueError)
         self.outputs = links(document["outputs"], tensors)
         self.order = links(order, ops)
         producers = Counter(t for op in self.ops for t in op.outputs)
         self.sources = set(range(tensors)) - set(producers)
+        self.at_host = {t for t in range(tensors) if homes[t] == "host"}
+        self.held = {t for t in self.sources if self.stays[t]}
+        self.returnable = {t for t in self.sources if self.releasable[t]} - self.held - self.at_host
+        require(self.at_host <= self.sources, "an op makes a tensor whose home is the host", ValueError)
         require(max(producers.values(), default=1) == 1, "a tensor has two producers", ValueError)
         require(len(order) == len(self.order) == ops, "the order does not list every op once", ValueError)
         made, done = set(self.sources), set()
@@ -100,19 +116,24 @@ class Graph:
         return sum(self.bytes[t] for t in tensors)
 
     def hash(self):
-        numbers = [1, len(self.bytes), len(self.ops), self.resident]
+        extended = any(self.stays) or bool(self.at_host) or any(op.in_place for op in self.ops)
+        numbers = [1 + extended, len(self.bytes), len(self.ops), self.resident]
         for size, releasable in zip(self.bytes, self.releasable):
             numbers += [size, int(releasable)]
         for op in self.ops:
             numbers += [op.time, op.workspace, op.recomputable + 2 * op.barrier]
             for linked in (op.inputs, op.outputs, op.after, op.mutates):
                 numbers += [len(linked), *linked]
+            if extended:
+                numbers += [len(op.in_place), *(t for pair in op.in_place.items() for t in pair)]
+        if extended:
+            numbers += [self.stays[t] + 2 * (t in self.at_host) for t in range(len(self.bytes))]
         numbers += [len(self.outputs), *self.outputs, *self.order]
         return "sha256:" + hashlib.sha256(struct.pack(f"<{len(numbers)}q", *numbers)).hexdigest()
 
     def own_peak(self):
         uses = Counter(t for op in self.ops for t in op.inputs)
-        kept = set(self.outputs) | {t for t in self.sources if not self.releasable[t]}
+        kept = set(self.outputs) | (self.sources - self.returnable)
         peak = in_use = self.resident + self.size(self.sources)
         in_use -= self.size(t for t in self.sources - kept if not uses[t])
         for op in (self.ops[o] for o in self.order):
@@ -129,27 +150,43 @@ class Replay:
     def __init__(self, graph, plan):
         self.graph, self.machine, self.budget = graph, plan.get("machine"), plan.get("budget")
         self.given = plan.get("order") == "given"
-        self.live, self.computed, self.mutated = set(graph.sources), set(), set()
-        self.on_host, self.ever_on_host = set(), set()
-        self.compute_lane = self.out_lane = self.in_lane = self.peak = self.host_peak = self.duration = 0
+        self.techniques = plan.get("techniques", ["recompute", "in_place", "offload"])
+        self.host_budget = plan.get("host_budget")
+        self.live, self.computed, self.mutated = graph.sources - graph.at_host, set(), set()
+        self.on_host, self.ever_on_host = set(graph.at_host), set(graph.at_host)
+        self.compute_lane = self.out_lane = self.in_lane = self.peak = self.duration = 0
+        self.host_peak = graph.size(graph.at_host)
         self.exists_at = dict.fromkeys(graph.sources, 0)
         self.last_copy_ends = Counter()
-        self.in_use = graph.resident + graph.size(graph.sources)
+        self.in_use = graph.resident + graph.size(self.live)
 
     def use(self, extra=0):
         self.peak = max(self.peak, self.in_use + extra)
         require(self.budget is None or self.peak <= self.budget, f"{self.peak} bytes exceed the budget")
 
-    def step(self, kind, index):
-        there = self.graph.ops if kind == "compute" else self.graph.bytes
+    def step(self, kind, index, *over):
+        there = self.graph.ops if kind in ("compute", "compute_in_place") else self.graph.bytes
         require(index < len(there), f"there is no {index} to {kind}")
-        getattr(self, kind)(index)
+        getattr(self, kind)(index, *over)
         self.duration = max(self.compute_lane, self.out_lane, self.in_lane)
         require(self.duration < LIMIT, "the duration overflows")
 
-    def compute(self, o):
+    def compute_in_place(self, o, *over):
+        op = self.graph.ops[o]
+        self.allow("in_place")
+        require(not op.barrier, f"op {o} is a barrier and cannot run in place")
+        require(set(over) <= set(op.in_place), f"op {o} cannot overwrite all of {over}")
+        replaced = [op.in_place[t] for t in over]
+        require(len(set(replaced)) == len(replaced), f"op {o} puts one output in two places")
+        lasting = (self.graph.sources - self.graph.returnable) | set(self.graph.outputs)
+        require(lasting.isdisjoint(over), f"op {o} overwrites what may not die")
+        self.compute(o, over)
+
+    def compute(self, o, over=()):
         op = self.graph.ops[o]
         first = o not in self.computed
+        if not first:
+            self.allow("recompute")
         require(self.live.issuperset(op.inputs), f"op {o} has an input that is not live")
         require(self.live.isdisjoint(op.outputs), f"op {o} has an output that is still live")
         again = op.recomputable and op.outputs and not op.barrier
@@ -160,13 +197,16 @@ class Replay:
         require(self.mutated.isdisjoint(kept), f"op {o} would undo the mutation of a graph output")
         if self.given and first:
             require(o == self.graph.order[len(self.computed)], f"op {o} is out of the given order")
-        self.use(self.graph.size(op.outputs) + op.workspace)
-        self.in_use += self.graph.size(op.outputs)
+        fresh = set(op.outputs) - {op.in_place[t] for t in over}
+        self.use(self.graph.size(fresh) + op.workspace)
+        self.in_use += self.graph.size(fresh)
         self.computed.add(o)
+        self.live.difference_update(over)
         self.live.update(op.outputs)
         self.mutated.update(op.mutates)
         self.on_host.difference_update(op.mutates)
-        start = max([self.compute_lane, *(self.exists_at[t] for t in op.inputs)])
+        copied = (self.last_copy_ends[t] for t in over)
+        start = max([self.compute_lane, *(self.exists_at[t] for t in op.inputs), *copied])
         if op.barrier:
             start = max(start, self.out_lane, self.in_lane)
             self.out_lane = self.in_lane = start + op.time
@@ -176,13 +216,18 @@ class Replay:
 
     def free(self, t):
         require(t in self.live, f"tensor {t} is not live")
-        returns = t not in self.graph.sources or self.graph.releasable[t] or t in self.on_host
+        require(t not in self.graph.held, f"tensor {t} is held by the caller")
+        returns = t not in self.graph.sources or t in self.graph.returnable or t in self.on_host
         require(returns, f"tensor {t} is an input that could not come back")
         self.in_use -= self.graph.bytes[t]
         self.live.remove(t)
         self.compute_lane = max(self.compute_lane, self.last_copy_ends[t])
 
+    def allow(self, technique):
+        require(technique in self.techniques, f"{technique} is not among the techniques")
+
     def offload(self, t):
+        self.allow("offload")
         require(t in self.live, f"tensor {t} is not live")
         self.out_lane = max(self.out_lane, self.exists_at[t]) + self.transfer_time("device_to_host", t)
         self.last_copy_ends[t] = self.out_lane
@@ -191,6 +236,7 @@ class Replay:
         self.ever_on_host.add(t)
 
     def prefetch(self, t):
+        self.allow("offload")
         require(t not in self.live, f"tensor {t} is live already")
         require(t in self.on_host, f"tensor {t} has no valid host copy")
         self.use(self.graph.bytes[t])
@@ -205,10 +251,13 @@ class Replay:
         return link["latency"] + -(-self.graph.bytes[t] * link["ticks"] // link["bytes"])
 
     def end(self):
-        lost = {t for t in self.graph.sources - self.live if not self.graph.releasable[t]}
+        lost = self.graph.sources - self.graph.at_host - self.live - self.graph.returnable
         require(len(self.computed) == len(self.graph.ops), "an op is never computed")
         require(self.live.issuperset(self.graph.outputs), "a graph output is not live at the end")
         require(not lost, f"inputs {sorted(lost)} are not live at the end")
+        require(self.on_host >= self.graph.at_host, "a tensor whose home is the host has no copy there at the end")
+        room = self.host_budget is None or self.host_peak <= self.host_budget
+        require(room, f"{self.host_peak} bytes exceed the host's budget")
 
     def check(self, claims):
         bound = claims.get("bound")
@@ -221,9 +270,16 @@ class Replay:
 
 def check_plan(plan):
     check_format(plan, "lowtide-plan")
-    for kind, index in plan["steps"]:
-        require(kind in ("compute", "free", "offload", "prefetch"), f"unknown step {kind!r}", ValueError)
-        natural(index)
+    for kind, *indices in plan["steps"]:
+        known = kind in ("compute", "compute_in_place", "free", "offload", "prefetch")
+        require(known, f"unknown step {kind!r}", ValueError)
+        in_place = kind == "compute_in_place"
+        require(len(indices) > 1 if in_place else len(indices) == 1, f"a malformed step {kind!r}", ValueError)
+        for index in indices:
+            natural(index)
+    techniques = set(plan.get("techniques", []))
+    require(techniques <= {"recompute", "in_place", "offload"}, "unknown technique", ValueError)
+    natural(plan.get("host_budget") or 0)
     require(plan.get("order", "free") in ("free", "given"), "unknown order", ValueError)
     claims = plan.get("claims", {})
     for value in (plan.get("budget"), claims.get("peak"), claims.get("duration"), claims.get("bound")):
@@ -242,8 +298,8 @@ def verify(graph: dict, plan: dict) -> Result:
         require(plan["graph_hash"] == network.hash(), "the plan is for another graph")
         require(not plan.get("transforms"), "unknown transform")
         replay.use()
-        for step, (kind, index) in enumerate(plan["steps"]):
-            replay.step(kind, index)
+        for step, (kind, *indices) in enumerate(plan["steps"]):
+            replay.step(kind, *indices)
         step = None
         replay.end()
         replay.check(plan.get("claims", {}))

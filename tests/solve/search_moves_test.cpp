@@ -45,9 +45,8 @@ void sweep(Prepare prepare, Move move) {
 
 Slot any_slot(const Fixture& fixture, Moves& moves) {
   const Slot over = moves.any_overload();
-  if (over >= 0 && moves.random.chance(0.7)) return over;
-  return static_cast<Slot>(
-      moves.random.below(static_cast<std::size_t>(fixture.state.slot_count())));
+  if (over.valid() && moves.random.chance(0.7)) return over;
+  return Slot(moves.random.below(fixture.state.slot_count()));
 }
 
 void nothing(Fixture&, Moves&) {}
@@ -72,8 +71,8 @@ TEST_CASE("search moves: exchange") {
 
 TEST_CASE("search moves: shift a computation") {
   sweep(some_repeat, [](Fixture& fixture, Moves& moves) {
-    const auto slots = static_cast<std::size_t>(fixture.state.slot_count());
-    Item item = fixture.state.item_from(static_cast<Slot>(moves.random.below(slots)));
+    const std::size_t slots = fixture.state.slot_count();
+    Item item = fixture.state.item_from(Slot(moves.random.below(slots)));
     if (fixture.problem.order == Order::given) item = moves.any_repeat();
     return item != kNone && moves.shift(item);
   });
@@ -82,8 +81,8 @@ TEST_CASE("search moves: shift a computation") {
 TEST_CASE("search moves: push a computation, and what is in its way") {
   sweep(some_repeat, [](Fixture& fixture, Moves& moves) {
     moves.shift_first = fixture.problem.order == Order::free;
-    const auto slots = static_cast<std::size_t>(fixture.state.slot_count());
-    const Item item = fixture.state.item_from(static_cast<Slot>(moves.random.below(slots)));
+    const std::size_t slots = fixture.state.slot_count();
+    const Item item = fixture.state.item_from(Slot(moves.random.below(slots)));
     return item != kNone && moves.push(item);
   });
 }
@@ -108,16 +107,16 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
   Moves moves(network, state, random);
   const auto order = graph.order();
   const auto chain_is_whole = [&] {
-    return state.slot(0) < state.slot(1) && state.slot(1) < state.slot(2);
+    return state.slot(Item(0)) < state.slot(Item(1)) && state.slot(Item(1)) < state.slot(Item(2));
   };
   state.load(order);
-  CHECK_FALSE(moves.push(0));  // a given order
+  CHECK_FALSE(moves.push(Item(0)));  // a given order
   moves.shift_first = true;
   bool passed = false;
   for (int i = 0; i < 200 && !passed; ++i) {
-    moves.push(0);
+    moves.push(Item(0));
     REQUIRE(chain_is_whole());
-    passed = state.slot(0) > state.slot(3);
+    passed = state.slot(Item(0)) > state.slot(Item(3));
     state.undo();
   }
   CHECK(passed);
@@ -127,14 +126,14 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
   state.load(late);
   passed = false;
   for (int i = 0; i < 200 && !passed; ++i) {
-    moves.push(2);
+    moves.push(Item(2));
     REQUIRE(chain_is_whole());
-    passed = state.slot(2) < state.slot(6);
+    passed = state.slot(Item(2)) < state.slot(Item(6));
     state.undo();
   }
   CHECK(passed);
   moves.switches.push = false;
-  CHECK_FALSE(moves.push(2));
+  CHECK_FALSE(moves.push(Item(2)));
 }
 
 TEST_CASE("search moves: an overload is a step above the budget") {
@@ -144,8 +143,8 @@ TEST_CASE("search moves: an overload is a step above the budget") {
     Fixture fixture(random);
     Moves moves(fixture.network, fixture.state, random);
     const Slot slot = moves.any_overload();
-    CHECK((slot >= 0) == !fixture.state.within());
-    if (slot < 0) continue;
+    CHECK(slot.valid() == !fixture.state.within());
+    if (!slot.valid()) continue;
     CHECK(fixture.state.item_at(slot) != kNone);
     CHECK(fixture.state.profile().at(slot) > fixture.network.budget);
   }

@@ -52,12 +52,11 @@ void check_equal(Random& random, const Profile& profile, const Plain& plain) {
   const std::vector<double> values = plain.values();
   CHECK(profile.peak() == *std::max_element(values.begin(), values.end()));
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    wrong += profile.at(static_cast<Slot>(i)) != values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) wrong += profile.at(Slot(i)) != values[i];
   CHECK(wrong == 0);
-  const Slot found = profile.find_over(static_cast<Slot>(random.below(values.size())));
-  CHECK((found >= 0) == (plain.over() > 0));
-  if (found >= 0) CHECK(values[static_cast<std::size_t>(found)] > plain.budget);
+  const Slot found = profile.find_over(Slot(random.below(values.size())));
+  CHECK(found.valid() == (plain.over() > 0));
+  if (found.valid()) CHECK(values[found.index()] > plain.budget);
 }
 
 // One change of both; the ranges often begin or end at the border of a block.
@@ -72,7 +71,7 @@ void change(Random& random, Profile& profile, Plain& plain) {
   std::size_t first = border(), last = border();
   if (first > last) std::swap(first, last);
   const auto bytes = static_cast<double>(random.between(0, 30));
-  const auto from = static_cast<Slot>(first), to = static_cast<Slot>(last);
+  const Slot from(first), to(last);
   switch (random.below(4)) {
     case 0: {
       const double delta = random.chance(0.5) ? bytes : -bytes;
@@ -133,16 +132,16 @@ TEST_CASE("search profile: exact at the largest numbers") {
   values[3] = most - 1;
   profile.assign(values);
   CHECK(profile.within());
-  profile.add(0, 2 * Profile::kBlock - 1, 1);
+  profile.add(Slot(0), Slot(2 * Profile::kBlock - 1), 1);
   CHECK_FALSE(profile.within());
   CHECK(profile.over() == 1);
-  CHECK(profile.at(4) == 1 - Profile::kHole);
-  profile.fill(4, most - 2);
-  CHECK(profile.at(4) == most - 1);
+  CHECK(profile.at(Slot(4)) == 1 - Profile::kHole);
+  profile.fill(Slot(4), most - 2);
+  CHECK(profile.at(Slot(4)) == most - 1);
   CHECK(profile.over() == 1);
-  profile.vacate(4, most - 2);
-  profile.add(0, 2 * Profile::kBlock - 1, -1);
-  CHECK(profile.at(4) == -Profile::kHole);
+  profile.vacate(Slot(4), most - 2);
+  profile.add(Slot(0), Slot(2 * Profile::kBlock - 1), -1);
+  CHECK(profile.at(Slot(4)) == -Profile::kHole);
   CHECK(profile.over() == 0);
   CHECK(profile.within());
 }

@@ -15,23 +15,20 @@ namespace {
 // Whether a computation of the op may stand there; drawn without looking, so mostly it may not.
 bool may_stand(const Fixture& fixture, Node node, Item before) {
   const State& state = fixture.state;
-  if (node >= fixture.network.ops || !fixture.network.may_repeat(node)) return false;
-  if (before == kNone || state.slot(before) <= state.slot(node)) return false;
+  if (!fixture.network.is_op(node) || !fixture.network.may_repeat(node)) return false;
+  if (before == kNone || state.slot(before) <= state.slot(State::first_of(node))) return false;
   const auto ends = fixture.network.ends(node);
-  return std::all_of(ends.begin(), ends.end(),
-                     [&](Node end) { return state.slot(before) <= state.slot(end); });
+  return std::all_of(ends.begin(), ends.end(), [&](Node end) {
+    return state.slot(before) <= state.slot(State::first_of(end));
+  });
 }
 
 void change(Random& random, Fixture& fixture) {
   State& state = fixture.state;
-  const auto any_item = [&] {
-    const auto slots = static_cast<std::size_t>(state.slot_count());
-    return state.item_from(static_cast<Slot>(random.below(slots)));
-  };
+  const auto any_item = [&] { return state.item_from(Slot(random.below(state.slot_count()))); };
   switch (random.below(3)) {
     case 0: {
-      const auto nodes = static_cast<std::size_t>(fixture.network.ops + 2);
-      const auto node = static_cast<Node>(random.below(nodes));
+      const Node node(random.below(fixture.network.node_count()));
       const Item before = any_item();
       if (may_stand(fixture, node, before)) state.insert(node, before);
       break;
@@ -75,12 +72,13 @@ TEST_CASE("search state: slots run out and are spread anew") {
   Random random(3);
   Fixture fixture(random);
   State& state = fixture.state;
-  Node node = 0;
-  while (!fixture.network.may_repeat(node) || !fixture.network.ends(node).empty()) ++node;
-  REQUIRE(node < fixture.network.ops);
-  const Slot slots = state.slot_count();
+  Node node(0);
+  while (!fixture.network.may_repeat(node) || !fixture.network.ends(node).empty())
+    node = Node(node.index() + 1);
+  REQUIRE(fixture.network.is_op(node));
+  const std::size_t slots = state.slot_count();
   const Snapshot before(state);
-  for (int i = 0; i < 2000; ++i) state.insert(node, fixture.network.sink());
+  for (int i = 0; i < 2000; ++i) state.insert(node, State::first_of(fixture.network.sink()));
   CHECK(state.slot_count() > slots);
   fixture.check_all();
   state.undo();

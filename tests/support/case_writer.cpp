@@ -1,6 +1,8 @@
 // Numbers, fixed words and nothing else: no string here needs escaping.
 #include "support/case_writer.h"
 
+#include <array>
+
 #include "lowtide/graph/hash.h"
 
 namespace lowtide {
@@ -45,7 +47,9 @@ std::string graph_json(const Graph& graph) {
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const Tensor& tensor = graph.tensor(TensorId(i));
     text += std::string(i == 0 ? "" : ",") + "{" + field("bytes", number(tensor.bytes.count())) +
-            "," + field("releasable", truth(tensor.releasable)) + "}";
+            "," + field("releasable", truth(tensor.releasable)) + "," +
+            field("stays", truth(tensor.stays)) + ",\"home\":\"" +
+            std::string(to_string(tensor.home)) + "\"}";
   }
   text += "],\"ops\":[";
   for (std::size_t i = 0; i < graph.op_count(); ++i) {
@@ -56,7 +60,10 @@ std::string graph_json(const Graph& graph) {
             field("time", number(op.time.count())) + "," +
             field("workspace", number(op.workspace.count())) + "," +
             field("recomputable", truth(op.recomputable)) + "," +
-            field("after", ids(graph.after(id))) + "," + field("mutates", ids(graph.mutates(id)));
+            field("after", ids(graph.after(id))) + "," + field("mutates", ids(graph.mutates(id))) +
+            "," + field("in_place", list(graph.in_place(id), [](const InPlacePair& pair) {
+                          return ids(std::array{pair.input, pair.output});
+                        }));
     if (graph.is_barrier(id)) text += ",\"kind\":\"" + std::string(kBarrierKind) + "\"";
     text += "}";
   }
@@ -72,11 +79,18 @@ std::string plan_json(const Problem& problem, const Plan& plan) {
   if (plan.machine)
     text += "\"machine\":{" + field("device_to_host", link_json(plan.machine->device_to_host)) +
             "," + field("host_to_device", link_json(plan.machine->host_to_device)) + "},";
-  return text +
+  text += field("techniques", list(names_of(problem.techniques), [](std::string_view name) {
+                  return "\"" + std::string(name) + "\"";
+                }));
+  if (problem.host_budget) text += "," + field("host_budget", number(problem.host_budget->count()));
+  return text + "," +
          field("steps", list(plan.steps,
-                             [](const Step& step) {
-                               return "[\"" + std::string(to_string(step.kind)) + "\"," +
-                                      number(step.index) + "]";
+                             [&](const Step& step) {
+                               std::string words = "[\"" + std::string(to_string(step.kind)) +
+                                                   "\"," + number(step.index);
+                               for (const TensorId gone : plan.overwritten(step))
+                                 words += "," + std::to_string(gone.index());
+                               return words + "]";
                              })) +
          "}";
 }

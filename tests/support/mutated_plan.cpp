@@ -17,15 +17,26 @@ std::string_view to_string(Mutation mutation) {
 
 namespace {
 
-constexpr std::array<StepKind, 4> kKinds = {StepKind::compute, StepKind::free, StepKind::offload,
-                                            StepKind::prefetch};
+bool is_compute(StepKind kind) { return Step{kind, 0}.is_compute(); }
 
-Step random_step(Random& random, const Graph& graph, StepKind kind) {
-  const std::size_t count = kind == StepKind::compute ? graph.op_count() : graph.tensor_count();
+// A step in place overwrites one input of a pair of its op, or now and then any tensor at all.
+Step random_step(Random& random, const Graph& graph, Plan& plan, StepKind kind) {
+  const std::size_t count = is_compute(kind) ? graph.op_count() : graph.tensor_count();
   // One index too many now and then.
   const std::size_t limit = count + (count == 0 || random.chance(0.02) ? 1 : 0);
-  return {kind, static_cast<std::int32_t>(random.below(limit))};
+  Step step{kind, static_cast<std::int32_t>(random.below(limit))};
+  if (kind != StepKind::compute_in_place) return step;
+  std::span<const InPlacePair> pairs;
+  if (static_cast<std::size_t>(step.index) < graph.op_count()) pairs = graph.in_place(step.op());
+  step.first = static_cast<std::uint32_t>(plan.in_place_of.size());
+  step.count = 1;
+  plan.in_place_of.push_back(pairs.empty() || random.chance(0.1)
+                                 ? TensorId(random.below(graph.tensor_count() + 1))
+                                 : pairs[random.below(pairs.size())].input);
+  return step;
 }
+
+StepKind random_kind(Random& random) { return kStepKinds[random.below(kStepKinds.size())]; }
 
 void insert(Plan& plan, std::size_t at, Step step) {
   plan.steps.insert(plan.steps.begin() + static_cast<std::ptrdiff_t>(at), step);
@@ -60,7 +71,7 @@ Plan mutated(Random& random, const Graph& graph, Plan plan, Mutation mutation) {
   if (mutation == Mutation::forget) plan.machine.reset();
   if (mutation == Mutation::insert)
     insert(plan, random.below(steps.size() + 1),
-           random_step(random, graph, kKinds[random.below(4)]));
+           random_step(random, graph, plan, random_kind(random)));
   if (mutation == Mutation::again && graph.op_count() > 0) compute_again(random, graph, plan);
   if (mutation == Mutation::away) send_away(random, plan);
   if (steps.empty()) return plan;
@@ -78,11 +89,13 @@ Plan mutated(Random& random, const Graph& graph, Plan plan, Mutation mutation) {
       insert(plan, random.below(steps.size() + 1), step);
       break;
     }
-    case Mutation::retarget: *there = random_step(random, graph, there->kind); break;
+    case Mutation::retarget: *there = random_step(random, graph, plan, there->kind); break;
     case Mutation::rekind: {
-      const StepKind kind = kKinds[random.below(4)];
-      const std::size_t limit = kind == StepKind::compute ? graph.op_count() : graph.tensor_count();
-      if (static_cast<std::size_t>(there->index) < limit) there->kind = kind;
+      Step step = random_step(random, graph, plan, random_kind(random));
+      const std::size_t limit = step.is_compute() ? graph.op_count() : graph.tensor_count();
+      if (static_cast<std::size_t>(there->index) >= limit) break;
+      step.index = there->index;
+      *there = step;
       break;
     }
     case Mutation::truncate: steps.resize(at); break;

@@ -17,6 +17,7 @@ namespace {
 struct DrawnOp {
   Op op;
   std::vector<std::size_t> inputs, outputs, after, mutates;  // in hidden numbers
+  std::vector<std::array<std::size_t, 2>> in_place;
 };
 
 class Drawing {
@@ -30,6 +31,8 @@ class Drawing {
     for (std::size_t i = 0; i < settings_.ops; ++i) add_op(i);
     if (chance(settings_.unread_input)) add_input();
     for (std::size_t i = 0; i < settings_.ops; ++i) mutate(i);
+    for (std::size_t i = 0; i < settings_.ops; ++i) pair_up(i);
+    for (std::size_t t = 0; t < tensors_.size(); ++t) settle_down(t);
     return assemble();
   }
 
@@ -120,6 +123,35 @@ class Drawing {
       }
   }
 
+  // The output takes the bytes of the input; other inputs of as many may stand beside it.
+  void pair_up(std::size_t i) {
+    DrawnOp& drawn = ops_[i];
+    if (!chance(settings_.in_place) || drawn.op.kind == kBarrierKind) return;
+    std::vector<std::size_t> paired;
+    for (const std::size_t output : drawn.outputs) {
+      bool first = true;
+      for (const std::size_t input : drawn.inputs) {
+        const auto among = [&](const std::vector<std::size_t>& list) {
+          return std::ranges::find(list, input) != list.end();
+        };
+        if (among(paired) || among(drawn.mutates) || chance(0.25)) continue;
+        if (!first && tensors_[input].bytes != tensors_[output].bytes) continue;
+        tensors_[output].bytes = tensors_[input].bytes;
+        if (!tensors_[output].shape.empty())
+          tensors_[output].shape = {tensors_[output].bytes.count(), 1};
+        drawn.in_place.push_back({input, output});
+        paired.push_back(input);
+        first = false;
+      }
+    }
+  }
+
+  void settle_down(std::size_t t) {
+    if (made_[t] != 0) return;
+    tensors_[t].stays = chance(settings_.stays);
+    tensors_[t].home = chance(settings_.on_host) ? Home::host : Home::device;
+  }
+
   std::vector<std::size_t> identity(std::size_t n) const {
     std::vector<std::size_t> numbers(n);
     for (std::size_t i = 0; i < n; ++i) numbers[i] = i;
@@ -195,6 +227,8 @@ class Drawing {
       links.outputs = renumber(drawn.outputs, tensor_number);
       links.after = renumber(drawn.after, op_number);
       links.mutates = renumber(drawn.mutates, tensor_number);
+      for (const auto& [input, output] : drawn.in_place)
+        links.in_place.push_back({size(tensor_number[input]), size(tensor_number[output])});
       builder.add_op(drawn.op, links);
     }
     builder.set_outputs(std::move(kept));
@@ -220,6 +254,7 @@ RandomGraphSettings RandomGraphSettings::plain(std::size_t ops) {
   settings.zero_bytes = settings.zero_time = settings.several_outputs = settings.no_output = 0;
   settings.with_workspace = settings.once = settings.barrier = settings.mutates = 0;
   settings.after = settings.unread_input = settings.kept = settings.releasable = 0;
+  settings.in_place = settings.stays = 0;
   return settings;
 }
 

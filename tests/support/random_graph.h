@@ -32,6 +32,9 @@ struct RandomGraphSettings {
   double unread_input = 0.1;  // one more input that nothing reads
   double kept = 0.25;         // a tensor is a graph output; inputs too, at a third of it
   double shuffled = 0.5;      // listing and given order differ from the order of the drawing
+  double in_place = 0.4;      // an op can write in place of an input, or of several
+  double stays = 0.1;         // an input that the caller holds
+  double on_host = 0;         // an input whose home is the host
   double described = 0.3;     // names, shapes, phases and the like are filled in
 
   // Every op makes one tensor and may be recomputed; no workspaces, no effects, nothing resident,

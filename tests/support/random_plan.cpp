@@ -20,11 +20,15 @@ class Walk {
         on_host_(graph.tensor_count(), false),
         mutated_(graph.tensor_count(), false),
         computed_(graph.op_count(), false) {
-    for (std::size_t i = 0; i < live_.size(); ++i) live_[i] = graph.is_input(TensorId(i));
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      const TensorId id(i);
+      on_host_[i] = graph.on_host(id);
+      live_[i] = graph.is_input(id) && !graph.on_host(id);
+    }
   }
 
   // Empty if the walk got stuck.
-  std::optional<std::vector<Step>> run() {
+  std::optional<Plan> run() {
     for (const OpId op : op_order()) {
       fidget();
       if (!compute(op, 0)) return std::nullopt;
@@ -35,11 +39,16 @@ class Walk {
       bool complete = true;
       for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
         const TensorId id(i);
-        if (live(id) || !(graph_.is_output(id) || !graph_.freeable(id))) continue;
+        if (graph_.on_host(id) && !on_host_[i]) {
+          offload(id);
+          if (!on_host_[i]) return std::nullopt;
+        }
+        const bool must_be = graph_.is_output(id) || (!graph_.freeable(id) && !graph_.on_host(id));
+        if (live(id) || !must_be) continue;
         complete = false;
         if (!bring(id, 0)) return std::nullopt;
       }
-      if (complete) return std::move(steps_);
+      if (complete) return std::move(plan_);
     }
     return std::nullopt;
   }
@@ -91,6 +100,7 @@ class Walk {
   }
 
   bool can_return(TensorId id) {
+    if (graph_.stays(id)) return false;
     if (on_host_[id.index()]) return true;
     if (!graph_.freeable(id)) return false;
     if (!graph_.is_output(id) && !still_read(id)) return restless();
@@ -109,19 +119,19 @@ class Walk {
 
   void offload(TensorId id) {
     if (!settings_.transfers || !live(id)) return;
-    steps_.push_back(Step::offload(id));
+    plan_.steps.push_back(Step::offload(id));
     on_host_[id.index()] = true;
   }
 
   bool prefetch(TensorId id) {
     if (live(id) || !on_host_[id.index()]) return false;
-    steps_.push_back(Step::prefetch(id));
+    plan_.steps.push_back(Step::prefetch(id));
     live(id) = true;
     return true;
   }
 
   void free(TensorId id) {
-    steps_.push_back(Step::free(id));
+    plan_.steps.push_back(Step::free(id));
     live(id) = false;
   }
 
@@ -141,7 +151,9 @@ class Walk {
       if (live(output)) free(output);
     for (TensorId input : graph_.inputs(op))
       if (!live(input)) return false;  // lost again while another was brought
-    steps_.push_back(Step::compute(op));
+    const std::vector<TensorId> overwritten = overwritable(op);
+    plan_.add_compute(op, overwritten);
+    for (TensorId gone : overwritten) live(gone) = false;
     computed_[op.index()] = true;
     for (TensorId output : graph_.outputs(op)) live(output) = true;
     for (TensorId changed : graph_.mutates(op)) {
@@ -151,11 +163,27 @@ class Walk {
     return true;
   }
 
+  // Some of what the op can write over and need not keep.
+  std::vector<TensorId> overwritable(OpId op) {
+    std::vector<TensorId> chosen;
+    TensorId served;
+    for (const InPlacePair& pair : graph_.overwrites(op)) {
+      if (pair.output == served || random_.chance(0.3)) continue;
+      const bool needed = std::ranges::any_of(graph_.consumers(pair.input), [&](OpId reader) {
+        return reader != op && !computed_[reader.index()];
+      });
+      if (needed && !can_return(pair.input)) continue;
+      chosen.push_back(pair.input);
+      served = pair.output;
+    }
+    return chosen;
+  }
+
   Random& random_;
   const Graph& graph_;
   const RandomPlanSettings& settings_;
   std::vector<bool> live_, on_host_, mutated_, computed_;
-  std::vector<Step> steps_;
+  Plan plan_;
 };
 
 }  // namespace
@@ -172,12 +200,14 @@ Plan random_plan(Random& random, const Graph& graph, const RandomPlanSettings& s
   Plan plan;
   if (settings.transfers) plan.machine = random_machine(random);
   for (int tries = 0; tries < 8; ++tries) {
-    if (auto steps = Walk(random, graph, settings).run()) {
-      plan.steps = std::move(*steps);
-      return plan;
+    if (auto walked = Walk(random, graph, settings).run()) {
+      walked->machine = plan.machine;
+      return std::move(*walked);
     }
   }
-  plan.steps = plan_from_sequence(graph, graph.order()).steps;
+  const std::optional<Machine> machine = plan.machine;
+  plan = plan_from_sequence(graph, graph.order());
+  plan.machine = machine;
   return plan;
 }
 

@@ -13,7 +13,9 @@ Sketch::Sketch(Indices bytes) {
 
 Sketch& Sketch::op(Indices inputs, Indices outputs, std::int64_t time) {
   ops_.emplace_back().time = Ticks(time);
-  links_.push_back({inputs, outputs, {}, {}});
+  OpLinks& links = links_.emplace_back();
+  links.inputs = inputs;
+  links.outputs = outputs;
   return *this;
 }
 
@@ -39,6 +41,21 @@ Sketch& Sketch::after(Indices ops) {
 
 Sketch& Sketch::mutates(Indices tensors) {
   links_.back().mutates = tensors;
+  return *this;
+}
+
+Sketch& Sketch::in_place(std::initializer_list<std::array<std::int64_t, 2>> pairs) {
+  links_.back().in_place = pairs;
+  return *this;
+}
+
+Sketch& Sketch::stays(Indices tensors) {
+  for (std::int64_t t : tensors) tensors_.at(static_cast<std::size_t>(t)).stays = true;
+  return *this;
+}
+
+Sketch& Sketch::on_host(Indices tensors) {
+  for (std::int64_t t : tensors) tensors_.at(static_cast<std::size_t>(t)).home = Home::host;
   return *this;
 }
 
@@ -77,12 +94,21 @@ Plan steps(std::string_view words) {
   plan.machine = machine_by_hand();
   for (std::size_t at = 0; at < words.size();) {
     const std::size_t end = std::min(words.find(' ', at), words.size());
-    constexpr std::string_view kLetters = "cfop";
+    constexpr std::string_view kLetters = "cifop";
     const std::size_t kind = kLetters.find(words[at]);
-    check(kind != std::string_view::npos, "a step begins with c, f, o or p");
-    std::int32_t index = 0;
-    std::from_chars(words.data() + at + 1, words.data() + end, index);
-    plan.steps.push_back({static_cast<StepKind>(kind), index});
+    check(kind != std::string_view::npos, "a step begins with c, i, f, o or p");
+    std::vector<std::int32_t> numbers;
+    for (const char* from = words.data() + at + 1; from < words.data() + end; ++from)
+      from = std::from_chars(from, words.data() + end, numbers.emplace_back()).ptr;
+    const Step step{kStepKinds[kind], numbers.at(0)};
+    if (step.kind == StepKind::compute_in_place) {
+      std::vector<TensorId> overwritten;
+      for (std::size_t i = 1; i < numbers.size(); ++i)
+        overwritten.emplace_back(static_cast<std::size_t>(numbers[i]));
+      plan.add_compute(step.op(), overwritten);
+    } else {
+      plan.steps.push_back(step);
+    }
     at = end + 1;
   }
   return plan;

@@ -3,6 +3,7 @@
 //   steps("c0 o1 c1 f1 p1")
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,11 @@ class Sketch {
   Sketch& barrier();
   Sketch& after(Indices ops);
   Sketch& mutates(Indices tensors);
+  Sketch& in_place(std::initializer_list<std::array<std::int64_t, 2>> pairs);
   // Of the graph:
   Sketch& releasable(Indices tensors);
+  Sketch& stays(Indices tensors);
+  Sketch& on_host(Indices tensors);
   Sketch& resident(std::int64_t bytes);
   Sketch& keep(Indices tensors);
   Sketch& order(Indices ops);
@@ -41,7 +45,8 @@ class Sketch {
   std::int64_t resident_ = 0;
 };
 
-// "c0 f1 o2 p2": compute, free, offload, prefetch. The machine is `machine_by_hand`.
+// "c0 f1 o2 p2 i3,4": compute, free, offload, prefetch, compute op 3 in place of tensor 4. The
+// machine is `machine_by_hand`.
 Plan steps(std::string_view words);
 
 // Out: 5 + ceil(bytes / 2). In: 3 + ceil(bytes / 4).

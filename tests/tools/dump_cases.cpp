@@ -22,6 +22,7 @@ Graph any_graph(Random& random) {
   settings.ops = random.chance(0.05) ? random.below(2) : 2 + random.below(11);
   settings.barrier = 0.1;
   if (random.chance(0.3)) settings.mutates = settings.several_outputs = settings.kept = 0.5;
+  if (random.chance(0.3)) settings.on_host = 0.3;
   // Numbers that a few recomputations or a slow link carry beyond 2^63.
   if (random.chance(0.03)) settings.time = std::int64_t{1} << 59;
   if (random.chance(0.03)) settings.bytes = std::int64_t{1} << 57;
@@ -45,6 +46,9 @@ void dump_graph(Random& random, CaseWriter& writer) {
     // Without a budget or with the free order, a plan may still hold another.
     Problem problem{.graph = graph, .budget = Bytes::max()};
     problem.order = random.chance(0.3) ? settings.order : Order::free;
+    const auto allowed = [&] { return random.chance(0.9); };
+    problem.techniques = {.recompute = allowed(), .in_place = allowed(), .offload = allowed()};
+    if (random.chance(0.2)) problem.host_budget = Bytes(random.between(0, 30));
     write(problem, plan);
     for (int m = 0; m < kMutations; ++m)
       write(problem, mutated(random, graph, plan, static_cast<Mutation>(m)));

@@ -1,20 +1,23 @@
-// Compressed rows: a list of lists in two arrays. Row i is items[offset[i] .. offset[i+1]).
+// Compressed rows: a list of lists in two arrays. Row i is items[offset[i] .. offset[i+1]). Where
+// the rows belong to ids, `Row` is their type, and no other finds a row.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace lowtide {
 
-template <class T>
+template <class T, class Row = std::size_t>
 class Csr {
  public:
   std::size_t rows() const { return offset_.size() - 1; }
   std::size_t size() const { return items_.size(); }
-  std::span<const T> operator[](std::size_t row) const {
-    return {items_.data() + offset_[row], items_.data() + offset_[row + 1]};
+  std::span<const T> operator[](Row row) const {
+    const std::size_t i = index(row);
+    return {items_.data() + offset_[i], items_.data() + offset_[i + 1]};
   }
 
   // Rows are appended in order: push the items of a row, then end it.
@@ -26,6 +29,13 @@ class Csr {
   }
 
  private:
+  static std::size_t index(Row row) {
+    if constexpr (std::is_integral_v<Row>)
+      return row;
+    else
+      return row.index();
+  }
+
   std::vector<std::size_t> offset_{0};
   std::vector<T> items_;
 };

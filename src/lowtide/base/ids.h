@@ -23,6 +23,32 @@ class Id {
   std::int32_t value_ = -1;
 };
 
+// The ids 0 to count-1, for a loop over all of a list.
+template <class Key>
+class AllIds {
+ public:
+  class Iterator {
+   public:
+    constexpr explicit Iterator(std::size_t index) : index_(index) {}
+    constexpr Key operator*() const { return Key(index_); }
+    constexpr Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    constexpr bool operator==(const Iterator&) const = default;
+
+   private:
+    std::size_t index_;
+  };
+
+  constexpr explicit AllIds(std::size_t count) : count_(count) {}
+  constexpr Iterator begin() const { return Iterator(0); }
+  constexpr Iterator end() const { return Iterator(count_); }
+
+ private:
+  std::size_t count_;
+};
+
 using OpId = Id<struct OpTag>;
 using TensorId = Id<struct TensorTag>;
 

@@ -51,6 +51,7 @@ driver::CurveRequest make_request(const CurveArguments& given, const Graph& grap
   driver::CurveRequest request;
   request.order = given.search.problem_order();
   request.machine = given.links.machine(graph);
+  request.techniques = given.links.allowed();
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)

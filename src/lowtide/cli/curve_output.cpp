@@ -22,7 +22,10 @@ std::string plan_path(const std::string& folder, Bytes budget) {
 }  // namespace
 
 CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths)
-    : graph_(graph), paths_(std::move(paths)) {
+    : graph_(graph),
+      paths_(std::move(paths)),
+      machine_(request.machine),
+      techniques_(request.techniques) {
   found_by_.limits = request.settings.limits;
   found_by_.seed = request.settings.seed;
   require_writable(paths_.csv);
@@ -67,7 +70,11 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
     if (!point.outcome.plan || !there.insert(point.budget).second) return;
     const auto known = plans_.find(point.budget);
     if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
-    const Problem problem{.graph = graph_, .budget = point.budget, .order = curve.order};
+    const Problem problem{.graph = graph_,
+                          .budget = point.budget,
+                          .order = curve.order,
+                          .machine = machine_,
+                          .techniques = techniques_};
     write_outcome(plan_path(paths_.folder, point.budget), problem, point.outcome, found_by_);
     plans_[point.budget] = point.outcome.cost;
   };

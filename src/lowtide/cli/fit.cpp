@@ -59,6 +59,8 @@ class FitOutput {
     require_writable(path);
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
+    machine_ = request.machine;
+    techniques_ = request.techniques;
   }
 
   void update(const driver::FitProgress& progress) {
@@ -92,13 +94,19 @@ class FitOutput {
     });
   }
   void write(const Fit& fit) const {
-    const Problem problem{.graph = graph_, .budget = fit.point->budget, .order = fit.order};
+    const Problem problem{.graph = graph_,
+                          .budget = fit.point->budget,
+                          .order = fit.order,
+                          .machine = machine_,
+                          .techniques = techniques_};
     write_outcome(path_, problem, fit.point->outcome, found_by_);
   }
 
   const Graph& graph_;
   std::string path_;
   driver::Request found_by_;
+  std::optional<Machine> machine_;
+  Techniques techniques_;
   Fit best_;
   std::mutex mutex_;
   std::optional<Autosave> autosave_;
@@ -112,6 +120,7 @@ int run(const FitArguments& given) {
   driver::FitRequest request;
   request.order = given.search.problem_order();
   request.machine = given.links.machine(graph);
+  request.techniques = given.links.allowed();
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,

@@ -18,12 +18,24 @@ std::optional<Machine> MachineFlags::machine(const Graph& graph) const {
   }
 }
 
+Techniques MachineFlags::allowed() const {
+  try {
+    return parse_techniques(techniques, !device.empty() || !link.empty());
+  } catch (const InputError& error) {
+    throw InputError("--" + error.place() + " " + techniques, error.reason());
+  }
+}
+
 void add_machine_flags(CLI::App& command, MachineFlags& flags) {
   command.add_option("--device", flags.device,
                      "Whose link to the host a plan may use: a name ('lowtide devices') or a file");
   command.add_option(
       "--link", flags.link,
       "That link itself: bytes a second and the latency of a transfer (25GB/s,10us)");
+  command
+      .add_option("--techniques", flags.techniques,
+                  "All that a plan may use: a list of recompute, in_place, offload; default; all")
+      ->capture_default_str();
 }
 
 }  // namespace lowtide::cli

@@ -1,4 +1,4 @@
-// The flags that say which links to the host a problem has.
+// The flags that say what a plan may use: which techniques, and which links to the host.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
+#include "lowtide/plan/techniques.h"
 
 namespace CLI {
 class App;
@@ -14,10 +15,12 @@ class App;
 namespace lowtide::cli {
 
 struct MachineFlags {
-  std::string device, link;
+  std::string device, link, techniques = "default";
 
   // Nothing if neither flag is given. InputError that names the flag.
   std::optional<Machine> machine(const Graph& graph) const;
+  // InputError that names the flag.
+  Techniques allowed() const;
 };
 
 // `flags` must outlive the parsing.

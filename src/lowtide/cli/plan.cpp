@@ -101,6 +101,7 @@ int run(const PlanArguments& given) {
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
   problem.machine = given.links.machine(graph);
+  problem.techniques = given.links.allowed();
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
 

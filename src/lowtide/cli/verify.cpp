@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
@@ -16,7 +17,7 @@ namespace lowtide::cli {
 namespace {
 
 struct VerifyArguments {
-  std::string graph, plan;
+  std::string graph, plan, techniques;
   bool json = false;
 };
 
@@ -58,9 +59,18 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }
 
+Techniques allowed(const std::string& list, const PlanFile& file) {
+  try {
+    return parse_techniques(list, file.plan.machine.has_value());
+  } catch (const InputError& error) {
+    throw InputError("--" + error.place() + " " + list, error.reason());
+  }
+}
+
 int run(const VerifyArguments& given) {
   const Graph graph = load_graph(given.graph);
-  const PlanFile file = load_plan(given.plan);
+  PlanFile file = load_plan(given.plan);
+  if (!given.techniques.empty()) file.techniques = allowed(given.techniques, file);
   const PlanVerdict verdict = check_plan(graph, file);
   // A file that says there is no plan is not priced; the plan of a graph without ops has no steps.
   const bool has_plan = !file.plan.steps.empty() || verdict.cost.has_value();
@@ -80,6 +90,8 @@ void add_verify(CLI::App& app, int& status) {
   const auto given = std::make_shared<VerifyArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file")->required();
+  command->add_option("--techniques", given->techniques,
+                      "Hold it to these instead of those that the file names");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->footer("Exit status: 0 it holds, 1 the file holds no plan, 2 bad input, 3 it does not.");
   command->callback([given, &status] { status = run(*given); });

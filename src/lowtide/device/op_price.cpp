@@ -97,26 +97,20 @@ class Pricer {
   const StatedOperations& stated_;
 };
 
-std::int64_t ns_of(TickUnit unit) {
-  return unit == TickUnit::us ? 1000 : unit == TickUnit::ms ? 1'000'000 : 1;
-}
-
 }  // namespace
 
 Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated) {
   const Pricer pricer(graph, device, stated);
-  const std::int64_t tick = ns_of(graph.tick());
+  const TickUnit unit = nanoseconds(graph.tick()) > 0 ? graph.tick() : TickUnit::ns;
   std::vector<Ticks> times;
   times.reserve(graph.op_count());
   for (std::size_t i = 0; i < graph.op_count(); ++i) {
     try {
-      times.emplace_back(checked_mul_div(pricer.ns(OpId(i)), 1, tick, Rounding::ceil));
+      times.emplace_back(checked_mul_div(pricer.ns(OpId(i)), 1, nanoseconds(unit), Rounding::ceil));
     } catch (const OverflowError&) {
       throw InputError(graph.label(OpId(i)), "its price does not fit into 63 bits");
     }
   }
-  const bool timed = graph.tick() != TickUnit::flop && graph.tick() != TickUnit::none;
-  const TickUnit unit = timed ? graph.tick() : TickUnit::ns;
   return std::move(graph).timed(unit, times);
 }
 

@@ -95,7 +95,8 @@ class CurveRun {
       : graph_(graph),
         request_(request),
         budgets_(budgets_of(request)),
-        sweep_(solvers, graph, request.order, request.machine, request.settings) {}
+        sweep_(solvers, graph, request.order, request.machine, request.techniques,
+               request.settings) {}
 
   Tradeoff run() {
     report();

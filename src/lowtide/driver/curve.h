@@ -22,6 +22,7 @@ struct CurveProgress {
 struct CurveRequest {
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;  // as of Problem
+  Techniques techniques = {};
   Bytes from, to;
   std::size_t points = 16;  // evenly spaced, both ends included; fewer if there are fewer budgets
   SweepSettings settings;   // limits of the whole curve

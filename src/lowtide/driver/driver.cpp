@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/auto.h"
 #include "lowtide/sim/verify.h"
 
@@ -56,7 +57,9 @@ solve::SolverTable all_solvers() {
   return table;
 }
 
-Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
+Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
+  const AllowedGraph allowed(asked.graph, asked.techniques);
+  const Problem problem = allowed.problem(asked);
   const solve::Solver& solver = find_solver(solvers, request.solver);
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
@@ -95,7 +98,7 @@ Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Re
   if (const Outcome& found = answer.outcome;
       !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
     answer.smallest = context.smallest();
-  examine(problem, solver, answer.outcome);
+  examine(asked, solver, answer.outcome);
   return answer;
 }
 

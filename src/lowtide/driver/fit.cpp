@@ -34,7 +34,8 @@ class FitRun {
   FitRun(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request)
       : request_(request),
         own_peak_(own_peak(graph)),
-        sweep_(solvers, graph, request.order, request.machine, request.settings) {}
+        sweep_(solvers, graph, request.order, request.machine, request.techniques,
+               request.settings) {}
 
   Fit run() {
     if (smallest() != nullptr) {

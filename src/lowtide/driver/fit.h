@@ -20,7 +20,8 @@ struct FitProgress {
 struct FitRequest {
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;  // as of Problem
-  Ticks time_limit;                               // of the plan
+  Techniques techniques = {};
+  Ticks time_limit;  // of the plan
   SweepSettings settings;
   // At the start and after every round, on the caller's thread.
   std::function<void(const FitProgress&)> watcher;

@@ -40,17 +40,20 @@ struct Sweep::Job {
 };
 
 Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
-             const std::optional<Machine>& machine, SweepSettings settings)
+             const std::optional<Machine>& machine, const Techniques& techniques,
+             SweepSettings settings)
     : solvers_(solvers),
-      graph_(graph),
+      allowed_(graph, techniques),
+      graph_(allowed_.graph()),
       order_(order),
       machine_(machine),
+      techniques_(techniques),
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
-  Plan own = own_plan(graph);
+  Plan own = plan_from_sequence(graph_, graph_.order());
   const Verdict verdict = verify(problem(Bytes::max()), own);
-  check(verdict.ok, "the graph's own plan holds");
+  check(verdict.ok, "the plan of the graph's own order holds");
   known_.raise_bound(Bytes::max(), graph.total_time());
   known_.raise_floor(solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
@@ -70,7 +73,11 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
 }
 
 Problem Sweep::problem(Bytes budget) const {
-  return {.graph = graph_, .budget = budget, .order = order_, .machine = machine_};
+  return {.graph = graph_,
+          .budget = budget,
+          .order = order_,
+          .machine = machine_,
+          .techniques = techniques_};
 }
 
 // Limits poll by work done under them; here it is done elsewhere and charged afterwards.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
@@ -37,9 +38,10 @@ class Sweep {
   // Says of a plan on the way to a better one whether it should be kept too.
   using Wanted = std::function<bool(const Cost&)>;
 
-  // Knows the graph's own plan from the start. InputError as solve() for the solver.
+  // Knows the plan of the graph's own order from the start. InputError as solve() for the solver.
   Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
-        const std::optional<Machine>& machine, SweepSettings settings);
+        const std::optional<Machine>& machine, const Techniques& techniques,
+        SweepSettings settings);
 
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
@@ -87,9 +89,11 @@ class Sweep {
   void take(Job& job);
 
   const solve::SolverTable& solvers_;
-  const Graph& graph_;
+  AllowedGraph allowed_;
+  const Graph& graph_;  // of allowed_
   Order order_;
   std::optional<Machine> machine_;
+  Techniques techniques_;
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;

@@ -108,14 +108,17 @@ TensorId GraphBuilder::add_tensor(Tensor tensor) {
 
 OpId GraphBuilder::add_op(Op op, const OpLinks& links) {
   ops_.push_back(std::move(op));
-  const auto append = [](Csr<std::int64_t>& rows, const std::vector<std::int64_t>& items) {
-    for (std::int64_t item : items) rows.push(item);
+  const auto append = [](auto& rows, const auto& items) {
+    for (const auto& item : items) rows.push(item);
     rows.end_row();
   };
   append(inputs_, links.inputs);
   append(made_, links.outputs);
   append(after_, links.after);
   append(mutates_, links.mutates);
+  append(in_place_, links.in_place);
+  append(operands_, links.operand_tensors);
+  append(results_, links.result_tensors);
   return OpId(ops_.size() - 1);
 }
 
@@ -148,6 +151,8 @@ Graph GraphBuilder::build() {
   graph.after_ = to_ids<OpId>(after_, graph, ops, "after", "op", false);
   graph.mutates_ = to_ids<TensorId>(mutates_, graph, tensors, "mutates", "tensor", false);
   link_consumers(graph);
+  check_operands(graph);
+  link_in_place(graph);
   link_precedence(graph);
   place_order(graph);
   *this = GraphBuilder();

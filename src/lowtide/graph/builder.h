@@ -3,6 +3,7 @@
 // content ("/ops/3/inputs/1") and whose reason names the op or tensor.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ namespace lowtide {
 // Links of one op, as indices into the lists of tensors and ops; they may point forward.
 struct OpLinks {
   std::vector<std::int64_t> inputs, outputs, after, mutates;
+  std::vector<std::array<std::int64_t, 2>> in_place = {};  // pairs of input and output
+  // One for each of Op's lists; empty: those that stand there.
+  std::vector<std::int64_t> operand_tensors = {}, result_tensors = {};
 };
 
 class GraphBuilder {
@@ -34,14 +38,19 @@ class GraphBuilder {
 
   // Refuses: negative numbers; indices out of range; a repeated output; an op that makes one of its
   // own inputs; a tensor with two producers; `mutates` that is no input, or two ops that mutate one
-  // tensor; a cycle (through `after`
-  // and `mutates` too); an order that is no topological order of all ops; sums beyond 2^63.
+  // tensor; an `in_place` pair of tensors of unequal bytes, that the op does not read or make, that
+  // it mutates, or whose operand is not laid out as its result; an input in two pairs; a pair of a
+  // barrier; an operand that is no input, or a result that is no output nor mutated, or that
+  // leaves its storage; a produced tensor whose home is the host; a cycle (through `after` and
+  // `mutates` too); an order that is no topological order of all ops; sums beyond 2^63.
   // Leaves the builder empty.
   Graph build();
 
  private:
   void link_consumers(Graph& graph) const;
   void link_precedence(Graph& graph) const;
+  void check_operands(Graph& graph) const;
+  void link_in_place(Graph& graph) const;
   void place_order(Graph& graph) const;
   void sum_up(Graph& graph) const;
 
@@ -50,7 +59,8 @@ class GraphBuilder {
   Bytes resident_;
   std::vector<Op> ops_;
   std::vector<Tensor> tensors_;
-  Csr<std::int64_t> inputs_, made_, after_, mutates_;
+  Csr<std::int64_t> inputs_, made_, after_, mutates_, operands_, results_;
+  Csr<std::array<std::int64_t, 2>> in_place_;
   std::vector<std::int64_t> outputs_, order_;
   bool has_order_ = false;
 };

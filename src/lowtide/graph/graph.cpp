@@ -27,6 +27,21 @@ Graph Graph::timed(TickUnit tick, std::span<const Ticks> times) && {
   return std::move(*this);
 }
 
+Graph Graph::without_recomputation() && {
+  recomputable_.assign(ops_.size(), 0);
+  return std::move(*this);
+}
+
+Graph Graph::without_in_place() && {
+  in_place_ = overwrites_ = Csr<InPlacePair>();
+  least_workspaces_ = workspaces_;
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    in_place_.end_row();
+    overwrites_.end_row();
+  }
+  return std::move(*this);
+}
+
 namespace {
 std::string make_label(std::string_view what, std::size_t index, const std::string& name) {
   std::string text = std::string(what) + " " + std::to_string(index);
@@ -51,6 +66,8 @@ std::string_view to_string(Role role) {
   }
   return "activation";
 }
+
+std::string_view to_string(Home home) { return home == Home::host ? "host" : "device"; }
 
 std::string_view to_string(TickUnit unit) {
   switch (unit) {

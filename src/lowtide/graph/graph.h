@@ -13,13 +13,27 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/base/ids.h"
 #include "lowtide/base/units.h"
+#include "lowtide/graph/operand.h"
 
 namespace lowtide {
 
 enum class Role : std::uint8_t { input, parameter, state, constant, activation, gradient };
 
+// Where a tensor that no op produces is at the start. host: a valid host copy and nothing on the
+// device; a plan must leave a valid host copy behind.
+enum class Home : std::uint8_t { device, host };
+
 // Unit of a tick; `none` means that times only compare with one another.
 enum class TickUnit : std::uint8_t { ns, us, ms, flop, none };
+// Of a tick; 0 for units that are no time.
+constexpr std::int64_t nanoseconds(TickUnit unit) {
+  switch (unit) {
+    case TickUnit::ns: return 1;
+    case TickUnit::us: return 1'000;
+    case TickUnit::ms: return 1'000'000;
+    default: return 0;
+  }
+}
 
 inline constexpr std::string_view kBarrierKind = "lowtide.barrier";
 
@@ -28,7 +42,10 @@ struct Tensor {
   std::string name;
   Bytes bytes;
   Role role = Role::activation;
-  bool releasable = false;  // an input that a plan may free; without effect on a produced tensor
+  // Of a tensor that no op produces; without effect on others.
+  bool releasable = false;  // a plan may free it
+  bool stays = false;       // the caller holds it: it may be copied, never freed
+  Home home = Home::device;
   std::vector<std::int64_t> shape;
   std::string dtype;
 };
@@ -42,6 +59,14 @@ struct Op {
   Ticks time;
   Bytes workspace;
   bool recomputable = true;  // as given; see Graph::recomputable
+  std::vector<Operand> operands, results;
+  std::vector<Argument> arguments;
+};
+
+// An op can write this output into the storage of this input, with the same bits.
+struct InPlacePair {
+  TensorId input, output;
+  bool operator==(const InPlacePair&) const = default;
 };
 
 class Graph {
@@ -52,6 +77,9 @@ class Graph {
   // The same graph with other times, one for each op, none negative. InputError (place: the op) if
   // they add up to 2^63 or more.
   Graph timed(TickUnit tick, std::span<const Ticks> times) &&;
+  // The same graph for plans that may not compute any op more than once, or run none in place.
+  Graph without_recomputation() &&;
+  Graph without_in_place() &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
 
@@ -70,6 +98,14 @@ class Graph {
   std::span<const TensorId> outputs(OpId id) const { return outputs_of_[id.index()]; }
   std::span<const OpId> after(OpId id) const { return after_[id.index()]; }
   std::span<const TensorId> mutates(OpId id) const { return mutates_[id.index()]; }
+  // Pairs of the file, in its order: each input in one at most, an output perhaps in several.
+  std::span<const InPlacePair> in_place(OpId id) const { return in_place_[id.index()]; }
+  // Those of them whose input a plan may overwrite; grouped by output, in order of the first pair.
+  std::span<const InPlacePair> overwrites(OpId id) const { return overwrites_[id.index()]; }
+  bool has_overwrites() const { return overwrites_.size() > 0; }
+  // What the op takes at least beside all its inputs and outputs: its workspace, less every output
+  // that may come to lie where an input was. Negative for most ops that can run in place.
+  Bytes least_workspace(OpId id) const { return least_workspaces_[id.index()]; }
   // Invalid for a tensor that no op produces.
   OpId producer(TensorId id) const { return producers_[id.index()]; }
   // Ops that read the tensor, by index.
@@ -84,9 +120,15 @@ class Graph {
   std::span<const TensorId> outputs() const { return outputs_; }
   bool is_output(TensorId id) const { return is_output_[id.index()] != 0; }
   bool is_input(TensorId id) const { return !producer(id).valid(); }
-  bool releasable(TensorId id) const { return is_input(id) && tensor(id).releasable; }
+  bool on_host(TensorId id) const { return is_input(id) && tensor(id).home == Home::host; }
+  bool stays(TensorId id) const { return is_input(id) && tensor(id).stays; }
+  bool releasable(TensorId id) const {
+    return is_input(id) && tensor(id).releasable && !stays(id) && !on_host(id);
+  }
   // May be freed by a plan without a host copy, wherever it is not needed.
-  bool freeable(TensorId id) const { return !is_input(id) || tensor(id).releasable; }
+  bool freeable(TensorId id) const { return !is_input(id) || releasable(id); }
+  // An op that can write in place of it may do so: it is freeable, and no output of the graph.
+  bool overwritable(TensorId id) const { return freeable(id) && !is_output(id); }
 
   bool is_barrier(OpId id) const { return op(id).kind == kBarrierKind; }
   // Whether a plan may compute the op more than once: not if the graph says so, nor a barrier, nor
@@ -115,8 +157,9 @@ class Graph {
   std::vector<Op> ops_;
   std::vector<Tensor> tensors_;
   std::vector<Ticks> times_;
-  std::vector<Bytes> workspaces_, bytes_;
+  std::vector<Bytes> workspaces_, least_workspaces_, bytes_;
   Csr<TensorId> inputs_, outputs_of_, mutates_;
+  Csr<InPlacePair> in_place_, overwrites_;
   Csr<OpId> after_, consumers_, predecessors_, successors_;
   std::vector<OpId> producers_, order_;
   std::vector<std::size_t> position_;
@@ -125,6 +168,7 @@ class Graph {
 };
 
 std::string_view to_string(Role role);
+std::string_view to_string(Home home);
 std::string_view to_string(TickUnit unit);
 
 }  // namespace lowtide

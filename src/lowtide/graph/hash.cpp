@@ -5,6 +5,20 @@
 
 namespace lowtide {
 
+namespace {
+
+// Graphs without them keep the hash that they had before there were any.
+bool has_extensions(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    if (!graph.in_place(OpId(i)).empty()) return true;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.tensor(TensorId(i)).stays || graph.tensor(TensorId(i)).home == Home::host)
+      return true;
+  return false;
+}
+
+}  // namespace
+
 std::string graph_hash(const Graph& graph) {
   Sha256 sha;
   const auto count = [&](std::size_t n) { sha.add(static_cast<std::int64_t>(n)); };
@@ -12,7 +26,8 @@ std::string graph_hash(const Graph& graph) {
     count(list.size());
     for (const auto id : list) count(id.index());
   };
-  sha.add(1);
+  const bool extended = has_extensions(graph);
+  sha.add(extended ? 2 : 1);
   count(graph.tensor_count());
   count(graph.op_count());
   sha.add(graph.resident().count());
@@ -29,7 +44,17 @@ std::string graph_hash(const Graph& graph) {
     ids(graph.outputs(op));
     ids(graph.after(op));
     ids(graph.mutates(op));
+    if (!extended) continue;
+    count(graph.in_place(op).size());
+    for (const InPlacePair& pair : graph.in_place(op)) {
+      count(pair.input.index());
+      count(pair.output.index());
+    }
   }
+  if (extended)
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      sha.add((graph.tensor(TensorId(i)).stays ? 1 : 0) |
+              (graph.tensor(TensorId(i)).home == Home::host ? 2 : 0));
   ids(graph.outputs());
   for (OpId op : graph.order()) count(op.index());
   return "sha256:" + sha.hex();

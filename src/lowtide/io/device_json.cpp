@@ -104,12 +104,6 @@ Device read_document(const JsonDocument& document) {
   return device;
 }
 
-std::string quoted_json(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 std::string link_json(const LinkSpeed& link) {
   return "{\"bytes_per_second\": " + std::to_string(link.bytes_per_second) +
          ", \"latency_ns\": " + std::to_string(link.latency_ns) + "}";
@@ -131,11 +125,11 @@ Device read_device_text(std::string_view text, const std::string& file_name) {
 
 std::string write_device(const Device& device) {
   std::string out = "{\n  \"format\": \"lowtide-device\",\n  \"version\": 1,\n  \"name\": " +
-                    quoted_json(device.name);
-  if (!device.title.empty()) out += ",\n  \"title\": " + quoted_json(device.title);
+                    json_string(device.name);
+  if (!device.title.empty()) out += ",\n  \"title\": " + json_string(device.title);
   out += ",\n  \"operations_per_second\": {";
   for (const ComputeRate& rate : device.rates)
-    out += (&rate == device.rates.data() ? "" : ", ") + quoted_json(rate.dtype) + ": " +
+    out += (&rate == device.rates.data() ? "" : ", ") + json_string(rate.dtype) + ": " +
            std::to_string(rate.operations_per_second);
   out += "},\n  \"bytes_per_second\": " + std::to_string(device.bytes_per_second) +
          ",\n  \"launch_ns\": " + std::to_string(device.launch_ns);

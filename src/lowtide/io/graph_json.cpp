@@ -9,6 +9,7 @@
 #include "lowtide/graph/builder.h"
 #include "lowtide/io/json.h"
 #include "lowtide/io/node_link.h"
+#include "lowtide/io/operand_json.h"
 #include "lowtide/io/reader_support.h"
 #include "lowtide/io/text_file.h"
 
@@ -20,6 +21,8 @@ constexpr std::array kRoles{Role::input,    Role::parameter,  Role::state,
                             Role::constant, Role::activation, Role::gradient};
 constexpr std::array kTicks{TickUnit::ns, TickUnit::us, TickUnit::ms, TickUnit::flop,
                             TickUnit::none};
+
+constexpr std::array kHomes{Home::device, Home::host};
 
 template <class Word, std::size_t N>
 Word read_word(JsonValue value, const std::array<Word, N>& words) {
@@ -36,6 +39,17 @@ void read_indices(JsonValue value, std::vector<std::int64_t>& indices) {
   indices.clear();
   indices.reserve(value.size());
   for (const JsonValue item : value.items()) indices.push_back(item.as_integer());
+}
+
+void read_pairs(JsonValue value, std::vector<std::array<std::int64_t, 2>>& pairs) {
+  for (const JsonValue item : value.items()) {
+    if (!item.is(JsonKind::array) || item.size() != 2)
+      item.refuse("must be a pair of an input and an output, such as [3, 5]");
+    const auto items = item.items();
+    auto tensor = items.begin();
+    const std::int64_t input = (*tensor).as_integer();
+    pairs.push_back({input, (*++tensor).as_integer()});
+  }
 }
 
 [[noreturn]] void refuse_missing(JsonValue object, std::string_view key) {
@@ -71,6 +85,9 @@ void GraphReader::read_op(JsonValue object) {
   bool has_inputs = false, has_outputs = false, has_time = false;
   links_.after.clear();
   links_.mutates.clear();
+  links_.in_place.clear();
+  links_.operand_tensors.clear();
+  links_.result_tensors.clear();
   for (const auto& [key, value] : object.members()) {
     if (key == "inputs") {
       read_indices(value, links_.inputs);
@@ -89,6 +106,14 @@ void GraphReader::read_op(JsonValue object) {
       read_indices(value, links_.after);
     } else if (key == "mutates") {
       read_indices(value, links_.mutates);
+    } else if (key == "in_place") {
+      read_pairs(value, links_.in_place);
+    } else if (key == "operands") {
+      op.operands = read_operands(value, links_.operand_tensors, unknown);
+    } else if (key == "results") {
+      op.results = read_operands(value, links_.result_tensors, unknown);
+    } else if (key == "arguments") {
+      op.arguments = read_arguments(value);
     } else if (key == "name") {
       op.name = value.as_string();
     } else if (key == "kind") {
@@ -125,6 +150,10 @@ void GraphReader::read_tensor(JsonValue object, bool produced) {
       tensor.role = read_word(value, kRoles);
     } else if (key == "releasable") {
       tensor.releasable = value.as_boolean();
+    } else if (key == "stays") {
+      tensor.stays = value.as_boolean();
+    } else if (key == "home") {
+      tensor.home = read_word(value, kHomes);
     } else if (key == "shape") {
       tensor.shape.reserve(value.size());
       for (const JsonValue extent : value.items()) tensor.shape.push_back(extent.as_count());

@@ -1,9 +1,11 @@
 // Writing graphs. What equals its default is left out, so that a file says only what it must.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/json.h"
+#include "lowtide/io/operand_json.h"
 
 namespace lowtide::io {
 
@@ -78,6 +80,8 @@ void append_tensor(std::string& out, const Graph& graph, TensorId id) {
   if (tensor.role != (graph.is_input(id) ? Role::input : Role::activation))
     line.text("role", to_string(tensor.role));
   if (tensor.releasable) line.boolean("releasable", true);
+  if (tensor.stays) line.boolean("stays", true);
+  if (tensor.home != Home::device) line.text("home", to_string(tensor.home));
   // A scalar has an empty shape; what has a number type has a shape.
   if (!tensor.shape.empty() || !tensor.dtype.empty()) {
     line.key("shape");
@@ -105,6 +109,26 @@ void append_op(std::string& out, const Graph& graph, OpId id) {
   if (!graph.mutates(id).empty()) {
     line.key("mutates");
     append_list(out, graph.mutates(id), kIndex);
+  }
+  if (!graph.in_place(id).empty()) {
+    line.key("in_place");
+    out += '[';
+    for (const InPlacePair& pair : graph.in_place(id)) {
+      if (out.back() != '[') out += ", ";
+      append_list(out, std::array{pair.input, pair.output}, kIndex);
+    }
+    out += ']';
+  }
+  const auto operands = [&](std::string_view key, const std::vector<Operand>& list) {
+    if (list.empty()) return;
+    line.key(key);
+    append_operands(out, list);
+  };
+  operands("operands", op.operands);
+  operands("results", op.results);
+  if (!op.arguments.empty()) {
+    line.key("arguments");
+    append_arguments(out, op.arguments);
   }
   line.text("phase", op.phase);
   line.text("origin", op.origin);

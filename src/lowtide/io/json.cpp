@@ -219,4 +219,10 @@ JsonValue::Members::Iterator& JsonValue::Members::Iterator::operator++() {
   return *this;
 }
 
+std::string json_string(std::string_view text) {
+  std::string out;
+  append_json_string(out, text);
+  return out;
+}
+
 }  // namespace lowtide::io

@@ -166,5 +166,6 @@ class JsonBuilder {
 
 // `text` as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD.
 void append_json_string(std::string& out, std::string_view text);
+std::string json_string(std::string_view text);
 
 }  // namespace lowtide::io

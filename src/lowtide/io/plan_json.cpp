@@ -16,28 +16,52 @@ namespace lowtide::io {
 
 namespace {
 
-constexpr std::array kSteps{StepKind::compute, StepKind::free, StepKind::offload,
-                            StepKind::prefetch};
 constexpr std::array kStatuses{Status::optimal, Status::feasible, Status::infeasible,
                                Status::unknown};
 
 bool is_null(JsonValue value) { return value.is(JsonKind::null); }
 
-Step read_step(JsonValue value) {
-  if (!value.is(JsonKind::array) || value.size() != 2)
-    value.refuse("a step is a pair such as [\"compute\", 0]");
+std::int32_t read_index(JsonValue value) {
+  const std::int64_t at = value.as_count();
+  if (!std::in_range<std::int32_t>(at)) value.refuse("no graph has that many ops or tensors");
+  return static_cast<std::int32_t>(at);
+}
+
+StepKind kind_of(JsonValue word) {
+  const std::string_view given = word.as_string();
+  for (StepKind kind : kStepKinds)
+    if (given == to_string(kind)) return kind;
+  word.refuse("unknown step " + quoted(given) +
+              "; must be compute, compute_in_place, free, offload or prefetch");
+}
+
+void read_step(JsonValue value, Plan& plan) {
+  constexpr std::string_view kPair = "a step is a pair such as [\"compute\", 0]";
+  if (!value.is(JsonKind::array) || value.size() < 2) value.refuse(std::string(kPair));
   const auto items = value.items();
   auto item = items.begin();
-  const JsonValue word = *item;
-  const JsonValue index = *++item;
-  const std::string_view given = word.as_string();
-  for (StepKind kind : kSteps) {
-    if (given != to_string(kind)) continue;
-    const std::int64_t at = index.as_count();
-    if (!std::in_range<std::int32_t>(at)) index.refuse("no graph has that many ops or tensors");
-    return {kind, static_cast<std::int32_t>(at)};
+  const StepKind kind = kind_of(*item);
+  const std::int32_t index = read_index(*++item);
+  if (kind != StepKind::compute_in_place) {
+    if (value.size() != 2) value.refuse(std::string(kPair));
+    plan.steps.push_back({kind, index});
+    return;
   }
-  word.refuse("unknown step " + quoted(given) + "; must be compute, free, offload or prefetch");
+  std::vector<TensorId> overwritten;
+  for (++item; item != items.end(); ++item)
+    overwritten.emplace_back(static_cast<std::size_t>(read_index(*item)));
+  if (overwritten.empty())
+    value.refuse("names no tensor to overwrite, as in [\"compute_in_place\", 0, 3]");
+  plan.add_compute(OpId(static_cast<std::size_t>(index)), overwritten);
+}
+
+Techniques read_techniques(JsonValue list) {
+  Techniques techniques{.recompute = false, .in_place = false, .offload = false};
+  for (const JsonValue item : list.items())
+    if (!add_technique(techniques, item.as_string()))
+      item.refuse("unknown technique " + quoted(item.as_string()) +
+                  "; must be recompute, in_place or offload");
+  return techniques;
 }
 
 Link read_link(JsonValue object, UnknownKeys& unknown) {
@@ -162,17 +186,16 @@ FoundBy read_found_by(JsonValue object) {
 
 void read_steps(JsonValue list, Plan& plan) {
   plan.steps.reserve(list.size());
-  for (const JsonValue item : list.items()) plan.steps.push_back(read_step(item));
+  for (const JsonValue item : list.items()) read_step(item, plan);
 }
 
 void refuse_transfers_without_machine(JsonValue root, const Plan& plan) {
   if (plan.machine) return;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const StepKind kind = plan.steps[i].kind;
-    if (kind == StepKind::offload || kind == StepKind::prefetch)
-      throw InputError(root.pointer() + "/machine", "is missing, but step " + std::to_string(i) +
-                                                        " is a transfer (" +
-                                                        std::string(to_string(kind)) + ")");
+    if (plan.steps[i].is_transfer())
+      throw InputError(root.pointer() + "/machine",
+                       "is missing, but step " + std::to_string(i) + " is a transfer (" +
+                           std::string(to_string(plan.steps[i].kind)) + ")");
   }
 }
 
@@ -195,6 +218,10 @@ PlanFile read_document(const JsonDocument& document) {
       if (word != "free" && word != "given")
         value.refuse("unknown order " + quoted(word) + "; must be free or given");
       file.order = word == "given" ? Order::given : Order::free;
+    } else if (key == "techniques") {
+      file.techniques = read_techniques(value);
+    } else if (key == "host_budget") {
+      if (!is_null(value)) file.host_budget = Bytes(value.as_count());
     } else if (key == "machine") {
       file.plan.machine = read_machine(value, unknown);
     } else if (key == "transforms") {

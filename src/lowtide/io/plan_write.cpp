@@ -13,12 +13,6 @@ namespace lowtide::io {
 
 namespace {
 
-std::string quoted_json(std::string_view text) {
-  std::string out;
-  append_json_string(out, text);
-  return out;
-}
-
 // The members of one object, joined by `separator` as they come.
 class Members {
  public:
@@ -28,7 +22,7 @@ class Members {
     text_ += fmt::format("{}\"{}\": {}", text_.empty() ? "" : separator_, key, json);
   }
   void add_text(std::string_view key, std::string_view text) {
-    if (!text.empty()) add(key, quoted_json(text));
+    if (!text.empty()) add(key, json_string(text));
   }
   const std::string& text() const { return text_; }
 
@@ -41,13 +35,19 @@ std::string link_json(const Link& link) {
                      link.bytes.count(), link.ticks.count());
 }
 
-std::string steps_json(const std::vector<Step>& steps) {
+std::string steps_json(const Plan& plan) {
   constexpr std::size_t kLineSteps = 6;
-  if (steps.empty()) return "[]";
+  if (plan.steps.empty()) return "[]";
   std::string out = "[";
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{}[\"{}\", {}]", i == 0 ? "" : ",",
-                   i % kLineSteps == 0 ? "\n    " : " ", to_string(steps[i].kind), steps[i].index);
+  std::size_t i = 0;
+  for (const Step& step : plan.steps) {
+    fmt::format_to(std::back_inserter(out), "{}{}[\"{}\", {}", i == 0 ? "" : ",",
+                   i % kLineSteps == 0 ? "\n    " : " ", to_string(step.kind), step.index);
+    for (const TensorId gone : plan.overwritten(step))
+      fmt::format_to(std::back_inserter(out), ", {}", gone.index());
+    out += ']';
+    ++i;
+  }
   return out + "\n  ]";
 }
 
@@ -90,7 +90,7 @@ std::string found_by_json(const FoundBy& found) {
   std::string parts;
   for (const PortfolioPart& part : found.parts) {
     Members entry(", ");
-    entry.add("name", quoted_json(part.name));
+    entry.add("name", json_string(part.name));
     if (timed) entry.add("seconds", fmt::format("{:.3f}", tame(part.seconds)));
     entry.add("work", std::to_string(part.work));
     entry.add("plans", std::to_string(part.plans));
@@ -109,7 +109,7 @@ std::string write_plan(const PlanFile& file) {
   Members members(",\n  ");
   members.add_text("format", "lowtide-plan");
   members.add("version", "1");
-  members.add("graph_hash", quoted_json(file.graph_hash));
+  members.add("graph_hash", json_string(file.graph_hash));
   members.add_text("graph_name", file.graph_name);
   if (file.budget) members.add("budget", std::to_string(file.budget->count()));
   members.add_text("order", to_string(file.order));
@@ -118,8 +118,15 @@ std::string write_plan(const PlanFile& file) {
                 "{\n    \"device_to_host\": " + link_json(file.plan.machine->device_to_host) +
                     ",\n    \"host_to_device\": " + link_json(file.plan.machine->host_to_device) +
                     "\n  }");
+  if (file.techniques) {
+    std::string names;
+    for (const std::string_view name : names_of(*file.techniques))
+      names += (names.empty() ? "" : ", ") + json_string(name);
+    members.add("techniques", "[" + names + "]");
+  }
+  if (file.host_budget) members.add("host_budget", std::to_string(file.host_budget->count()));
   members.add("transforms", "[]");
-  members.add("steps", steps_json(file.plan.steps));
+  members.add("steps", steps_json(file.plan));
   members.add("claims", claims_json(file.claims));
   if (file.found_by) members.add("found_by", found_by_json(*file.found_by));
   return "{\n  " + members.text() + "\n}\n";

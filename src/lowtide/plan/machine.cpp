@@ -8,29 +8,18 @@
 
 namespace lowtide {
 
-namespace {
-
-std::int64_t ticks_per_second(TickUnit tick) {
-  switch (tick) {
-    case TickUnit::ns: return 1'000'000'000;
-    case TickUnit::us: return 1'000'000;
-    case TickUnit::ms: return 1'000;
-    case TickUnit::flop:
-    case TickUnit::none: break;
-  }
-  throw InputError("link",
-                   "a link takes time, and the graph's tick is \"" + std::string(to_string(tick)) +
-                       "\"; price the graph in ns first: lowtide convert GRAPH OUT --device "
-                       "NAME");
-}
-
-}  // namespace
+static constexpr std::int64_t kSecond = 1'000'000'000;  // ns
 
 Machine machine_of(const LinkSpeed& speed, TickUnit tick) {
   check(speed.bytes_per_second > 0 && speed.latency_ns >= 0, "a link moves bytes");
-  const std::int64_t ticks = ticks_per_second(tick);
+  if (nanoseconds(tick) == 0)
+    throw InputError("link", "a link takes time, and the graph's tick is \"" +
+                                 std::string(to_string(tick)) +
+                                 "\"; price the graph in ns first: lowtide convert GRAPH OUT "
+                                 "--device NAME");
+  const std::int64_t ticks = kSecond / nanoseconds(tick);
   const std::int64_t common = std::gcd(speed.bytes_per_second, ticks);
-  const Link link{Ticks(checked_mul_div(speed.latency_ns, ticks, 1'000'000'000, Rounding::ceil)),
+  const Link link{Ticks(checked_mul_div(speed.latency_ns, ticks, kSecond, Rounding::ceil)),
                   Bytes(speed.bytes_per_second / common), Ticks(ticks / common)};
   return {link, link};
 }

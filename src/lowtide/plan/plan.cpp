@@ -11,6 +11,7 @@ namespace lowtide {
 std::string_view to_string(StepKind kind) {
   switch (kind) {
     case StepKind::compute: return "compute";
+    case StepKind::compute_in_place: return "compute_in_place";
     case StepKind::free: return "free";
     case StepKind::offload: return "offload";
     case StepKind::prefetch: return "prefetch";
@@ -18,7 +19,18 @@ std::string_view to_string(StepKind kind) {
   return "compute";
 }
 
-Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence) {
+void Plan::add_compute(OpId op, std::span<const TensorId> overwritten) {
+  Step step = Step::compute(op);
+  if (!overwritten.empty()) {
+    step.kind = StepKind::compute_in_place;
+    step.first = static_cast<std::uint32_t>(in_place_of.size());
+    step.count = static_cast<std::uint32_t>(overwritten.size());
+    in_place_of.insert(in_place_of.end(), overwritten.begin(), overwritten.end());
+  }
+  steps.push_back(step);
+}
+
+Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence, InPlace in_place) {
   constexpr std::size_t kNever = SIZE_MAX;
   // Instances are numbered in the order of their making: inputs first, then outputs of each step.
   std::vector<std::size_t> current(graph.tensor_count(), kNever);
@@ -50,25 +62,33 @@ Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence) {
     if (keep[current[i]] == 0 && last_use[current[i]] == kNever)
       plan.steps.push_back(Step::free(id));
   }
+  std::vector<TensorId> overwritten;
   for (std::size_t at = 0; at < sequence.size(); ++at) {
     const OpId op = sequence[at];
-    plan.steps.push_back(Step::compute(op));
-    const auto free_if_last = [&](TensorId id) {
+    const auto ends = [&](TensorId id) {
       const std::size_t instance = current[id.index()];
-      if (keep[instance] == 0 && last_use[instance] == at) plan.steps.push_back(Step::free(id));
+      return keep[instance] == 0 && last_use[instance] == at;
     };
+    overwritten.clear();
+    TensorId served;
+    if (in_place == InPlace::where_possible)
+      for (const InPlacePair& pair : graph.overwrites(op)) {
+        if (pair.output == served || !ends(pair.input)) continue;
+        overwritten.push_back(pair.input);
+        served = pair.output;
+      }
+    plan.add_compute(op, overwritten);
     for (TensorId output : graph.outputs(op)) current[output.index()] = made++;
-    for (TensorId input : graph.inputs(op)) free_if_last(input);
-    for (TensorId output : graph.outputs(op)) free_if_last(output);
+    for (TensorId input : graph.inputs(op))
+      if (ends(input) && std::ranges::find(overwritten, input) == overwritten.end())
+        plan.steps.push_back(Step::free(input));
+    for (TensorId output : graph.outputs(op))
+      if (ends(output)) plan.steps.push_back(Step::free(output));
   }
   return plan;
 }
 
-bool transfers(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [](const Step& step) {
-    return step.kind == StepKind::offload || step.kind == StepKind::prefetch;
-  });
-}
+bool transfers(const Plan& plan) { return std::ranges::any_of(plan.steps, &Step::is_transfer); }
 
 std::vector<OpId> computations(const Plan& plan) {
   std::vector<OpId> sequence;

@@ -2,6 +2,7 @@
 // mean, need and take is said in docs/reference/cost.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,13 +16,17 @@
 
 namespace lowtide {
 
-enum class StepKind : std::uint8_t { compute, free, offload, prefetch };
+enum class StepKind : std::uint8_t { compute, compute_in_place, free, offload, prefetch };
+inline constexpr std::array kStepKinds = {StepKind::compute, StepKind::compute_in_place,
+                                          StepKind::free, StepKind::offload, StepKind::prefetch};
 std::string_view to_string(StepKind kind);
 
-// `index` is an op's for compute, a tensor's for the others.
+// `index` is an op's where something is computed, a tensor's for the others. Which tensors a step
+// in place overwrites stands in its plan: see Plan::overwritten.
 struct Step {
   StepKind kind;
   std::int32_t index;
+  std::uint32_t first = 0, count = 0;
 
   static Step compute(OpId op) {
     return {StepKind::compute, static_cast<std::int32_t>(op.index())};
@@ -33,7 +38,10 @@ struct Step {
   static Step prefetch(TensorId t) {
     return {StepKind::prefetch, static_cast<std::int32_t>(t.index())};
   }
-  bool is_compute() const { return kind == StepKind::compute; }
+  bool is_compute() const {
+    return kind == StepKind::compute || kind == StepKind::compute_in_place;
+  }
+  bool is_transfer() const { return kind == StepKind::offload || kind == StepKind::prefetch; }
   OpId op() const { return OpId(static_cast<std::size_t>(index)); }
   TensorId tensor() const { return TensorId(static_cast<std::size_t>(index)); }
   bool operator==(const Step&) const = default;
@@ -41,14 +49,28 @@ struct Step {
 
 struct Plan {
   std::vector<Step> steps;
-  std::optional<Machine> machine;  // there when a step transfers
+  std::optional<Machine> machine;     // there when a step transfers
+  std::vector<TensorId> in_place_of;  // of all steps in place: what they overwrite
+
+  // Appends a step that computes the op, in place of those tensors if there are any.
+  void add_compute(OpId op, std::span<const TensorId> overwritten);
+  // What a step of this plan overwrites; nothing but for one in place.
+  std::span<const TensorId> overwritten(const Step& step) const {
+    return std::span(in_place_of).subspan(step.first, step.count);
+  }
 };
+
+// Whether a plan made of a sequence computes in place where it can.
+enum class InPlace : std::uint8_t { never, where_possible };
 
 // The plan that computes the ops in this order and frees every tensor as early as it may: each use
 // is served by the latest computation of its tensor, which is freed after the last use it serves.
 // Linear in the links of the sequence. `sequence` must be one that can be run: every op's inputs
-// computed before it.
-Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence);
+// computed before it. An op overwrites the inputs that it may and that are not needed after it; for
+// an output that could take the place of several, the first pair of the graph counts, since the
+// others are freed right after the op all the same.
+Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence,
+                        InPlace in_place = InPlace::where_possible);
 
 // Whether a step moves a tensor to the host or back.
 bool transfers(const Plan& plan);

@@ -14,6 +14,9 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   file.graph_name = problem.graph.name();
   file.budget = problem.budget;
   file.order = problem.order;
+  file.techniques = problem.techniques;
+  if (!problem.machine) file.techniques->offload = false;
+  file.host_budget = problem.host_budget;
   file.claims.status = outcome.status;
   if (outcome.plan) {
     file.plan = *outcome.plan;

@@ -40,7 +40,9 @@ struct PlanFile {
   std::string graph_hash, graph_name;
   std::optional<Bytes> budget;  // absent: none
   Order order = Order::free;
-  Plan plan;  // no steps where no plan was found
+  std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
+  std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit
+  Plan plan;                                            // no steps where no plan was found
   Claims claims;
   std::optional<FoundBy> found_by;
   std::vector<std::string> warnings;  // of reading: whole sentences, without the file's name

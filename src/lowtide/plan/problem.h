@@ -6,6 +6,7 @@
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
+#include "lowtide/plan/techniques.h"
 
 namespace lowtide {
 
@@ -25,6 +26,8 @@ struct Problem {
   Objective objective = Objective::least_time;
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;  // absent: no transfers
+  Techniques techniques = {};
+  std::optional<Bytes> host_budget = std::nullopt;  // of the host's peak; absent: no limit
 };
 
 std::string_view to_string(Order order);

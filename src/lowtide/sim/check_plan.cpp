@@ -58,7 +58,9 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
   const Problem problem{.graph = graph,
                         .budget = file.budget.value_or(Bytes::max()),
                         .order = file.order,
-                        .machine = file.plan.machine};
+                        .machine = file.plan.machine,
+                        .techniques = file.techniques.value_or(Techniques()),
+                        .host_budget = file.host_budget};
   const Verdict verdict = verify(problem, file.plan);
   if (!verdict.ok) {
     const std::size_t step = verdict.violation->step;

@@ -23,9 +23,9 @@ struct PlanVerdict {
   std::optional<Cost> cost;         // what the steps cost, up to the one at fault
 };
 
-// Steps are judged by `verify` with the file's own budget, order and machine. Then: duration and
-// peak are those claimed; no bound is beyond the duration; the bound of an optimal plan is its
-// duration; status and the presence of steps agree.
+// Steps are judged by `verify` with the file's own budget, order, machine and techniques. Then:
+// duration and peak are those claimed; no bound is beyond the duration; the bound of an optimal
+// plan is its duration; status and the presence of steps agree.
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
 
 }  // namespace lowtide

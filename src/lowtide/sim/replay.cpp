@@ -12,15 +12,23 @@ bool is_sound(const Link& link) {
 }
 }  // namespace
 
-Replay::Replay(const Graph& graph, const std::optional<Machine>& machine)
+Replay::Replay(const Graph& graph, const Plan& plan, Start start)
     : graph_(graph),
-      machine_(machine),
+      plan_(plan),
       tensors_(graph.tensor_count()),
       computed_(graph.op_count(), 0),
       live_(graph.resident() + graph.input_bytes()),
       during_(live_) {
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    tensors_[i].live = graph.is_input(TensorId(i));
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    tensors_[i].live = graph.is_input(id);
+    if (!graph.on_host(id) || start == Start::on_device) continue;
+    tensors_[i].live = false;
+    tensors_[i].on_host = tensors_[i].host_space = true;
+    host_ += graph.bytes(id);
+    live_ -= graph.bytes(id);
+  }
+  during_ = live_;
 }
 
 std::optional<std::string> Replay::apply(const Step& step) {
@@ -30,7 +38,8 @@ std::optional<std::string> Replay::apply(const Step& step) {
            (step.is_compute() ? "op" : "tensor") + " " + std::to_string(step.index);
   try {
     switch (step.kind) {
-      case StepKind::compute: return compute(step.op());
+      case StepKind::compute:
+      case StepKind::compute_in_place: return compute(step.op(), plan_.overwritten(step));
       case StepKind::free: return free(step.tensor());
       case StepKind::offload: return offload(step.tensor());
       case StepKind::prefetch: return prefetch(step.tensor());
@@ -41,7 +50,29 @@ std::optional<std::string> Replay::apply(const Step& step) {
   return "a step of an unknown kind";
 }
 
-std::optional<std::string> Replay::compute(OpId op) {
+std::optional<std::string> Replay::not_overwritable(OpId op,
+                                                    std::span<const TensorId> overwritten) const {
+  if (!overwritten.empty() && graph_.is_barrier(op)) return "a barrier does not run in place";
+  std::vector<TensorId> taken;
+  for (const TensorId id : overwritten) {
+    if (id.index() >= graph_.tensor_count())
+      return "there is no tensor " + std::to_string(id.index());
+    const auto pairs = graph_.in_place(op);
+    const auto pair = std::ranges::find(pairs, id, &InPlacePair::input);
+    if (pair == pairs.end()) return "it cannot write in place of " + graph_.label(id);
+    if (std::ranges::find(taken, pair->output) != taken.end())
+      return "its output " + graph_.label(pair->output) + " takes the place of two tensors";
+    if (!graph_.overwritable(id))
+      return "it would overwrite " + graph_.label(id) + ", " +
+             (graph_.is_output(id) ? "an output of the graph"
+              : graph_.stays(id)   ? "which the caller holds"
+                                   : "an input that is not releasable");
+    taken.push_back(pair->output);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> overwritten) {
   const auto refuse = [&](const std::string& why) {
     return "compute of " + graph_.label(op) + ": " + why;
   };
@@ -49,6 +80,7 @@ std::optional<std::string> Replay::compute(OpId op) {
   if (again && !graph_.recomputable(op)) return refuse("it may be computed only once");
   for (OpId before : graph_.after(op))
     if (!computed_[before.index()]) return refuse(graph_.label(before) + " must come first");
+  if (const auto why = not_overwritable(op, overwritten)) return refuse(*why);
   Ticks start = compute_lane_;
   for (TensorId input : graph_.inputs(op)) {
     const TensorState& tensor = state(input);
@@ -66,6 +98,10 @@ std::optional<std::string> Replay::compute(OpId op) {
                     " is kept by the graph and has been changed in place");
     made += graph_.bytes(output);
   }
+  for (const TensorId gone : overwritten) {
+    start = std::max(start, state(gone).settled);
+    made -= graph_.bytes(gone);
+  }
   if (graph_.is_barrier(op)) start = std::max({start, out_lane_, in_lane_});
   const Ticks end = checked_add(start, graph_.time(op));
 
@@ -73,6 +109,7 @@ std::optional<std::string> Replay::compute(OpId op) {
   live_ += made;
   compute_lane_ = ended_ = end;
   if (graph_.is_barrier(op)) out_lane_ = in_lane_ = end;
+  for (const TensorId gone : overwritten) state(gone).live = false;
   for (TensorId output : graph_.outputs(op)) {
     state(output).live = true;
     state(output).exists = end;
@@ -92,6 +129,7 @@ std::optional<std::string> Replay::compute(OpId op) {
 std::optional<std::string> Replay::free(TensorId id) {
   TensorState& tensor = state(id);
   if (!tensor.live) return "free of " + graph_.label(id) + ": it is not live";
+  if (graph_.stays(id)) return "free of " + graph_.label(id) + ": the caller holds it";
   if (!graph_.freeable(id) && !tensor.on_host)
     return "free of " + graph_.label(id) +
            ": it is an input that is not releasable and has no host copy";
@@ -105,11 +143,12 @@ std::optional<std::string> Replay::free(TensorId id) {
 std::optional<std::string> Replay::offload(TensorId id) {
   TensorState& tensor = state(id);
   if (!tensor.live) return "offload of " + graph_.label(id) + ": it is not live";
-  if (!machine_) return "offload of " + graph_.label(id) + ": the plan names no machine";
-  if (!is_sound(machine_->device_to_host))
+  if (!plan_.machine) return "offload of " + graph_.label(id) + ": the plan names no machine";
+  if (!is_sound(plan_.machine->device_to_host))
     return "offload of " + graph_.label(id) + ": a link has negative numbers or moves no bytes";
   const Ticks start = std::max(out_lane_, tensor.exists);
-  const Ticks end = checked_add(start, machine_->device_to_host.transfer_time(graph_.bytes(id)));
+  const Ticks end =
+      checked_add(start, plan_.machine->device_to_host.transfer_time(graph_.bytes(id)));
   out_lane_ = tensor.settled = ended_ = end;
   if (!tensor.host_space) host_ += graph_.bytes(id);
   tensor.host_space = tensor.on_host = true;
@@ -120,12 +159,13 @@ std::optional<std::string> Replay::offload(TensorId id) {
 std::optional<std::string> Replay::prefetch(TensorId id) {
   TensorState& tensor = state(id);
   if (tensor.live) return "prefetch of " + graph_.label(id) + ": it is live";
-  if (!machine_) return "prefetch of " + graph_.label(id) + ": the plan names no machine";
-  if (!is_sound(machine_->host_to_device))
+  if (!plan_.machine) return "prefetch of " + graph_.label(id) + ": the plan names no machine";
+  if (!is_sound(plan_.machine->host_to_device))
     return "prefetch of " + graph_.label(id) + ": a link has negative numbers or moves no bytes";
   if (!tensor.on_host) return "prefetch of " + graph_.label(id) + ": it has no host copy";
   const Ticks start = std::max(in_lane_, compute_lane_);
-  const Ticks end = checked_add(start, machine_->host_to_device.transfer_time(graph_.bytes(id)));
+  const Ticks end =
+      checked_add(start, plan_.machine->host_to_device.transfer_time(graph_.bytes(id)));
   in_lane_ = tensor.settled = tensor.exists = ended_ = end;
   live_ += graph_.bytes(id);
   during_ = live_;
@@ -140,8 +180,13 @@ std::optional<std::string> Replay::missing_at_end() const {
     if (!is_live(output))
       return "at the end the graph's output " + graph_.label(output) + " is not live";
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
-    if (!is_live(TensorId(i)) && !graph_.freeable(TensorId(i)))
-      return "at the end the input " + graph_.label(TensorId(i)) + " is not live";
+    if (const TensorId id(i); graph_.on_host(id)) {
+      if (!tensors_[i].on_host)
+        return "at the end the input " + graph_.label(id) + ", whose home is the host, has no " +
+               "valid copy there";
+    } else if (!is_live(id) && !graph_.freeable(id)) {
+      return "at the end the input " + graph_.label(id) + " is not live";
+    }
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,13 @@ namespace lowtide {
 
 class Replay {
  public:
-  Replay(const Graph& graph, const std::optional<Machine>& machine);
+  // Where the tensors are whose home is the host.
+  enum class Start : std::uint8_t { at_home, on_device };
 
-  // Does the step, or says why it may not be done and changes nothing.
+  // The plan must outlive the replay: its machine prices transfers.
+  Replay(const Graph& graph, const Plan& plan, Start start = Start::at_home);
+
+  // Does the step, one of the plan's, or says why it may not be done and changes nothing.
   std::optional<std::string> apply(const Step& step);
   // What is missing after the last step.
   std::optional<std::string> missing_at_end() const;
@@ -37,14 +42,16 @@ class Replay {
     Ticks exists;   // when the op or prefetch that made it live ends
     Ticks settled;  // when the last copy of it, out or in, ends
   };
-  std::optional<std::string> compute(OpId op);
+  std::optional<std::string> compute(OpId op, std::span<const TensorId> overwritten);
+  // Why the op may not write in place of these, whatever else is so.
+  std::optional<std::string> not_overwritable(OpId op, std::span<const TensorId> overwritten) const;
   std::optional<std::string> free(TensorId id);
   std::optional<std::string> offload(TensorId id);
   std::optional<std::string> prefetch(TensorId id);
   TensorState& state(TensorId id) { return tensors_[id.index()]; }
 
   const Graph& graph_;
-  std::optional<Machine> machine_;
+  const Plan& plan_;
   std::vector<TensorState> tensors_;
   std::vector<std::uint8_t> computed_;
   std::vector<OpId> first_;

@@ -13,8 +13,9 @@ std::size_t Timeline::peak_step() const {
   return static_cast<std::size_t>(most - live.begin());
 }
 
-Timeline simulate(const Graph& graph, const Plan& plan) {
-  Replay replay(graph, plan.machine);
+namespace {
+
+Timeline run(Replay replay, const Plan& plan) {
   Timeline timeline;
   timeline.start = timeline.cost.peak = replay.live();
   timeline.live.reserve(plan.steps.size());
@@ -36,8 +37,12 @@ Timeline simulate(const Graph& graph, const Plan& plan) {
   return timeline;
 }
 
+}  // namespace
+
+Timeline simulate(const Graph& graph, const Plan& plan) { return run(Replay(graph, plan), plan); }
+
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
-  Replay replay(graph, plan.machine);
+  Replay replay(graph, plan);
   for (std::size_t i = 0; i < std::min(step, plan.steps.size()); ++i)
     if (replay.apply(plan.steps[i])) break;
   const bool within = step < plan.steps.size();
@@ -49,8 +54,13 @@ std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::si
   return live;
 }
 
-Plan own_plan(const Graph& graph) { return plan_from_sequence(graph, graph.order()); }
+Plan own_plan(const Graph& graph) {
+  return plan_from_sequence(graph, graph.order(), InPlace::never);
+}
 
-Bytes own_peak(const Graph& graph) { return simulate(graph, own_plan(graph)).cost.peak; }
+Bytes own_peak(const Graph& graph) {
+  const Plan plan = own_plan(graph);
+  return run(Replay(graph, plan, Replay::Start::on_device), plan).cost.peak;
+}
 
 }  // namespace lowtide

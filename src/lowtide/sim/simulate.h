@@ -38,7 +38,8 @@ Timeline simulate(const Graph& graph, const Plan& plan);
 // `step` may be the number of steps: then those live at the end.
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step);
 
-// The graph computed once in its given order, everything freed as early as it may be.
+// The graph computed once in its given order, nothing in place, everything freed as early as it
+// may be; its peak, where tensors whose home is the host count as live throughout.
 Plan own_plan(const Graph& graph);
 Bytes own_peak(const Graph& graph);
 

@@ -23,13 +23,29 @@ std::optional<Violation> order_violation(const Graph& graph, const Plan& plan) {
   return std::nullopt;
 }
 
-// Of a plan for a problem that has no link to the host.
-std::optional<Violation> transfer_violation(const Graph& graph, const Plan& plan) {
+// The first step that uses what the problem does not allow.
+std::optional<Violation> technique_violation(const Problem& problem, const Plan& plan) {
+  const Graph& graph = problem.graph;
+  std::vector<std::uint8_t> computed(graph.op_count(), 0);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    if (step.kind == StepKind::offload || step.kind == StepKind::prefetch)
-      return Violation{i, std::string(to_string(step.kind)) + " of " + graph.label(step.tensor()) +
-                              ": the problem has no machine, so nothing can be copied to the host"};
+    const auto refuse = [&](const std::string& why) {
+      return Violation{
+          i, std::string(to_string(step.kind)) + " of " +
+                 (step.is_compute() ? graph.label(step.op()) : graph.label(step.tensor())) + ": " +
+                 why};
+    };
+    if (step.is_transfer() && !problem.machine)
+      return refuse("the problem has no machine, so nothing can be copied to the host");
+    if (step.is_transfer() && !problem.techniques.offload)
+      return refuse("the technique \"offload\" is not among those allowed");
+    if (!step.is_compute()) continue;
+    if (step.kind == StepKind::compute_in_place && !problem.techniques.in_place)
+      return refuse("the technique \"in_place\" is not among those allowed");
+    if (computed[step.op().index()] != 0 && !problem.techniques.recompute)
+      return refuse(
+          "it was computed before, and the technique \"recompute\" is not among those allowed");
+    computed[step.op().index()] = 1;
   }
   return std::nullopt;
 }
@@ -53,7 +69,10 @@ Verdict verify(const Problem& problem, const Plan& plan) {
                                   " bytes, the budget " + std::to_string(problem.budget.count())};
   demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
          "the duration is beyond the time limit");
-  if (!verdict.violation && !problem.machine) verdict.violation = transfer_violation(graph, plan);
+  if (!verdict.violation) verdict.violation = technique_violation(problem, plan);
+  demand(!problem.host_budget || timeline.cost.host_peak <= *problem.host_budget,
+         "the host's peak is " + std::to_string(timeline.cost.host_peak.count()) +
+             " bytes, beyond its budget");
   demand(!problem.machine || !plan.machine || *problem.machine == *plan.machine,
          "the plan is made for another machine: its links to the host are not the problem's");
   verdict.ok = !verdict.violation;

@@ -6,6 +6,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/solve/evict/rerun.h"
+#include "lowtide/solve/sequence/in_place.h"
 
 namespace lowtide::solve::evict {
 
@@ -112,9 +113,16 @@ bool EvictRun::produce(OpId target) {
       if (state(output).live) evict(output);
       needed += graph_.bytes(output);
     }
+    std::vector<TensorId> over;  // what the op then writes in place of
+    needed -= overwritten_bytes(graph_, op, [&](TensorId id) {
+      if (!ends_with(op, id)) return false;
+      over.push_back(id);
+      return true;
+    });
     if (!make_room(needed)) return false;
     run(op);
     for (TensorId input : inputs) unlock(input);
+    for (TensorId gone : over) evict(gone);
     const auto links = inputs.size() + graph_.outputs(op).size();
     links_ += static_cast<double>(links);
     const bool better = !context_.has_plan() || duration_ < context_.best_cost().duration;
@@ -197,6 +205,14 @@ void EvictRun::unlock(TensorId id) {
 
 bool EvictRun::dead(TensorId id) const {
   return state(id).next_use == kNever && !graph_.is_output(id) && now_ > last_need_[id.index()];
+}
+
+// Whether the op, at its own place of the order, is the last that may ever need its input.
+bool EvictRun::ends_with(OpId op, TensorId id) const {
+  const TensorState& tensor = state(id);
+  return op == order_[now_] && tensor.locks == 1 && tensor.next_use == now_ &&
+         tensor.cursor + 1 == uses_begin_[id.index() + 1] && !graph_.is_output(id) &&
+         last_need_[id.index()] <= now_;
 }
 
 bool EvictRun::evictable(TensorId id) const {

@@ -79,6 +79,7 @@ class EvictRun {
   void push(TensorId id);
   bool evictable(TensorId id) const;
   bool dead(TensorId id) const;
+  bool ends_with(OpId op, TensorId id) const;
   double key(TensorId id);
   double evicted_time(TensorId id);
   double searched_time(TensorId id, bool descendants);

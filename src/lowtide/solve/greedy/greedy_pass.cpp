@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lowtide/solve/sequence/in_place.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve::greedy {
@@ -82,6 +83,7 @@ bool GreedyPass::step(Item item) {
     state(output).busy = item;
     during += graph_.bytes(output);
   }
+  during -= overwritten_bytes(graph_, op, [&](TensorId id) { return surely_ends(id, item); });
   while (during > settings_.limit) {
     const auto id = pick();
     if (!id) break;
@@ -125,6 +127,15 @@ void GreedyPass::finish(Item item) {
   if (is_own(item)) return;
   for (TensorId output : graph_.outputs(op))
     if (state(output).live) push_readers(output);
+}
+
+// Nothing reads it after the item, which does. Not all such cases are found: where the next reader
+// is served by a repetition, it is not seen.
+bool GreedyPass::surely_ends(TensorId id, Item item) const {
+  const TensorState& tensor = state(id);
+  const std::size_t own = uses_begin_[id.index() + 1] - tensor.cursor;
+  const std::size_t repeated = tensor.repeats_reading.size();
+  return is_own(item) ? own == 1 && repeated == 0 : own == 0 && repeated == 1;
 }
 
 OrderList::Item GreedyPass::next_use(TensorId id) const {

@@ -84,6 +84,7 @@ class GreedyPass {
   void schedule(OpId op, Item next);
   void drop(OpId op, Bytes& during);
   bool stays_live(TensorId id);  // whether it stays live after this step
+  bool surely_ends(TensorId id, Item item) const;
   void push(TensorId id);
   void push_readers(TensorId id);
 

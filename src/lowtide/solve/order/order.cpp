@@ -80,6 +80,8 @@ class Search {
       if (piece.order.empty()) {
         piece.start = timeline.live[i] - problem_.graph.workspace(op);
         for (TensorId made : problem_.graph.outputs(op)) piece.start -= problem_.graph.bytes(made);
+        for (TensorId gone : plan.overwritten(plan.steps[i]))
+          piece.start += problem_.graph.bytes(gone);
       }
       piece.peak = std::max(piece.peak, timeline.live[i]);
       piece.order.push_back(op);

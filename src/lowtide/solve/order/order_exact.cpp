@@ -23,6 +23,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "lowtide/solve/sequence/in_place.h"
+
 namespace lowtide::solve::order {
 
 namespace {
@@ -63,20 +65,18 @@ class Piece {
     for (TensorId id : graph_.outputs(ops_[i])) sum += graph_.bytes(id);
     return sum;
   }
-  Bytes workspace(std::size_t i) const { return graph_.workspace(ops_[i]); }
-  // What is freed right after op i has run on top of `set`.
+  // What op i takes while it runs on top of `set`, over what is live before it.
+  Bytes taken(const Set& set, std::size_t i) const {
+    const Bytes all = made(i) + graph_.workspace(ops_[i]);
+    return all - overwritten_bytes(graph_, ops_[i], [&](TensorId id) { return ends(set, i, id); });
+  }
+  // What is live no longer after op i has run on top of `set`.
   Bytes freed(const Set& set, std::size_t i) const {
     Bytes sum;
-    const auto gone = [&](TensorId id) {
-      if (graph_.is_output(id) || !graph_.freeable(id)) return false;
-      const auto readers = graph_.consumers(id);
-      return std::all_of(readers.begin(), readers.end(),
-                         [&](OpId reader) { return reader == ops_[i] || done(set, reader); });
-    };
     for (TensorId id : graph_.inputs(ops_[i]))
-      if (gone(id)) sum += graph_.bytes(id);
+      if (ends(set, i, id)) sum += graph_.bytes(id);
     for (TensorId id : graph_.outputs(ops_[i]))
-      if (gone(id)) sum += graph_.bytes(id);
+      if (ends(set, i, id)) sum += graph_.bytes(id);
     return sum;
   }
 
@@ -86,7 +86,7 @@ class Piece {
     Set set((size() + 63) / 64, 0);
     for (OpId op : order) {
       const std::size_t i = local(op);
-      peak = std::max(peak, live + made(i) + workspace(i));
+      peak = std::max(peak, live + taken(set, i));
       live = live + made(i) - freed(set, i);
       add(set, i);
     }
@@ -94,6 +94,13 @@ class Piece {
   }
 
  private:
+  // Whether nothing needs the tensor once op i has run on top of `set`.
+  bool ends(const Set& set, std::size_t i, TensorId id) const {
+    if (!graph_.overwritable(id)) return false;
+    const auto readers = graph_.consumers(id);
+    return std::all_of(readers.begin(), readers.end(),
+                       [&](OpId reader) { return reader == ops_[i] || done(set, reader); });
+  }
   // What comes before the piece has been computed, what comes behind it has not.
   bool done(const Set& set, OpId id) const {
     const std::size_t at = graph_.position(id);
@@ -142,7 +149,7 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
       for (std::size_t i = 0; i < piece.size(); ++i) {
         if (Piece::has(set, i) || !piece.ready(set, i)) continue;
         const Bytes made = piece.made(i), freed = piece.freed(set, i);
-        if (made > freed || live + made + piece.workspace(i) > peak) continue;
+        if (made > freed || live + piece.taken(set, i) > peak) continue;
         live = live + made - freed;
         Piece::add(set, i);
         steps.push_back(static_cast<std::uint32_t>(i));
@@ -177,7 +184,7 @@ std::optional<ExactOrder> exact_order(const Graph& graph, std::span<const OpId> 
       if (Piece::has(*node.set, i) || !piece.ready(*node.set, i)) continue;
       if (limits.spend(cost) || reached.size() > max_states) return std::nullopt;
       Set set = *node.set;
-      const Bytes during = node.live + piece.made(i) + piece.workspace(i);
+      const Bytes during = node.live + piece.taken(*node.set, i);
       const Bytes after = node.live + piece.made(i) - piece.freed(set, i);
       Piece::add(set, i);
       enter(std::move(set), node.count + 1, std::max({node.peak, during, enough}), after, node.set,

@@ -167,7 +167,7 @@ std::vector<OpId> sethi_ullman_order(const Graph& graph, Limits& limits) {
       most = std::max(most, held + need[id.index()]);
       held += made(id);
     }
-    need[op.index()] = std::max(most, held + made(op) + graph.workspace(op).count());
+    need[op.index()] = std::max(most, held + made(op) + graph.least_workspace(op).count());
   }
   std::vector<std::uint8_t> entered(ops, 0);
   std::vector<std::pair<OpId, std::size_t>> stack;

@@ -29,7 +29,7 @@ double first_price(const Network& network, double typical_time) {
   const auto position = [&](Node node) {
     if (node == network.source()) return std::size_t{0};
     return node == network.sink() ? std::max<std::size_t>(order.size(), 1) - 1
-                                  : network.graph.position(OpId(static_cast<std::size_t>(node)));
+                                  : network.graph.position(Network::op_of(node));
   };
   std::vector<std::size_t> uses;
   const auto uses_of = [&](Value value) {
@@ -37,7 +37,7 @@ double first_price(const Network& network, double typical_time) {
     for (Node user : network.users(value)) uses.push_back(position(user));
     std::sort(uses.begin(), uses.end());
   };
-  for (Value value = 0; value < network.values; ++value) {
+  for (const Value value : network.bytes.ids()) {
     const std::size_t first = position(network.maker(value));
     std::size_t last = first;
     for (Node user : network.users(value)) last = std::max(last, position(user));
@@ -48,7 +48,7 @@ double first_price(const Network& network, double typical_time) {
   double bytes = 0, over = 0, steps = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     bytes += live[i];
-    const double here = bytes + network.workspace[order[i].index()] - network.budget;
+    const double here = bytes + network.workspace[Network::node_of(order[i])] - network.budget;
     live[i] = steps;
     over += std::max(0.0, here);
     steps += here > 0;
@@ -57,15 +57,17 @@ double first_price(const Network& network, double typical_time) {
 
   std::vector<std::pair<double, double>> gaps;  // ticks for each byte of relief, relief
   // A sample is as good where there are millions.
-  const Value every = 1 + static_cast<Value>(network.readers.size() / 400'000);
-  for (Value value = 0; value < network.values; value += every) {
+  const std::size_t every = 1 + network.readers.size() / 400'000;
+  for (std::size_t i = 0; i < network.value_count(); i += every) {
+    const Value value(i);
     if (!network.may_repeat(network.maker(value)) || network.bytes_of(value) == 0) continue;
     uses_of(value);
-    for (std::size_t i = 1; i < uses.size(); ++i) {
-      if (uses[i] - uses[i - 1] < 2) continue;
-      const double relief = network.bytes_of(value) * (live[uses[i]] - live[uses[i - 1] + 1]);
+    for (std::size_t k = 1; k < uses.size(); ++k) {
+      if (uses[k] - uses[k - 1] < 2) continue;
+      const double relief = network.bytes_of(value) * (live[uses[k]] - live[uses[k - 1] + 1]);
       if (relief > 0)
-        gaps.emplace_back(network.time_of(network.maker(value)) / relief, every * relief);
+        gaps.emplace_back(network.time_of(network.maker(value)) / relief,
+                          static_cast<double>(every) * relief);
     }
   }
   std::sort(gaps.begin(), gaps.end());
@@ -136,14 +138,15 @@ void Anneal::offer_best() {
 
 void Anneal::propose_first() {
   Random& random = moves_.random;
-  const auto slots = static_cast<std::size_t>(state_.slot_count());
-  Item item = state_.item_from(static_cast<Slot>(random.below(slots - 1)));
+  const std::size_t slots = state_.slot_count();
+  Item item = state_.item_from(Slot(random.below(slots - 1)));
   if (state_.profile().over() > 0 && random.chance(0.5)) {
-    const Slot near = moves_.any_overload() + static_cast<Slot>(random.below(40)) - 20;
-    const Item there = state_.item_at(std::clamp<Slot>(near, 0, state_.slot_count() - 1));
-    if (there >= 0) item = there;
+    const Slot over = moves_.any_overload();
+    const Slot near = over + static_cast<Distance>(random.below(40)) - 20;
+    const Item there = state_.item_at(std::clamp(near, Slot(0), Slot(slots - 1)));
+    if (there.valid()) item = there;
   }
-  if (item < 0) return;
+  if (!item.valid()) return;
   if (random.below(100) < 70)
     moves_.push(item);
   else
@@ -164,7 +167,7 @@ void Anneal::propose() {
   };
   if (state_.profile().over() > 0) {
     if (draw < 55) {
-      if (const Slot slot = moves_.any_overload(); slot >= 0) moves_.drop_gap(slot);
+      if (const Slot slot = moves_.any_overload(); slot.valid()) moves_.drop_gap(slot);
     } else if (draw < 70) {
       shift_repeat();
     } else if (draw < 82) {

@@ -1,4 +1,6 @@
-// Each term is a set of tensors that any plan must hold at one moment; the largest is the floor.
+// Each term is a set of tensors that any plan must hold at one moment; the largest is the floor. An
+// op in place needs as much as one that takes its outputs' bytes anew, frees afterwards what it
+// overwrites, and has that much less workspace: so least_workspace keeps every term valid.
 //
 // With the order given, what cannot be made again also counts from where it is made to where it is
 // last used for the first time: an output of an op that may run only once, a releasable input, and
@@ -18,7 +20,7 @@ namespace {
 
 // While the op runs, over what is always there.
 Bytes running(const Graph& graph, OpId op, const auto& counted) {
-  Bytes need = graph.workspace(op);
+  Bytes need = graph.least_workspace(op);
   for (TensorId id : graph.inputs(op))
     if (!counted(id)) need += graph.bytes(id);
   for (TensorId id : graph.outputs(op))

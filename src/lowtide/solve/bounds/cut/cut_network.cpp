@@ -20,7 +20,7 @@ class Builder {
   enum class State : std::uint8_t { absent, fixed, needed, soft };
 
   Bytes fix_what_is_in_use() {
-    Bytes bytes = graph_.resident() + graph_.workspace(cut_point_.op);
+    Bytes bytes = graph_.resident() + graph_.least_workspace(cut_point_.op);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
       if (!graph_.freeable(TensorId(i))) bytes += fix(TensorId(i));
     for (TensorId id : graph_.inputs(cut_point_.op)) bytes += fix(id);

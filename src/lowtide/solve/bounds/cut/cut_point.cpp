@@ -43,7 +43,7 @@ std::vector<Bytes> own_profile(const Graph& graph) {
   Bytes live = graph.resident();
   for (std::size_t at = 0; at < end; ++at) {
     live += profile[at];
-    profile[at] = live + graph.workspace(graph.order()[at]);
+    profile[at] = live + graph.least_workspace(graph.order()[at]);
   }
   return profile;
 }

@@ -46,7 +46,7 @@ WindowBound::WindowBound(const Problem& problem, std::span<const std::size_t> po
   const Graph& graph = problem.graph;
   for (const std::size_t position : positions_) {
     const std::vector<std::uint8_t> in_use = in_use_at(graph, position);
-    Bytes fixed = graph.resident() + graph.workspace(graph.order()[position]);
+    Bytes fixed = graph.resident() + graph.least_workspace(graph.order()[position]);
     for (std::size_t i = 0; i < graph.tensor_count(); ++i)
       if (in_use[i] != 0) fixed += graph.bytes(TensorId(i));
     room_.push_back((problem.budget - fixed).count());

@@ -87,7 +87,10 @@ class Run {
 
  private:
   void solve_stages(const std::vector<OpId>& order, bool whole) {
-    Program program(problem_, order,
+    const ProblemWithoutInPlace model(problem_);
+    left_out_ = model.words();
+    const Problem problem = model.problem();
+    Program program(problem, order,
                     {.relaxed = !whole,
                      .tight = context_.options().choice("form") == "tight",
                      .allowance = whole ? 1.0 : context_.options().number("allowance")},
@@ -148,7 +151,7 @@ class Run {
     };
     const engines::MipAnswer answer = ask(program.model(), watch);
     if (!failure_.empty()) return;
-    ModelClaim claim{.name = "checkmate, at its own prices, " + order(),
+    ModelClaim claim{.name = "checkmate, at its own prices, " + order() + left_out_,
                      .bound = graph_.total_time(),
                      .optimal = false,
                      .infeasible = answer.end.status == engines::EngineStatus::infeasible};
@@ -276,6 +279,7 @@ class Run {
   engines::EngineState engine_;
   std::optional<std::vector<OpId>> start_;
   std::optional<Ticks> known_;  // of the start, where any order will do
+  std::string left_out_;        // of the problem, in words
   std::string failure_;
 };
 

@@ -154,7 +154,7 @@ double FrontierProgram::with_slack(Bytes bytes) const {
 void FrontierProgram::add_memory(std::size_t segment) {
   const OpId op = order_[critical_[segment]];
   std::vector<std::uint8_t> in_use(graph_.tensor_count(), 0);
-  Bytes fixed = graph_.resident() + graph_.workspace(op);
+  Bytes fixed = graph_.resident() + graph_.least_workspace(op);
   const auto use = [&](TensorId tensor) {
     if (std::exchange(in_use[tensor.index()], 1) == 0) fixed += graph_.bytes(tensor);
   };
@@ -211,7 +211,7 @@ void FrontierProgram::add_through(std::size_t segment) {
   for (const OpId op : order_) {
     const std::int32_t run = again_[segment][op.index()];
     if (run == kNone) continue;
-    Bytes own = graph_.workspace(op);
+    Bytes own = graph_.least_workspace(op);
     std::vector<std::uint8_t> mine(graph_.tensor_count(), 0);
     const auto use = [&](TensorId tensor) {
       const bool counted =

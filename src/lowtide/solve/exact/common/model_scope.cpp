@@ -16,4 +16,16 @@ Support small_enough(const Problem& problem, std::size_t most, std::string_view 
   return least_time_only(problem);
 }
 
+ProblemWithoutInPlace::ProblemWithoutInPlace(const Problem& problem) : original_(problem) {
+  if (problem.graph.has_overwrites()) graph_ = Graph(problem.graph).without_in_place();
+}
+
+Problem ProblemWithoutInPlace::problem() const {
+  return {.graph = graph_ ? *graph_ : original_.graph,
+          .budget = original_.budget,
+          .time_limit = original_.time_limit,
+          .objective = original_.objective,
+          .order = original_.order};
+}
+
 }  // namespace lowtide::solve::exact

@@ -75,8 +75,13 @@ const std::array<OptionSpec, 5>& specs() {
 
 class Run {
  public:
-  Run(const Problem& problem, Context& context)
-      : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
+  Run(const Problem& asked, Context& context)
+      : asked_(asked),
+        model_(asked),
+        problem_(model_.problem()),
+        graph_(problem_.graph),
+        context_(context),
+        engine_run_(context) {}
 
   void run() {
     for (const double each : context_.options().numbers("intervals", graph_))
@@ -91,7 +96,7 @@ class Run {
       return;
     }
     engine_ = engine_run_.find(engines::EngineKind::cpsat);
-    start_ = start_from_others(problem_, context_);
+    start_ = start_from_others(asked_, context_);
     start_given_ = start_.has_value();
     if (context_.done()) return;
     if (start_) admit(*start_);
@@ -235,10 +240,13 @@ class Run {
     else
       claimed.name += (staged_ ? "staged " : "") + order_words(problem_, start_given_);
     if (log_lengths()) claimed.name += ", log-spaced lengths";
+    claimed.name += model_.words();
     context_.set_model(std::move(claimed));
   }
 
-  const Problem& problem_;
+  const Problem& asked_;
+  const ProblemWithoutInPlace model_;
+  const Problem problem_;  // as the model has it
   const Graph& graph_;
   Context& context_;
   EngineRun engine_run_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/solve/sequence/in_place.h"
 
 namespace lowtide::solve::kumar {
 
@@ -75,6 +76,31 @@ EditableSequence::EditableSequence(const Problem& problem, std::span<const OpId>
   change.resize(size());
   for (std::size_t i = 0; i < size(); ++i) change[i] += graph_->workspace(ops_[i]).count();
   bytes_ = RangeMax(change);
+  if (!graph_->has_overwrites()) return;
+  overwritten_.assign(size(), Bytes(0));
+  for (Item item = 0; item < end; ++item) refresh_overwritten(item);
+}
+
+void EditableSequence::refresh_overwritten(Item item) {
+  const OpId op = this->op(item);
+  if (graph_->overwrites(op).empty()) return;
+  const auto tensors = tensors_[op.index()];
+  const Bytes now = !present(item) ? Bytes(0) : overwritten_bytes(*graph_, op, [&](TensorId id) {
+    const auto k = std::ranges::find(tensors.subspan(made(op)), id) - tensors.begin();
+    const Event next = next_[at(first_event(item) + static_cast<Event>(k))];
+    return next == kNone || is_make(next);
+  });
+  const Bytes before = std::exchange(overwritten_[at(item)], now);
+  if (now != before) bytes_.add(at(item), at(item) + 1, (before - now).count());
+}
+
+void EditableSequence::refresh_around(Item item) {
+  if (overwritten_.empty()) return;
+  refresh_overwritten(item);
+  for (std::size_t k = 0; k < tensors_[op(item).index()].size(); ++k) {
+    const Event before = previous_[at(first_event(item) + static_cast<Event>(k))];
+    if (before >= heads_) refresh_overwritten(item_of_[at(before)]);
+  }
 }
 
 void EditableSequence::link(Event event, TensorId tensor, Item item, bool makes,
@@ -203,6 +229,7 @@ void EditableSequence::take_out(Item item) {
   if (after != kNone) before_[at(after)] = before;
   present_[at(item)] = 0;
   duration_ -= graph_->time(op);
+  refresh_around(item);
 }
 
 EditableSequence::Event EditableSequence::present_before(Event event) const {
@@ -240,6 +267,7 @@ void EditableSequence::put_back(Item item) {
   if (after != kNone) before_[at(after)] = item;
   present_[at(item)] = 1;
   duration_ += graph_->time(op);
+  refresh_around(item);
 }
 
 void EditableSequence::reinstate(Item item, std::span<const double> prices, double rate) {

@@ -88,6 +88,10 @@ class EditableSequence {
   void link(Event event, TensorId tensor, Item item, bool makes, std::vector<Event>& last);
   void take_out(Item item);  // neither writes the log
   void put_back(Item item);
+  // Of an item that is there: what it now writes in place of inputs whose last use it is.
+  void refresh_overwritten(Item item);
+  // Of it, if it is there, and of what uses the tensors of its events before it.
+  void refresh_around(Item item);
   // The nearest event in the list before it, and after it, of what is present.
   Event present_before(Event event) const;
   void change(Item item, Event event, std::int64_t bytes, int sign);
@@ -110,6 +114,7 @@ class EditableSequence {
   std::vector<Item> all_before_;      // in the whole sequence
   std::vector<Item> first_of_;        // by op
   RangeMax bytes_{{}};
+  std::vector<Bytes> overwritten_;  // by item: as `bytes_` has it; empty where nothing can be
   Ticks duration_;
   std::vector<Item> log_;  // taken out, or -1 less the item for what was put back
   std::vector<Item> waiting_;

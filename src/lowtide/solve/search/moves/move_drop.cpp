@@ -15,7 +15,7 @@ namespace lowtide::solve::search {
 
 Moves::Gap Moves::gap_at(Item item, Value value, Slot slot) const {
   Gap gap;
-  const Item end = state.end(item, state.output_index(value));
+  const Item end = state.end(item, network.output_index(value));
   const auto [last, next] = state.uses_around(value, slot, state.slot(item), state.slot(end));
   gap.value = value;
   gap.last = last == kNone ? item : last;
@@ -30,8 +30,8 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
       state.profile().relief(state.slot(gap.last) + 1, until - 1, network.bytes_of(gap.value));
   // The other outputs of the op get a new server too.
   if (network.output_count(node) > 1)
-    for (Value k = 0; k < network.output_count(node); ++k) {
-      const Value value = network.first_output(node) + k;
+    for (int k = 0; k < network.output_count(node); ++k) {
+      const Value value = network.output(node, k);
       if (value == gap.value || state.end_slot(gap.item, k) <= until) continue;
       const Item use = state.last_use(value, state.slot(gap.item), until);
       const Slot from = state.slot(use == kNone ? gap.item : use) + 1;
@@ -46,7 +46,7 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
   const double freed = network.bytes_of(gap.value);
   for (Value value : network.inputs(state.node(gap.item))) {
     const Item server = state.server(value, here);
-    const Slot end = state.end_slot(server, state.output_index(value));
+    const Slot end = state.end_slot(server, network.output_index(value));
     if (end >= here - 1) continue;
     const Node maker = network.maker(value);
     const double bytes = network.bytes_of(value);
@@ -75,9 +75,9 @@ Moves::Gap Moves::draw_gap(Slot slot) {
   for (int tries = 4 * wanted; found < wanted && tries > 0; --tries) {
     const Value value = waiting[random.below(waiting.size())];
     const Node node = network.maker(value);
-    if (state.slot(node) >= slot) continue;
+    if (state.slot(State::first_of(node)) >= slot) continue;
     const Item item = state.latest(node, slot);
-    if (state.end_slot(item, state.output_index(value)) <= slot) continue;
+    if (state.end_slot(item, network.output_index(value)) <= slot) continue;
     ++found;
     const Gap gap = gap_at(item, value, slot);
     if (gap.item == kNone) continue;
@@ -104,11 +104,11 @@ Item Moves::place_in_gap(const Gap& gap, Slot slot) {
   const Slot until = state.slot(gap.next);
   if (draw < 3 && !inputs.empty()) {
     const Value value = inputs[random.below(inputs.size())];
-    const Slot end = state.end_slot(state.server(value, until), state.output_index(value));
+    const Slot end = state.end_slot(state.server(value, until), network.output_index(value));
     if (end > slot && end < until) return state.item_after(end);
   } else if (draw == 3) {
-    const auto span = static_cast<std::size_t>(std::max<Slot>(1, until - slot));
-    return state.item_from(std::min(slot + 1 + static_cast<Slot>(random.below(span)), until));
+    const auto span = static_cast<std::size_t>(std::max<Distance>(1, until - slot));
+    return state.item_from(std::min(slot + 1 + static_cast<Distance>(random.below(span)), until));
   }
   return gap.next;
 }

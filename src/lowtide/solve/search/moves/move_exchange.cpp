@@ -13,12 +13,12 @@ bool Moves::exchange(bool at_overload) {
   if (at_overload) {
     for (int drops = 1 + static_cast<int>(random.below(2)); drops > 0; --drops) {
       const Slot slot = any_overload();
-      if (slot >= 0) drop_gap(slot);
+      if (slot.valid()) drop_gap(slot);
     }
   } else {
     const Slot slot =
-        random.chance(0.5) ? any_overload() : here - 1 - static_cast<Slot>(random.below(64));
-    if (slot >= 0 && slot < state.slot_count()) drop_gap(slot);
+        random.chance(0.5) ? any_overload() : here - 1 - static_cast<Distance>(random.below(64));
+    if (state.has(slot)) drop_gap(slot);
   }
   return true;
 }

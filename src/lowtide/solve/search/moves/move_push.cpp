@@ -15,7 +15,7 @@ constexpr std::size_t kFarthest = 7;  // slots beyond the span: up to two to thi
 }  // namespace
 
 bool Moves::may_move(Item item) const {
-  return state.node(item) < network.ops && (shift_first || !state.is_first(item));
+  return network.is_op(state.node(item)) && (shift_first || !state.is_first(item));
 }
 
 bool Moves::push_right(Item item, Item before, int& allowance) {
@@ -47,11 +47,11 @@ bool Moves::push(Item item) {
   if (!switches.push || !may_move(item)) return false;
   const auto [low, high] = span_of(item);
   const auto distance =
-      1 + static_cast<Slot>(random.below(std::size_t{1} << random.below(kFarthest + 1)));
+      1 + static_cast<Distance>(random.below(std::size_t{1} << random.below(kFarthest + 1)));
   int allowance = 2 + static_cast<int>(random.below(kMostPushed - 1));
   const bool right = random.chance(0.5);
   const Slot target = right ? high + distance : low - distance;
-  if (target <= 0 || target >= state.slot(network.sink())) return false;
+  if (target <= Slot(0) || target >= state.slot(State::first_of(network.sink()))) return false;
   const Item before = state.item_from(target);
   if (right ? push_right(item, before, allowance) : push_left(item, before, allowance)) return true;
   state.undo();

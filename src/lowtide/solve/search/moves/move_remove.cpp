@@ -11,14 +11,14 @@ bool Moves::hopeless_removal(Item item) const {
   double gain = network.time_of(node) + 10 * temperature + price * state.profile().over();
   for (Value value : network.inputs(node)) {
     const Item server = state.server(value, state.slot(item));
-    if (!state.is_first(server) && state.end(server, state.output_index(value)) == item)
+    if (!state.is_first(server) && state.end(server, network.output_index(value)) == item)
       gain += 2 * network.time_of(network.maker(value));
   }
   double harm = 0;
-  for (Value k = 0; k < network.output_count(node) && harm <= gain; ++k)
+  for (int k = 0; k < network.output_count(node) && harm <= gain; ++k)
     if (state.end(item, k) != item)
       harm += price * state.profile().harm(state.end_slot(earlier, k) + 1, state.slot(item) - 1,
-                                           network.bytes_of(network.first_output(node) + k),
+                                           network.bytes_of(network.output(node, k)),
                                            (gain - harm + 1) / price);
   return harm > gain;
 }

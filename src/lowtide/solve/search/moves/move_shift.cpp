@@ -10,43 +10,46 @@ namespace lowtide::solve::search {
 Moves::Span Moves::span_of(Item item) const {
   const Node node = state.node(item);
   const Slot here = state.slot(item);
-  Slot low = 0, high = state.slot(network.sink());
+  const auto first = [&](Node other) { return state.slot(State::first_of(other)); };
+  Slot low(0), high = first(network.sink());
   const auto raise = [&](Slot slot) { low = std::max(low, slot); };
   const auto lower = [&](Slot slot) { high = std::min(high, slot); };
-  for (Value value : network.inputs(node)) raise(state.slot(network.maker(value)));
+  for (Value value : network.inputs(node)) raise(first(network.maker(value)));
   if (state.is_first(item)) {
-    for (OpId op : network.graph.predecessors(OpId(item))) raise(state.slot(Item(op.index())));
-    for (OpId op : network.graph.successors(OpId(item))) lower(state.slot(Item(op.index())));
+    const OpId self = Network::op_of(node);
+    for (OpId op : network.graph.predecessors(self)) raise(first(Network::node_of(op)));
+    for (OpId op : network.graph.successors(self)) lower(first(Network::node_of(op)));
     for (Node ended : network.ended(node)) raise(state.slot(state.last_of(ended)));
   } else {
     const Item earlier = state.previous(item);
     raise(state.slot(earlier));
-    for (Value k = 0; k < network.output_count(node); ++k) raise(state.end_slot(earlier, k));
+    for (int k = 0; k < network.output_count(node); ++k) raise(state.end_slot(earlier, k));
   }
   if (state.next(item) != kNone) lower(state.slot(state.next(item)));
-  for (Node end : network.ends(node)) lower(state.slot(end));
-  for (Value k = 0; k < network.output_count(node); ++k) {
+  for (Node end : network.ends(node)) lower(first(end));
+  for (int k = 0; k < network.output_count(node); ++k) {
     const Slot end = state.end_slot(item, k);
     if (end == here) continue;
-    lower(state.slot(state.first_use(network.first_output(node) + k, here, end + 1)));
+    lower(state.slot(state.first_use(network.output(node, k), here, end + 1)));
   }
   return {low, high};
 }
 
 bool Moves::shift(Item item) {
   const Node node = state.node(item);
-  if (node >= network.ops || !switches.shift) return false;
+  if (!network.is_op(node) || !switches.shift) return false;
   const Slot here = state.slot(item);
   const auto [low, high] = span_of(item);
   if (high - low < 3) return false;
 
-  const auto below = [&](Slot bound) {
-    return static_cast<Slot>(random.below(static_cast<std::size_t>(std::max<Slot>(1, bound))));
+  const auto below = [&](Distance bound) {
+    return static_cast<Distance>(
+        random.below(static_cast<std::size_t>(std::max<Distance>(1, bound))));
   };
-  const auto either_way = [&](Slot distance) {
+  const auto either_way = [&](Distance distance) {
     return random.chance(0.5) ? here + distance : here - distance;
   };
-  Slot target = 0;
+  Slot target;
   switch (random.below(4)) {
     case 0: target = low + 1 + below(high - low); break;
     case 1: target = either_way(1 + below(16)); break;
@@ -57,7 +60,7 @@ bool Moves::shift(Item item) {
       if (inputs.empty() || random.chance(0.5)) break;
       const Value value = inputs[random.below(inputs.size())];
       const Item server = state.server(value, here);
-      Item last = state.end(server, state.output_index(value));
+      Item last = state.end(server, network.output_index(value));
       if (last == item) last = state.last_use(value, state.slot(server), here);
       target = state.slot(last == kNone ? server : last) + 1;
       break;

@@ -48,7 +48,7 @@ class Moves {
 
   // A repeated computation drawn at random; kNone if there is none.
   Item any_repeat();
-  // A step over the budget, drawn at random; -1 if there is none.
+  // A step over the budget, drawn at random; not valid if there is none.
   Slot any_overload();
 
   // What several moves are made of (repeat.cpp).
@@ -66,7 +66,7 @@ class Moves {
  private:
   struct Gap {
     Item item = kNone;
-    Value value = 0;
+    Value value;
     Item last = kNone;  // the last use before, or the item itself
     Item next = kNone;  // the first use after
   };

@@ -10,7 +10,8 @@ Moves::Moves(const Network& graph, State& changing, Random& numbers)
     : network(graph),
       state(changing),
       random(numbers),
-      typical_time(std::max(1.0, graph.total_time / std::max(1, graph.ops))) {}
+      typical_time(std::max(
+          1.0, graph.total_time / static_cast<double>(std::max<std::size_t>(1, graph.ops)))) {}
 
 Item Moves::any_repeat() {
   if (state.repeat_count() == 0) return kNone;
@@ -18,14 +19,13 @@ Item Moves::any_repeat() {
 }
 
 Slot Moves::any_overload() {
-  if (state.profile().over() <= 0) return -1;
-  const auto from = static_cast<Slot>(random.below(static_cast<std::size_t>(state.slot_count())));
-  return state.profile().find_over(from);
+  if (state.profile().over() <= 0) return {};
+  return state.profile().find_over(Slot(random.below(state.slot_count())));
 }
 
 bool Moves::may_stand_before(Node node, Item before) const {
   for (Node end : network.ends(node))
-    if (state.slot(before) > state.slot(end)) return false;
+    if (state.slot(before) > state.slot(State::first_of(end))) return false;
   return true;
 }
 
@@ -46,7 +46,7 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
     if (!network.may_repeat(maker)) continue;
     const Slot here = state.slot(item);
     const Item server = state.server(value, here);
-    if (state.end(server, state.output_index(value)) != item) continue;
+    if (state.end(server, network.output_index(value)) != item) continue;
     const Item use = state.last_use(value, state.slot(server), here);
     const Slot from = state.slot(use == kNone ? server : use) + 1;
     if (here - from < 2) continue;
@@ -65,10 +65,10 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
   if (later == kNone) return;
   const double limit = (0.5 + random.uniform()) * time / price;
   double harm = 0;
-  for (Value k = 0; k < network.output_count(node) && harm < limit; ++k)
+  for (int k = 0; k < network.output_count(node) && harm < limit; ++k)
     if (state.end(later, k) != later)
       harm += state.profile().harm(state.end_slot(item, k) + 1, state.slot(later) - 1,
-                                   network.bytes_of(network.first_output(node) + k), limit - harm);
+                                   network.bytes_of(network.output(node, k)), limit - harm);
   if (harm < limit) remove_chain(later);
 }
 
@@ -82,7 +82,7 @@ void Moves::remove_chain(Item item) {
     const Slot here = state.slot(next);
     for (Value value : network.inputs(state.node(next))) {
       const Item server = state.server(value, here);
-      if (!state.is_first(server) && state.end(server, state.output_index(value)) == next)
+      if (!state.is_first(server) && state.end(server, network.output_index(value)) == next)
         doomed_.push_back(server);
     }
     state.remove(next);

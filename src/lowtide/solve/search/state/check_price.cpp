@@ -22,7 +22,7 @@ void State::check_price() const {
     check(profile_.at(slot(item)) == bytes, "search prices bytes otherwise than sim");
     over += std::max(0.0, bytes - network_.budget);
   };
-  Item item = network_.source();
+  Item item = first_of(network_.source());
   see(item, timeline.start);
   for (std::size_t step = 0; step < plan.steps.size(); ++step) {
     if (plan.steps[step].kind != StepKind::compute) continue;

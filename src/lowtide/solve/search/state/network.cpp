@@ -2,6 +2,7 @@
 #include "lowtide/solve/search/state/network.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "lowtide/solve/search/state/profile.h"
 
@@ -10,17 +11,17 @@ namespace lowtide::solve::search {
 namespace {
 
 // For each of so many columns the rows in which it stands, rising.
-Csr<Node> transposed(const Csr<std::int32_t>& rows, std::size_t columns) {
+template <class Column, class Row>
+Csr<Row, Column> transposed(const Csr<Column, Row>& rows, std::size_t columns) {
   std::vector<std::size_t> next(columns + 1, 0);
-  for (std::size_t row = 0; row < rows.rows(); ++row)
-    for (std::int32_t column : rows[row]) ++next[Network::at(column) + 1];
+  for (const Row row : AllIds<Row>(rows.rows()))
+    for (const Column column : rows[row]) ++next[column.index() + 1];
   for (std::size_t i = 0; i < columns; ++i) next[i + 1] += next[i];
   const std::vector<std::size_t> begin = next;
-  std::vector<Node> items(rows.size());
-  for (std::size_t row = 0; row < rows.rows(); ++row)
-    for (std::int32_t column : rows[row])
-      items[next[Network::at(column)]++] = static_cast<Node>(row);
-  Csr<Node> result;
+  std::vector<Row> items(rows.size());
+  for (const Row row : AllIds<Row>(rows.rows()))
+    for (const Column column : rows[row]) items[next[column.index()]++] = row;
+  Csr<Row, Column> result;
   result.reserve(columns, items.size());
   for (std::size_t i = 0; i < columns; ++i) {
     for (std::size_t k = begin[i]; k < begin[i + 1]; ++k) result.push(items[k]);
@@ -46,32 +47,32 @@ std::string too_large(const Graph& graph) {
 }
 
 Network::Network(const Problem& problem) : graph(problem.graph) {
-  ops = static_cast<Node>(graph.op_count());
-  const std::size_t nodes = graph.op_count() + 2;
+  ops = graph.op_count();
+  const std::size_t nodes = node_count();
   total_time = static_cast<double>(graph.total_time().count());
 
-  std::vector<Value> number(graph.tensor_count(), -1);
+  IdVector<TensorId, Value> number(graph.tensor_count());
   Bytes always = graph.resident();
   const auto add_value = [&](TensorId id, Node node) {
-    number[id.index()] = values++;
+    number[id] = Value(bytes.size());
     producer.push_back(node);
     bytes.push_back(static_cast<double>(graph.bytes(id).count()));
-    own[at(node)] += bytes.back();
+    own[node] += bytes.back();
   };
   own.assign(nodes, 0);
   workspace.assign(nodes, 0);
   time.assign(nodes, 0);
   repeatable.assign(nodes, 0);
-  outputs_from.assign(nodes + 1, 0);
-  for (Node node = 0; node < ops; ++node) {
-    const OpId op(at(node));
-    outputs_from[at(node)] = values;
-    workspace[at(node)] = own[at(node)] = static_cast<double>(graph.workspace(op).count());
-    time[at(node)] = static_cast<double>(graph.time(op).count());
-    repeatable[at(node)] = graph.recomputable(op);
+  outputs_from.assign(nodes + 1, Value(0));
+  for (const OpId op : AllIds<OpId>(ops)) {
+    const Node node = node_of(op);
+    outputs_from[node] = Value(bytes.size());
+    workspace[node] = own[node] = static_cast<double>(graph.workspace(op).count());
+    time[node] = static_cast<double>(graph.time(op).count());
+    repeatable[node] = graph.recomputable(op);
     for (TensorId output : graph.outputs(op)) add_value(output, node);
   }
-  outputs_from[at(source())] = values;
+  outputs_from[source()] = Value(bytes.size());
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     if (!graph.is_input(id)) continue;
@@ -80,27 +81,27 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
     else
       always += graph.bytes(id);
   }
-  outputs_from[at(sink())] = outputs_from[at(sink()) + 1] = values;
+  outputs_from[sink()] = outputs_from.back() = Value(bytes.size());
   // Negative is hopeless by however much, and must not come near the depth of a hole.
   fixed = static_cast<double>(always.count());
   budget = static_cast<double>(std::max((problem.budget - always).count(), std::int64_t{-1}));
 
-  for (Node node = 0; node < ops; ++node) {
-    for (TensorId input : graph.inputs(OpId(at(node))))
-      if (number[input.index()] >= 0) reads.push(number[input.index()]);
+  for (const OpId op : AllIds<OpId>(ops)) {
+    for (TensorId input : graph.inputs(op))
+      if (number[input].valid()) reads.push(number[input]);
     reads.end_row();
   }
   reads.end_row();
   for (TensorId output : graph.outputs())
-    if (number[output.index()] >= 0) reads.push(number[output.index()]);
+    if (number[output].valid()) reads.push(number[output]);
   reads.end_row();
 
-  readers = transposed(reads, at(values));
-  for (Node node = 0; node < ops + 2; ++node) {
-    if (node < ops)
-      for (TensorId changed : graph.mutates(OpId(at(node)))) {
+  readers = transposed(reads, value_count());
+  for (const Node node : AllIds<Node>(nodes)) {
+    if (is_op(node))
+      for (TensorId changed : graph.mutates(op_of(node))) {
         const auto end = [&](OpId op) {
-          const auto ended = static_cast<Node>(op.index());
+          const Node ended = node_of(op);
           if (ended != node && may_repeat(ended)) ended_by.push(ended);
         };
         for (OpId reader : graph.consumers(changed)) end(reader);

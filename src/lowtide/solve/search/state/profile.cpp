@@ -7,12 +7,13 @@
 namespace lowtide::solve::search {
 
 void Profile::assign(std::vector<double> values) {
-  values_ = std::move(values);
+  values_ = IdVector<Slot, double>(std::move(values));
   const std::size_t blocks = values_.size() / kBlock;
   lazy_.assign(blocks, 0);
   top_.assign(blocks, 0);
-  refresh(0, static_cast<Slot>(values_.size()) - 1);
-  over_ = excess(0, static_cast<Slot>(values_.size()) - 1, budget_, kMostBytes, kNever);
+  const Slot last(values_.size() - 1);
+  refresh(Slot(0), last);
+  over_ = excess(Slot(0), last, budget_, kMostBytes, kNever);
 }
 
 bool Profile::within() const {
@@ -23,7 +24,7 @@ bool Profile::within() const {
 double Profile::peak() const { return *std::max_element(top_.begin(), top_.end()); }
 
 void Profile::fill(Slot slot, double born) {
-  double& value = values_[index(slot)];
+  double& value = values_[slot];
   value += kHole + born;
   const double now = value + lazy_[block(slot)];
   top_[block(slot)] = std::max(top_[block(slot)], now);
@@ -31,7 +32,7 @@ void Profile::fill(Slot slot, double born) {
 }
 
 void Profile::vacate(Slot slot, double dying) {
-  double& value = values_[index(slot)];
+  double& value = values_[slot];
   over_ -= std::max(0.0, value + lazy_[block(slot)] - budget_);
   value -= kHole + dying;
   refresh(slot, slot);
@@ -49,8 +50,8 @@ double Profile::excess(Slot first, Slot last, double level, double cap, double e
   touched_ += static_cast<std::int64_t>(last_block - block(first)) / 16 + 1;
   for (std::size_t b = block(first); b <= last_block && sum < enough; ++b) {
     if (top_[b] <= level) continue;
-    const std::size_t begin = std::max(index(first), b * kBlock);
-    const std::size_t end = std::min(index(last) + 1, (b + 1) * kBlock);
+    const std::size_t begin = std::max(first.index(), b * kBlock);
+    const std::size_t end = std::min(last.index() + 1, (b + 1) * kBlock);
     ++touched_;
     sum += kernels_.clamped_sum(values_.data() + begin, end - begin, level - lazy_[b], cap);
   }
@@ -60,7 +61,7 @@ double Profile::excess(Slot first, Slot last, double level, double cap, double e
 void Profile::add_part(Slot first, Slot last, double delta) {
   const std::size_t b = block(first);
   const auto count = static_cast<std::size_t>(last - first + 1);
-  double* values = values_.data() + first;
+  double* values = values_.data() + first.index();
   ++touched_;
   if (delta > 0) {
     if (top_[b] + delta > budget_)
@@ -75,13 +76,13 @@ void Profile::add_part(Slot first, Slot last, double delta) {
 void Profile::add(Slot first, Slot last, double delta) {
   if (first > last || delta == 0) return;
   std::size_t from = block(first), to = block(last);
-  if (from == to && last - first + 1 < kBlock) return add_part(first, last, delta);
-  if (first % kBlock != 0) {
-    add_part(first, static_cast<Slot>((from + 1) * kBlock) - 1, delta);
+  if (from == to && last - first + 1 < Distance{kBlock}) return add_part(first, last, delta);
+  if (first.index() % kBlock != 0) {
+    add_part(first, Slot((from + 1) * kBlock - 1), delta);
     ++from;
   }
-  if (last % kBlock != kBlock - 1) {
-    add_part(static_cast<Slot>(to * kBlock), last, delta);
+  if (last.index() % kBlock != kBlock - 1) {
+    add_part(Slot(to * kBlock), last, delta);
     if (to == from) return;
     --to;
   }
@@ -106,14 +107,14 @@ Slot Profile::find_over(Slot from) const {
     const std::size_t b = (start + k) % blocks;
     if (top_[b] <= budget_) continue;
     ++touched_;
-    const std::size_t shift = k == 0 ? index(from) % kBlock : 0;
+    const std::size_t shift = k == 0 ? from.index() % kBlock : 0;
     const double level = budget_ - lazy_[b];
     for (std::size_t i = 0; i < kBlock; ++i) {
-      const std::size_t slot = b * kBlock + (i + shift) % kBlock;
-      if (values_[slot] > level) return static_cast<Slot>(slot);
+      const Slot slot(b * kBlock + (i + shift) % kBlock);
+      if (values_[slot] > level) return slot;
     }
   }
-  return -1;
+  return {};
 }
 
 }  // namespace lowtide::solve::search

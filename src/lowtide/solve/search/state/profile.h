@@ -15,15 +15,15 @@
 #include <limits>
 #include <vector>
 
+#include "lowtide/base/id_vector.h"
 #include "lowtide/solve/search/state/kernels.h"
+#include "lowtide/solve/search/state/slot.h"
 
 namespace lowtide::solve::search {
 
-using Slot = std::int32_t;
-
 class Profile {
  public:
-  static constexpr Slot kBlock = 64;
+  static constexpr std::size_t kBlock = 64;
   // Bytes that a graph may have in use: with a hole's offset they stay exact in a double.
   static constexpr double kMostBytes = 0x1p50;
   static constexpr double kHole = 0x1p52;
@@ -40,12 +40,12 @@ class Profile {
   double peak() const;
   std::int64_t touched() const { return touched_; }  // blocks looked at, ever
 
-  double at(Slot slot) const { return values_[index(slot)] + lazy_[block(slot)]; }
+  double at(Slot slot) const { return values_[slot] + lazy_[block(slot)]; }
   void fill(Slot slot, double born);     // a hole becomes a step with so many bytes more
   void vacate(Slot slot, double dying);  // a step becomes a hole with so many bytes less
   // For whoever moves steps to other slots: the value is set, `over` is not touched, and `refresh`
   // must follow for the blocks concerned.
-  void set(Slot slot, double value) { values_[index(slot)] = value - lazy_[block(slot)]; }
+  void set(Slot slot, double value) { values_[slot] = value - lazy_[block(slot)]; }
   void refresh(Slot first, Slot last);
 
   // Slots first..last, none if first > last.
@@ -63,18 +63,19 @@ class Profile {
                          double enough = kNever) const {
     return excess(first, last, budget_ - bytes + freed, bytes, enough);
   }
-  // A step above the budget at `from` or in a later block, around the end; -1 if there is none.
+  // A step above the budget at `from` or in a later block, around the end; not valid if there is
+  // none.
   Slot find_over(Slot from) const;
 
  private:
-  static std::size_t index(Slot slot) { return static_cast<std::size_t>(slot); }
-  static std::size_t block(Slot slot) { return static_cast<std::size_t>(slot) / kBlock; }
+  static std::size_t block(Slot slot) { return slot.index() / kBlock; }
   double excess(Slot first, Slot last, double level, double cap, double enough) const;
   void add_part(Slot first, Slot last, double delta);
 
   double budget_;
   const Kernels& kernels_;
-  std::vector<double> values_, lazy_, top_;
+  IdVector<Slot, double> values_;
+  std::vector<double> lazy_, top_;  // by block
   double over_ = 0;
   mutable std::int64_t touched_ = 0;
 };

@@ -11,7 +11,7 @@ namespace {
 
 // How far to look for a hole before all items are spread anew. Half of the slots are holes when
 // they have just been spread.
-constexpr Slot kReach = 600;
+constexpr Distance kReach = 600;
 
 }  // namespace
 
@@ -27,8 +27,8 @@ void State::place(std::span<const Item> items, std::span<const double> live) {
     const double across = live[i] - network_.own_bytes(node(items[i]));
     for (; next < here; ++next) values[next] = across - Profile::kHole;
     values[here] = live[i];
-    occupant_[here] = items[i];
-    slot_[at(items[i])] = static_cast<Slot>(here);
+    occupant_[Slot(here)] = items[i];
+    slot_[items[i]] = Slot(here);
     next = here + 1;
   }
   work_ += static_cast<std::int64_t>(slots / 8);
@@ -40,8 +40,8 @@ void State::respace() {
   std::vector<double> live;
   items.reserve(count_);
   live.reserve(count_);
-  for (Slot slot = 0; slot < slot_count(); ++slot)
-    if (item_at(slot) >= 0) {
+  for (const Slot slot : occupant_.ids())
+    if (item_at(slot).valid()) {
       items.push_back(item_at(slot));
       live.push_back(profile_.at(slot));
     }
@@ -51,13 +51,13 @@ void State::respace() {
 // Moves the items between a hole and its new place by one slot each. The hole then lies before the
 // item that stands right of it.
 void State::shift(Slot hole, Slot to) {
-  const Slot step = to < hole ? -1 : 1;
-  for (Slot slot = hole; slot != to; slot += step) {
-    occupant_[at(slot)] = occupant_[at(slot + step)];
-    slot_[at(occupant_[at(slot)])] = slot;
+  const Distance step = to < hole ? -1 : 1;
+  for (Slot slot = hole; slot != to; slot = slot + step) {
+    occupant_[slot] = occupant_[slot + step];
+    slot_[occupant_[slot]] = slot;
     profile_.set(slot, profile_.at(slot + step));
   }
-  occupant_[at(to)] = kNone;
+  occupant_[to] = kNone;
   const double right = profile_.at(to + 1);
   profile_.set(to, right - network_.own_bytes(node(item_at(to + 1))) - Profile::kHole);
   profile_.refresh(std::min(hole, to), std::max(hole, to));
@@ -67,13 +67,14 @@ void State::shift(Slot hole, Slot to) {
 Slot State::make_room(Item before) {
   for (;;) {
     const Slot here = slot(before);
-    if (here > 0 && item_at(here - 1) < 0) return here - 1;
-    for (Slot distance = 1; distance <= kReach; ++distance) {
-      if (here + distance < slot_count() && item_at(here + distance) < 0) {
+    const auto is_hole = [&](Slot slot) { return has(slot) && !item_at(slot).valid(); };
+    if (is_hole(here - 1)) return here - 1;
+    for (Distance distance = 1; distance <= kReach; ++distance) {
+      if (is_hole(here + distance)) {
         shift(here + distance, here);
         return here;
       }
-      if (here - 1 - distance >= 0 && item_at(here - 1 - distance) < 0) {
+      if (is_hole(here - 1 - distance)) {
         shift(here - 1 - distance, here - 1);
         return here - 1;
       }
@@ -89,15 +90,15 @@ void State::check_invariants() const {
   check(fresh.duration_ == duration_, "search lost count of time");
   check(fresh.count_ == count_ && fresh.repeats_.size() == repeats_.size(),
         "search lost count of computations");
-  Slot other = -1;
-  for (Slot slot = 0; slot < slot_count(); ++slot) {
+  Slot other;
+  for (const Slot slot : occupant_.ids()) {
     const Item item = item_at(slot);
-    if (item < 0) continue;
+    if (!item.valid()) continue;
     const Item same = fresh.item_after(other);
     other = fresh.slot(same);
     check(node(item) == fresh.node(same), "search lost its sequence");
     check(profile_.at(slot) == fresh.profile_.at(other), "search lost count of bytes");
-    for (Value k = 0; k < network_.output_count(node(item)); ++k)
+    for (int k = 0; k < network_.output_count(node(item)); ++k)
       check(node(end(item, k)) == fresh.node(fresh.end(same, k)), "search lost the end of a use");
   }
   const double error = std::abs(profile_.over() - fresh.profile_.over());

@@ -12,15 +12,15 @@ namespace lowtide::solve::search {
 State::State(const Network& network) : network_(network), profile_(network.budget) {}
 
 void State::load(std::span<const OpId> sequence) {
-  const auto nodes = at(network_.ops) + 2;
+  const std::size_t nodes = network_.node_count();
   node_.resize(nodes);
-  slot_.assign(nodes, -1);
+  slot_.assign(nodes, Slot());
   previous_.assign(nodes, kNone);
   next_.assign(nodes, kNone);
   ends_at_.resize(nodes);
   listed_.assign(nodes, -1);
   last_.assign(nodes, kNone);
-  ends_.resize(at(network_.values));
+  ends_.resize(network_.value_count());
   repeats_.clear();
   spare_.clear();
   log_.clear();
@@ -28,44 +28,44 @@ void State::load(std::span<const OpId> sequence) {
 
   std::vector<Item> items;
   items.reserve(sequence.size() + 2);
-  for (Node node = 0; node < network_.ops + 2; ++node) {
-    node_[at(node)] = node;
-    ends_at_[at(node)] = network_.first_output(node);
+  for (const Node node : AllIds<Node>(nodes)) {
+    node_[first_of(node)] = node;
+    ends_at_[first_of(node)] = static_cast<std::int32_t>(network_.output(node, 0).index());
   }
   // While loading, slots are places in `items`.
   const auto enter = [&](Node node) {
-    Item item = node;
-    if (last_[at(node)] != kNone) {
+    Item item = first_of(node);
+    if (last_[node] != kNone) {
       item = new_item(node);
-      previous_[at(item)] = last_[at(node)];
-      next_[at(last_[at(node)])] = item;
+      previous_[item] = last_[node];
+      next_[last_[node]] = item;
     }
-    last_[at(node)] = item;
-    slot_[at(item)] = static_cast<Slot>(items.size());
+    last_[node] = item;
+    slot_[item] = Slot(items.size());
     items.push_back(item);
     duration_ += network_.time_of(node);
     for (Value value : network_.inputs(node)) {
-      const Item server = last_[at(network_.maker(value))];
+      const Item server = last_[network_.maker(value)];
       check(server != kNone, "search: a sequence that reads what is not there");
-      end_ref(server, output_index(value)) = item;
+      end_ref(server, network_.output_index(value)) = item;
     }
-    for (Value k = 0; k < network_.output_count(node); ++k) end_ref(item, k) = item;
+    for (int k = 0; k < network_.output_count(node); ++k) end_ref(item, k) = item;
   };
   enter(network_.source());
-  for (OpId op : sequence) enter(static_cast<Node>(op.index()));
+  for (OpId op : sequence) enter(Network::node_of(op));
   enter(network_.sink());
   count_ = items.size();
 
   std::vector<double> live(items.size() + 1, 0);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Node node = node_[at(items[i])];
-    const double workspace = network_.workspace[at(node)];
+    const Node node = node_[items[i]];
+    const double workspace = network_.workspace[node];
     live[i] += workspace;
     live[i + 1] -= workspace;
-    for (Value k = 0; k < network_.output_count(node); ++k) {
-      const double bytes = network_.bytes_of(network_.first_output(node) + k);
+    for (int k = 0; k < network_.output_count(node); ++k) {
+      const double bytes = network_.bytes_of(network_.output(node, k));
       live[i] += bytes;
-      live[at(end_slot(items[i], k)) + 1] -= bytes;
+      live[end_slot(items[i], k).index() + 1] -= bytes;
     }
   }
   for (std::size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
@@ -78,11 +78,12 @@ void State::index_spans() {
   constexpr std::size_t kItems = 24, kMostParts = 64;
   const std::size_t parts = std::clamp<std::size_t>(count_ / kItems, 1, kMostParts);
   std::vector<std::vector<Value>> spans(parts);
-  const auto part = [&](Slot slot) { return at(slot) * parts / occupant_.size(); };
-  for (Value value = 0; value < network_.values; ++value) {
+  const auto part = [&](Slot slot) { return slot.index() * parts / occupant_.size(); };
+  for (const Value value : network_.bytes.ids()) {
     const Node maker = network_.maker(value);
     if (!network_.may_repeat(maker) || network_.bytes_of(value) == 0) continue;
-    const Slot begin = slot(maker), end = end_slot(last_of(maker), output_index(value));
+    const Slot begin = slot(first_of(maker)),
+               end = end_slot(last_of(maker), network_.output_index(value));
     // Neighbours of three slots and less never wait for long.
     if (end - begin < 4) continue;
     for (std::size_t i = part(begin); i <= part(end); ++i) spans[i].push_back(value);
@@ -99,20 +100,20 @@ std::vector<OpId> State::sequence() const {
   std::vector<OpId> sequence;
   sequence.reserve(count_);
   for (Item item : occupant_)
-    if (item >= 0 && node(item) < network_.ops) sequence.emplace_back(at(node(item)));
+    if (item.valid() && network_.is_op(node(item))) sequence.push_back(Network::op_of(node(item)));
   return sequence;
 }
 
 bool State::unused(Item item) const {
-  for (Value k = 0; k < network_.output_count(node(item)); ++k)
+  for (int k = 0; k < network_.output_count(node(item)); ++k)
     if (end(item, k) != item) return false;
   return true;
 }
 
 Item State::item_after(Slot slot) const {
-  const Slot count = slot_count();
-  for (++slot; slot < count; ++slot)
-    if (item_at(slot) >= 0) return item_at(slot);
+  const std::size_t count = slot_count();
+  for (slot = slot + 1; slot.index() < count; slot = slot + 1)
+    if (item_at(slot).valid()) return item_at(slot);
   return kNone;
 }
 
@@ -139,48 +140,54 @@ std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slo
   return {last, next};
 }
 
+std::vector<Item>& State::spare_of(Node node) {
+  const auto outputs = static_cast<std::size_t>(network_.output_count(node));
+  if (spare_.size() <= outputs) spare_.resize(outputs + 1);
+  return spare_[outputs];
+}
+
 Item State::new_item(Node node) {
-  const auto outputs = network_.output_count(node);
-  if (spare_.size() <= at(outputs)) spare_.resize(at(outputs) + 1);
-  auto& spare = spare_[at(outputs)];
+  const auto outputs = static_cast<std::size_t>(network_.output_count(node));
+  std::vector<Item>& spare = spare_of(node);
   Item item;
   if (spare.empty()) {
-    item = static_cast<Item>(node_.size());
+    item = Item(node_.size());
     node_.push_back(node);
-    slot_.push_back(-1);
+    slot_.push_back(Slot());
     previous_.push_back(kNone);
     next_.push_back(kNone);
-    ends_at_.push_back(static_cast<Value>(ends_.size()));
-    ends_.resize(ends_.size() + at(outputs));
+    ends_at_.push_back(static_cast<std::int32_t>(ends_.size()));
+    ends_.resize(ends_.size() + outputs);
     listed_.push_back(-1);
   } else {
     item = spare.back();
     spare.pop_back();
   }
-  node_[at(item)] = node;
-  previous_[at(item)] = next_[at(item)] = kNone;
+  node_[item] = node;
+  previous_[item] = next_[item] = kNone;
   enlist(item);
   return item;
 }
 
 void State::enlist(Item item) {
-  listed_[at(item)] = static_cast<std::int32_t>(repeats_.size());
+  listed_[item] = static_cast<std::int32_t>(repeats_.size());
   repeats_.push_back(item);
 }
 
 void State::unlist(Item item) {
-  const std::int32_t place = listed_[at(item)];
-  repeats_[at(place)] = repeats_.back();
-  listed_[at(repeats_[at(place)])] = place;
+  const std::int32_t place = listed_[item];
+  Item& freed = repeats_[static_cast<std::size_t>(place)];
+  freed = repeats_.back();
+  listed_[freed] = place;
   repeats_.pop_back();
-  listed_[at(item)] = -1;
+  listed_[item] = -1;
 }
 
 void State::attach(Item item) {
   const Slot here = slot(item);
   for (Value value : network_.inputs(node(item))) {
     const Item server = latest(network_.maker(value), here);
-    Item& last = end_ref(server, output_index(value));
+    Item& last = end_ref(server, network_.output_index(value));
     if (slot(last) >= here) continue;
     profile_.add(slot(last) + 1, here, network_.bytes_of(value));
     last = item;
@@ -191,7 +198,7 @@ void State::detach(Item item) {
   const Slot here = slot(item);
   for (Value value : network_.inputs(node(item))) {
     const Item server = latest(network_.maker(value), here);
-    Item& last = end_ref(server, output_index(value));
+    Item& last = end_ref(server, network_.output_index(value));
     if (last != item) continue;
     const Item use = last_use(value, slot(server), here);
     last = use == kNone ? server : use;
@@ -202,9 +209,9 @@ void State::detach(Item item) {
 Item State::insert_item(Item item, Node node, Item before) {
   ++work_;
   const Slot here = make_room(before);
-  node_[at(item)] = node;
-  slot_[at(item)] = here;
-  occupant_[at(here)] = item;
+  node_[item] = node;
+  slot_[item] = here;
+  occupant_[here] = item;
   ++count_;
   duration_ += network_.time_of(node);
 
@@ -214,14 +221,14 @@ Item State::insert_item(Item item, Node node, Item before) {
     after = earlier;
     earlier = previous(earlier);
   }
-  previous_[at(item)] = earlier;
-  next_[at(item)] = after;
-  next_[at(earlier)] = item;
-  (after == kNone ? last_[at(node)] : previous_[at(after)]) = item;
+  previous_[item] = earlier;
+  next_[item] = after;
+  next_[earlier] = item;
+  (after == kNone ? last_[node] : previous_[after]) = item;
 
-  double born = network_.workspace[at(node)];
-  for (Value k = 0; k < network_.output_count(node); ++k) {
-    const Value value = network_.first_output(node) + k;
+  double born = network_.workspace[node];
+  for (int k = 0; k < network_.output_count(node); ++k) {
+    const Value value = network_.output(node, k);
     Item& earlier_end = end_ref(earlier, k);
     if (slot(earlier_end) > here) {
       end_ref(item, k) = earlier_end;
@@ -244,9 +251,9 @@ void State::remove_item(Item item) {
   const Node op = node(item);
   detach(item);
   const Item earlier = previous(item), after = next(item);
-  double dying = network_.workspace[at(op)];
-  for (Value k = 0; k < network_.output_count(op); ++k) {
-    const Value value = network_.first_output(op) + k;
+  double dying = network_.workspace[op];
+  for (int k = 0; k < network_.output_count(op); ++k) {
+    const Value value = network_.output(op, k);
     if (end(item, k) == item) {
       dying += network_.bytes_of(value);
     } else {
@@ -255,10 +262,10 @@ void State::remove_item(Item item) {
     }
   }
   profile_.vacate(here, dying);
-  next_[at(earlier)] = after;
-  (after == kNone ? last_[at(op)] : previous_[at(after)]) = earlier;
-  occupant_[at(here)] = kNone;
-  slot_[at(item)] = -1;
+  next_[earlier] = after;
+  (after == kNone ? last_[op] : previous_[after]) = earlier;
+  occupant_[here] = kNone;
+  slot_[item] = Slot();
   --count_;
   duration_ -= network_.time_of(op);
 }
@@ -269,15 +276,15 @@ void State::move_item(Item item, Item before) {
   detach(item);
   const Slot to = make_room(before);
   const Slot from = slot(item);
-  double own = network_.workspace[at(op)];
+  double own = network_.workspace[op];
   double carried = 0;  // outputs that someone reads: live from the item on, wherever it stands
-  for (Value k = 0; k < network_.output_count(op); ++k) {
-    const double bytes = network_.bytes_of(network_.first_output(op) + k);
+  for (int k = 0; k < network_.output_count(op); ++k) {
+    const double bytes = network_.bytes_of(network_.output(op, k));
     (end(item, k) == item ? own : carried) += bytes;
   }
-  occupant_[at(from)] = kNone;
-  occupant_[at(to)] = item;
-  slot_[at(item)] = to;
+  occupant_[from] = kNone;
+  occupant_[to] = item;
+  slot_[item] = to;
   if (to < from) {
     profile_.fill(to, own + carried);
     profile_.add(to + 1, from - 1, carried);
@@ -315,7 +322,7 @@ void State::undo() {
       case Change::insert:
         remove_item(entry.item);
         unlist(entry.item);
-        spare_[at(network_.output_count(entry.node))].push_back(entry.item);
+        spare_of(entry.node).push_back(entry.item);
         break;
       case Change::remove:
         insert_item(entry.item, entry.node, entry.before);
@@ -328,8 +335,7 @@ void State::undo() {
 
 void State::commit() {
   for (const Entry& entry : log_)
-    if (entry.change == Change::remove)
-      spare_[at(network_.output_count(entry.node))].push_back(entry.item);
+    if (entry.change == Change::remove) spare_of(entry.node).push_back(entry.item);
   log_.clear();
 }
 

@@ -9,7 +9,7 @@
 //
 // The sequence lies in an array with holes, so that an insertion moves few items, and "before" is a
 // comparison of two slots. Slots of items change whenever room is made; items keep their numbers.
-// Items 0 to ops-1 are the first computations of the ops of that number, and never are removed.
+// The first computation of a node is the item of the same number, and never is removed.
 //
 // Invariant: everything is a function of the sequence. Debug builds hold it against a fresh build
 // after each round, and accepted moves against what `sim` finds.
@@ -20,13 +20,16 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/base/csr.h"
+#include "lowtide/base/id_vector.h"
+#include "lowtide/base/ids.h"
 #include "lowtide/solve/search/state/network.h"
 #include "lowtide/solve/search/state/profile.h"
 
 namespace lowtide::solve::search {
 
-using Item = std::int32_t;
-inline constexpr Item kNone = -1;
+using Item = Id<struct ItemTag>;
+inline constexpr Item kNone{};
 
 class State {
  public:
@@ -43,37 +46,38 @@ class State {
   std::int64_t work() const { return work_ + profile_.touched(); }
 
   // Items.
-  Node node(Item item) const { return node_[at(item)]; }
-  Slot slot(Item item) const { return slot_[at(item)]; }
-  bool present(Item item) const { return slot_[at(item)] >= 0; }
-  bool is_first(Item item) const { return item < network_.ops + 2; }
-  Item previous(Item item) const { return previous_[at(item)]; }  // of the same op
-  Item next(Item item) const { return next_[at(item)]; }
-  Item last_of(Node node) const { return last_[at(node)]; }
+  static Item first_of(Node node) { return Item(node.index()); }
+  Node node(Item item) const { return node_[item]; }
+  Slot slot(Item item) const { return slot_[item]; }
+  bool present(Item item) const { return slot_[item].valid(); }
+  bool is_first(Item item) const { return item.index() < network_.node_count(); }
+  Item previous(Item item) const { return previous_[item]; }  // of the same op
+  Item next(Item item) const { return next_[item]; }
+  Item last_of(Node node) const { return last_[node]; }
   // The last reader of the k-th output before the op runs again, or the item itself.
-  Item end(Item item, Value k) const { return ends_[at(ends_at_[at(item)] + k)]; }
-  Slot end_slot(Item item, Value k) const { return slot(end(item, k)); }
+  Item end(Item item, int k) const { return ends_[end_place(item, k)]; }
+  Slot end_slot(Item item, int k) const { return slot(end(item, k)); }
   bool unused(Item item) const;  // nothing reads any of its outputs
   // A repeated computation, chosen by a number drawn from [0, repeat_count()).
   std::size_t repeat_count() const { return repeats_.size(); }
   Item repeat(std::size_t i) const { return repeats_[i]; }
 
   // Slots.
-  Slot slot_count() const { return static_cast<Slot>(occupant_.size()); }
-  Item item_at(Slot slot) const { return occupant_[at(slot)]; }  // kNone in a hole
-  Item item_after(Slot slot) const;                              // kNone at the end
-  Item item_from(Slot slot) const { return item_at(slot) >= 0 ? item_at(slot) : item_after(slot); }
+  std::size_t slot_count() const { return occupant_.size(); }
+  bool has(Slot slot) const { return slot.valid() && slot.index() < slot_count(); }
+  Item item_at(Slot slot) const { return occupant_[slot]; }  // kNone in a hole
+  Item item_after(Slot slot) const;                          // kNone at the end
+  Item item_from(Slot slot) const {
+    return item_at(slot).valid() ? item_at(slot) : item_after(slot);
+  }
 
   // The item whose output a reader at `slot` would get.
   Item latest(Node node, Slot slot) const {
     Item item = last_of(node);
-    while (slot_[at(item)] >= slot) item = previous_[at(item)];
+    while (slot_[item] >= slot) item = previous_[item];
     return item;
   }
   Item server(Value value, Slot slot) const { return latest(network_.maker(value), slot); }
-  Value output_index(Value value) const {
-    return value - network_.first_output(network_.maker(value));
-  }
   // The last reader in (begin, slot] and the first in (slot, end); kNone.
   std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
   // The last (first) reader strictly between two slots; kNone.
@@ -86,7 +90,7 @@ class State {
   // The tensors that may be made again and that, when the sequence was loaded, were needed on both
   // sides of the slot, or nearly so: few of them are not held across it now.
   std::span<const Value> spanning(Slot slot) const {
-    return spans_[at(slot) * spans_.rows() / occupant_.size()];
+    return spans_[slot.index() * spans_.rows() / occupant_.size()];
   }
 
   // Changes. `before` is the item that the computation is put in front of.
@@ -112,8 +116,8 @@ class State {
     Item before;  // to undo: what it stood in front of
   };
 
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
   Item new_item(Node node);
+  std::vector<Item>& spare_of(Node node);
   void enlist(Item item);  // among the repeated computations
   void unlist(Item item);
   Item insert_item(Item item, Node node, Item before);
@@ -127,24 +131,26 @@ class State {
   void index_spans();
   // Spreads the items over the slots; `live` is the bytes during each.
   void place(std::span<const Item> items, std::span<const double> live);
-  Item& end_ref(Item item, Value k) { return ends_[at(ends_at_[at(item)] + k)]; }
+  std::size_t end_place(Item item, int k) const {
+    return static_cast<std::size_t>(ends_at_[item] + k);
+  }
+  Item& end_ref(Item item, int k) { return ends_[end_place(item, k)]; }
 
   const Network& network_;
   Profile profile_;
   double duration_ = 0;
   mutable std::int64_t work_ = 0;
 
-  std::vector<Item> occupant_;  // by slot
-  // By item.
-  std::vector<Node> node_;
-  std::vector<Slot> slot_;
-  std::vector<Item> previous_, next_;
-  std::vector<Value> ends_at_;
-  std::vector<std::int32_t> listed_;  // where in repeats_
+  IdVector<Slot, Item> occupant_;
+  IdVector<Item, Node> node_;
+  IdVector<Item, Slot> slot_;
+  IdVector<Item, Item> previous_, next_;
+  IdVector<Item, std::int32_t> ends_at_;  // where in ends_ those of its outputs begin
+  IdVector<Item, std::int32_t> listed_;   // where in repeats_; -1: it is not
   std::vector<Item> ends_;
-  std::vector<Item> last_;                // by node
+  IdVector<Node, Item> last_;
   std::vector<Item> repeats_;             // those that are no first computations
-  std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their number of outputs
+  std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their count of outputs
   std::size_t count_ = 0;
   Csr<Value> spans_;  // by part of the slots
   std::vector<Entry> log_;

@@ -1,0 +1,46 @@
+// A copy is made only where something has to go.
+#include "lowtide/driver/allowed_graph.h"
+
+#include <string>
+#include <utility>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+bool may_recompute(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    if (graph.recomputable(OpId(i))) return true;
+  return false;
+}
+
+}  // namespace
+
+AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.on_host(TensorId(i)))
+      throw InputError("/tensors/" + std::to_string(i) + "/home",
+                       graph.label(TensorId(i)) +
+                           ": its home is the host, and no solver plans transfers yet; leave its "
+                           "\"home\" out, or bring a plan of your own to verify");
+  const bool once = !techniques.recompute && may_recompute(graph);
+  const bool apart = !techniques.in_place && graph.has_overwrites();
+  if (once || apart) changed_ = graph;
+  if (once) changed_ = std::move(*changed_).without_recomputation();
+  if (apart) changed_ = std::move(*changed_).without_in_place();
+}
+
+Problem AllowedGraph::problem(const Problem& problem) const {
+  return {.graph = graph(),
+          .budget = problem.budget,
+          .time_limit = problem.time_limit,
+          .objective = problem.objective,
+          .order = problem.order,
+          .machine = problem.techniques.offload ? problem.machine : std::nullopt,
+          .techniques = problem.techniques,
+          .host_budget = problem.host_budget};
+}
+
+}  // namespace lowtide::driver

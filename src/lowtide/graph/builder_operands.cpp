@@ -1,0 +1,161 @@
+// What an op does, checked against the tensors that it links: operands and results against their
+// storages, pairs of `in_place` against both.
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/graph/builder.h"
+
+namespace lowtide {
+
+namespace {
+
+struct Place {
+  const Graph& graph;
+  OpId op;
+  std::string_view key;
+  std::size_t item = 0;
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw InputError(
+        "/ops/" + std::to_string(op.index()) + "/" + std::string(key) + "/" + std::to_string(item),
+        graph.label(op) + ": " + reason);
+  }
+  TensorId tensor(std::int64_t index) const {
+    if (index < 0 || static_cast<std::size_t>(index) >= graph.tensor_count())
+      refuse("there is no tensor " + std::to_string(index) + "; indices run from 0 to " +
+             std::to_string(static_cast<std::int64_t>(graph.tensor_count()) - 1));
+    return TensorId(static_cast<std::size_t>(index));
+  }
+  std::string name(const Operand& operand) const {
+    return (operand.argument.empty() ? "it" : "\"" + operand.argument + "\"") + " of " +
+           graph.label(operand.tensor);
+  }
+};
+
+bool contains(std::span<const TensorId> list, TensorId id) {
+  return std::ranges::find(list, id) != list.end();
+}
+
+void check_storage(const Place& place, const Operand& operand) {
+  if (operand.shape.size() != operand.strides.size())
+    place.refuse(place.name(operand) + " has " + std::to_string(operand.shape.size()) +
+                 " extents and " + std::to_string(operand.strides.size()) + " strides");
+  const auto reach = reach_of(operand);
+  if (!reach)
+    place.refuse(place.name(operand) +
+                 " has a negative extent, stride or offset, or leads beyond 63 bits");
+  const auto element = element_bytes(operand.dtype);
+  const std::int64_t bytes = place.graph.bytes(operand.tensor).count();
+  std::int64_t end = 0;
+  if (!element) return;
+  if (__builtin_mul_overflow(*reach, *element, &end) || end > bytes)
+    place.refuse(place.name(operand) + " leaves its storage: it reaches element " +
+                 std::to_string(*reach - 1) + " of " + operand.dtype + ", and the storage has " +
+                 std::to_string(bytes) + " bytes");
+}
+
+// A pair is checked against what the op says of the two, where it says anything.
+void check_layout(const Place& place, TensorId input, TensorId output) {
+  const Op& op = place.graph.op(place.op);
+  if (op.operands.empty() || op.results.empty()) return;
+  const auto is = [](TensorId id) {
+    return [id](const Operand& operand) { return operand.tensor == id; };
+  };
+  if (std::ranges::count_if(op.operands, is(input)) != 1)
+    place.refuse("the op has not exactly one operand in " + place.graph.label(input) +
+                 ", so it cannot write over it");
+  const auto operand = std::ranges::find_if(op.operands, is(input));
+  const auto result = std::ranges::find_if(op.results, is(output));
+  if (result == op.results.end())
+    place.refuse("the op has no result in " + place.graph.label(output));
+  if (!operand->laid_out_as(*result))
+    place.refuse(place.name(*operand) + " is not laid out as the result in " +
+                 place.graph.label(output) + ": shape, strides, offset and number type must agree");
+}
+
+}  // namespace
+
+void GraphBuilder::check_operands(Graph& graph) const {
+  for (std::size_t i = 0; i < graph.op_count(); ++i) {
+    const OpId id(i);
+    Op& op = graph.ops_[i];
+    const auto adopt = [&](std::vector<Operand>& list, std::span<const std::int64_t> tensors,
+                           std::string_view key, auto allowed, std::string_view not_allowed) {
+      check(tensors.empty() || tensors.size() == list.size(), "each operand has its tensor");
+      for (std::size_t k = 0; k < list.size(); ++k) {
+        const Place place{graph, id, key, k};
+        list[k].tensor = place.tensor(
+            tensors.empty() ? static_cast<std::int64_t>(list[k].tensor.index()) : tensors[k]);
+        if (!allowed(list[k].tensor)) place.refuse(place.name(list[k]) + std::string(not_allowed));
+        check_storage(place, list[k]);
+      }
+    };
+    adopt(
+        op.operands, operands_[i], "operands",
+        [&](TensorId t) { return contains(graph.inputs(id), t); }, " is not among its \"inputs\"");
+    adopt(
+        op.results, results_[i], "results",
+        [&](TensorId t) {
+          return contains(graph.outputs(id), t) || contains(graph.mutates(id), t);
+        },
+        " is neither among its \"outputs\" nor changed by it");
+  }
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.tensors_[i].home == Home::host && !graph.is_input(TensorId(i)))
+      throw InputError("/tensors/" + std::to_string(i) + "/home",
+                       graph.label(TensorId(i)) +
+                           ": an op produces it, so it cannot begin on "
+                           "the host");
+}
+
+void GraphBuilder::link_in_place(Graph& graph) const {
+  std::vector<TensorId> paired;
+  std::vector<InPlacePair> usable;
+  for (std::size_t i = 0; i < graph.op_count(); ++i) {
+    const OpId op(i);
+    paired.clear();
+    usable.clear();
+    for (std::size_t k = 0; k < in_place_[i].size(); ++k) {
+      const Place place{graph, op, "in_place", k};
+      const InPlacePair pair{place.tensor(in_place_[i][k][0]), place.tensor(in_place_[i][k][1])};
+      if (graph.is_barrier(op)) place.refuse("a barrier does not run in place");
+      if (!contains(graph.inputs(op), pair.input))
+        place.refuse("it does not read " + graph.label(pair.input));
+      if (!contains(graph.outputs(op), pair.output))
+        place.refuse("it does not make " + graph.label(pair.output));
+      if (contains(graph.mutates(op), pair.input))
+        place.refuse("it mutates " + graph.label(pair.input) + ", so it cannot write over it too");
+      if (graph.bytes(pair.input) != graph.bytes(pair.output))
+        place.refuse(graph.label(pair.input) + " has " +
+                     std::to_string(graph.bytes(pair.input).count()) + " bytes and " +
+                     graph.label(pair.output) + " " +
+                     std::to_string(graph.bytes(pair.output).count()) + "; they must be equal");
+      if (contains(paired, pair.input))
+        place.refuse(graph.label(pair.input) + " stands in two pairs");
+      check_layout(place, pair.input, pair.output);
+      paired.push_back(pair.input);
+      graph.in_place_.push(pair);
+      if (graph.overwritable(pair.input)) usable.push_back(pair);
+    }
+    graph.in_place_.end_row();
+    const auto first = [&](TensorId output) {
+      return std::ranges::find(usable, output, &InPlacePair::output) - usable.begin();
+    };
+    std::vector<InPlacePair> grouped = usable;
+    std::ranges::stable_sort(grouped, [&](const InPlacePair& a, const InPlacePair& b) {
+      return first(a.output) < first(b.output);
+    });
+    Bytes least = graph.workspace(op);
+    TensorId counted;
+    for (const InPlacePair& pair : grouped) {
+      graph.overwrites_.push(pair);
+      if (pair.output != counted) least -= graph.bytes(pair.output);
+      counted = pair.output;
+    }
+    graph.least_workspaces_.push_back(least);
+    graph.overwrites_.end_row();
+  }
+}
+
+}  // namespace lowtide

@@ -1,0 +1,65 @@
+// One table of names.
+#include "lowtide/plan/techniques.h"
+
+#include <array>
+
+#include "lowtide/base/decimal.h"
+#include "lowtide/base/error.h"
+
+namespace lowtide {
+
+namespace {
+
+struct Named {
+  std::string_view name;
+  bool Techniques::*member;
+};
+constexpr std::array<Named, 3> kNamed = {{{"recompute", &Techniques::recompute},
+                                          {"in_place", &Techniques::in_place},
+                                          {"offload", &Techniques::offload}}};
+
+constexpr Techniques kNone{.recompute = false, .in_place = false, .offload = false};
+
+}  // namespace
+
+std::vector<std::string_view> names_of(const Techniques& techniques) {
+  std::vector<std::string_view> names;
+  for (const Named& known : kNamed)
+    if (techniques.*known.member) names.push_back(known.name);
+  return names;
+}
+
+bool add_technique(Techniques& techniques, std::string_view name) {
+  for (const Named& known : kNamed)
+    if (known.name == name) return techniques.*known.member = true;
+  return false;
+}
+
+Techniques parse_techniques(std::string_view list, bool has_machine) {
+  const auto refuse = [&](const std::string& reason) {
+    throw InputError("techniques", reason +
+                                       "; write a list such as recompute,in_place of: recompute, "
+                                       "in_place, offload, default, all");
+  };
+  const std::string words = without_spaces(list);
+  Techniques techniques = kNone;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t end = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    at = end + 1;
+    if (word == "all" || word == "default") {
+      techniques.recompute = techniques.in_place = true;
+      if (has_machine || word == "all") techniques.offload = true;
+    } else if (word.empty()) {
+      refuse(words.empty() ? "names none" : "has an empty place between its commas");
+    } else if (!add_technique(techniques, word)) {
+      refuse("\"" + word + "\" is not known");
+    } else if (word == "offload" && !has_machine) {
+      throw InputError("techniques",
+                       "offload needs a link to the host: name one with device or link");
+    }
+  }
+  return techniques;
+}
+
+}  // namespace lowtide

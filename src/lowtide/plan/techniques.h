@@ -1,0 +1,30 @@
+// What a plan may use to fit into its budget.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lowtide {
+
+// A reordering is no technique: the problem's order says whether there may be one.
+struct Techniques {
+  bool recompute = true;  // without it every op runs once
+  bool in_place = true;   // ops write in place of inputs that the graph pairs with outputs
+  bool offload = true;    // over the problem's machine; without one there is nothing to use
+
+  bool operator==(const Techniques&) const = default;
+};
+
+// A list with commas, which is the whole set: recompute, in_place, offload; "default", for all
+// three where there is a machine and the first two where there is none; "all". InputError (place
+// "techniques") for other words, none at all, and for "offload" where there is no machine.
+Techniques parse_techniques(std::string_view list, bool has_machine);
+
+// The names of those in the set, in the order above.
+std::vector<std::string_view> names_of(const Techniques& techniques);
+// Turns the technique of that name on; false for a name that is not known.
+bool add_technique(Techniques& techniques, std::string_view name);
+
+}  // namespace lowtide
