@@ -12,10 +12,9 @@ import itertools
 import operator
 from typing import Any
 
-import torch
 from torch import fx
 
-from ..operators import is_symbol
+from ..operators import is_symbol, leaves
 from ..planning.schedule import Computation
 from ..program import Program
 from .saved import note_overwriting
@@ -40,6 +39,7 @@ class Side:
         self.program, self._parent, self._idle, self._done = program, parent, idle, done
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
+        self._made_as_views: set[fx.Node] = set()
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
@@ -89,6 +89,7 @@ class Side:
         if not known or known[0] != sources:
             new = dict(zip(node.all_input_nodes, sources, strict=True))
             self._views[node] = (sources, self.graph.node_copy(node, new.__getitem__))
+            self._made_as_views.add(self._views[node][1])
         return self._views[node][1]
 
     def _new_placeholder(self, name: str, meta: dict[str, Any]) -> fx.Node:
@@ -129,9 +130,8 @@ class Side:
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
         """The placeholder whose storage is that of a node; None if this side has made it."""
-        views = {made for _, made in self._views.values()}
-        while node in views:
-            node = next(n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor))
+        while node in self._made_as_views:
+            node = next(n for n in node.all_input_nodes if leaves(n.meta.get("val")))
         return node if node.op == "placeholder" else None
 
     def arguments(self, node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:

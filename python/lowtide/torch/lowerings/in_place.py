@@ -6,7 +6,8 @@ of the plain call.  A form counts only where the device has a kernel of its own 
 first and copy it then, which takes the memory that was to be saved.  What has no such form may have one that writes
 over its first argument (`relu_`).
 
-The pointwise operators are found by their tag, the rest are listed.  A kernel that is no pointwise one is listed only if
+The pointwise operators are found by their tag (special functions, in which no network spends its memory, are
+left alone), the rest are listed.  A kernel that is no pointwise one is listed only if
 it has read all that it needs of a row before it writes that row.  tests/python/test_torch_in_place.py proves each of
 them, for all number types and layouts.
 """
@@ -34,7 +35,7 @@ _library.define("dropout_backward_(Tensor(a!) grad_output, Tensor mask, float sc
 @torch.library.impl(_library, "dropout_backward_", "CompositeExplicitAutograd")
 def _dropout_backward_(gradient: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
     """native_dropout_backward on a CPU (aten/src/ATen/native/Dropout.cpp), over the gradient."""
-    return aten.mul_.Scalar(gradient.mul_(mask), scale)
+    return aten.mul_.Tensor(gradient.mul_(mask), scale)  # of half precision mul_.Scalar would round the scale first
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ _LISTED: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
     aten.softshrink_backward.default:
         (aten.softshrink_backward.grad_input, "grad_input", ("grad_output", "self")),
     aten.hardswish.default: (aten.hardswish.out, "out", ("self",)),
+    aten.mul.Scalar: (aten.mul.out, "out", ("self",)),  # mul_.Scalar rounds the number to half precision first
     aten.masked_fill.Scalar: (aten.masked_fill_.Scalar, None, ("self",)),
     aten.masked_fill.Tensor: (aten.masked_fill_.Tensor, None, ("self",)),
     aten.tril.default: (aten.tril.out, "out", ("self",)),
@@ -107,7 +109,8 @@ def twin_of(target: Any, device: str) -> Twin | None:
         return Twin(*listed)
     schema = target._schema
     if torch.Tag.pointwise not in target.tags or torch.Tag.nondeterministic_seeded in target.tags \
-            or target.namespace != "aten" or schema.is_mutable or [str(r.type) for r in schema.returns] != ["Tensor"] \
+            or target.namespace != "aten" or any(word in schema.name for word in ("special_", "gamma")) \
+            or schema.is_mutable or [str(r.type) for r in schema.returns] != ["Tensor"] \
             or torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd"):
         return None
     tensors = tuple(a.name for a in schema.arguments if str(a.type) in ("Tensor", "Optional[Tensor]"))
