@@ -151,7 +151,9 @@ class Captured:
         generator = torch.Generator().manual_seed(2)
         values = [n.meta["val"] for n in nodes]
         made = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype) for v in values]
-        return [t.copy_(torch.rand(t.shape, generator=generator)) for t in made]
+        for t in made:
+            (torch.view_as_real(t) if t.is_complex() else t).uniform_(generator=generator)
+        return made
 
 
 def random_order(graph, dice):
