@@ -18,7 +18,7 @@ def test_mlp_has_the_ops_and_bytes_that_one_expects():
     assert sorted(names(graph, "gradient")) == sorted(f"{n}.grad" for n in names(graph, "parameter"))
     by_name = {t["name"]: t for t in graph["tensors"]}
     assert by_name["0.weight"] == {
-        "name": "0.weight", "bytes": 512, "role": "parameter", "shape": [16, 8], "dtype": "f32"}
+        "name": "0.weight", "bytes": 512, "role": "parameter", "stays": True, "shape": [16, 8], "dtype": "f32"}
     assert by_name["addmm"]["bytes"] == 32 * 16 * 4
     assert by_name["tangents_1"]["bytes"] == 4
     assert {t["bytes"] for t in graph["tensors"] if t["name"].endswith("weight.grad")} == {512, 1024, 256}

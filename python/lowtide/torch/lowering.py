@@ -47,12 +47,13 @@ class Price(Protocol):
 
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
-          state_bytes: int | None = None, replays: bool = True, trained: Container[int] = ()) -> Program:
+          state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
+          techniques: Container[str] = ("recompute", "in_place")) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
     device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state, and write over operands?
-    trained: as of lay_out_gradients.
+    trained: as of lay_out_gradients.  techniques: what plans of the program may use.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
     after an update in place, and for whatever else goes wrong on the way.
@@ -62,7 +63,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
         if price.real and replays:
             correct_types(joint)
         lay_out_gradients(joint, trained)
-        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays)
+        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques)
         return lowering.run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -77,8 +78,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
 
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
-                 state_bytes: int | None, replays: bool) -> None:
-        self._joint, self._price = joint, price
+                 state_bytes: int | None, replays: bool, techniques: Container[str]) -> None:
+        self._joint, self._price, self._techniques = joint, price, techniques
         self.at: torch.fx.Node | None = None  # the node that is being lowered
         self._builder = ProgramBuilder(joint, state_bytes, replays)
         self._graph = self._builder.graph
@@ -100,8 +101,11 @@ class _Lowering:
                 self._lower(node)
         self._price_all()
         outputs = self._outputs()
-        if self._builder.replays:
+        if self._builder.replays and "in_place" in self._techniques:
             pair(self._builder, self._joint, outputs)
+        if "recompute" not in self._techniques:
+            for op in self._graph.ops:
+                op.recomputable = False
         graph = self._graph.finish(name, outputs)
         place = {op: i for i, op in enumerate(self._graph.ops)}
         runs = [replace(op.runs, state=place[op.runs.state] if op.runs.state else None) for op in self._graph.ops]

@@ -25,6 +25,9 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
 _NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [], "outputs": []})
 
 
+TECHNIQUES = frozenset({"recompute", "in_place"})  # that the code which runs a plan can follow
+
+
 @dataclass(frozen=True)
 class Settings:
     """Options, as torch.compile(options={...}) and lowtide.torch.optimize(...) take them.
@@ -41,6 +44,7 @@ class Settings:
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
+    techniques: what plans may use, of "recompute" and "in_place", as of lowtide.plan; None: both.
     progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
@@ -57,6 +61,7 @@ class Settings:
     threads: int = 0
     fallback: str = "warn"
     inner: str = "eager"
+    techniques: Any = None
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +74,7 @@ class Settings:
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
-        checked = {"budget": _budget(self.budget), "reserve": _reserve(self.reserve), "time": seconds(self.time),
+        checked = {"techniques": _techniques(self.techniques), "budget": _budget(self.budget), "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
@@ -148,6 +153,14 @@ def _budget(budget: Any) -> int | str:
     budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
     lowtide.Problem(_NOTHING, budget)
     return budget
+
+
+def _techniques(techniques: Any) -> frozenset[str]:
+    named = frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)
+    if not named <= TECHNIQUES:
+        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not "
+                         f"{', '.join(sorted(named - TECHNIQUES))}")
+    return named
 
 
 def _reserve(reserve: Any) -> int | None:

@@ -56,7 +56,7 @@ class RegionPlanner:
             self._price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
-                        replays=settings.inner == "eager", trained=trained)
+                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques)
         if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
             group.watch.causes.add("marks")
             warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
@@ -122,7 +122,7 @@ class RegionPlanner:
         trained = trained_arguments(inputs)
         try:
             program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
-                            alone.graph["name"], trained=trained)
+                            alone.graph["name"], trained=trained, techniques=self._settings.techniques)
         except CaptureError:
             return None
         graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
