@@ -32,7 +32,9 @@ TEST_CASE("solve: a start is an answer, whatever the solver makes of it") {
   table.add(std::make_unique<Idle>());
   driver::Request request;
   request.solver = "idle";
-  request.starts = {Plan{{Step::compute(OpId(0))}, std::nullopt}, own};  // the first is no plan
+  Plan part;
+  part.steps = {Step::compute(OpId(0))};
+  request.starts = {part, own};  // the first is no plan
   const driver::Answer fits = driver::solve(
       table, {.graph = graph, .budget = own_peak(graph), .order = Order::given}, request);
   CHECK(fits.outcome.status == Status::optimal);

@@ -72,6 +72,85 @@ TEST_CASE("the builder refuses indices out of range") {
   refused("/order/0", "there is no op 5", [](auto& b) { b.set_order({5}); });
 }
 
+TEST_CASE("the builder refuses pairs in place that cannot be") {
+  const auto with = [](std::vector<std::array<std::int64_t, 2>> pairs,
+                       std::vector<std::int64_t> mutates = {}) {
+    return [=](auto& b) {
+      OpLinks links{{0, 1}, {2}, {}, mutates};
+      links.in_place = pairs;
+      b.add_op(timed(1, "g"), links);
+    };
+  };
+  refused("/ops/1/in_place/0", "op 1 \"g\": it does not read tensor 3", with({{3, 2}}));
+  refused("/ops/1/in_place/0", "it does not make tensor 3", with({{0, 3}}));
+  refused("/ops/1/in_place/1", "there is no tensor 4", with({{0, 2}, {4, 2}}));
+  refused("/ops/1/in_place/1", "tensor 0 \"x\" stands in two pairs", with({{0, 2}, {0, 2}}));
+  refused("/ops/1/in_place/0", "it mutates tensor 0", with({{0, 2}}, {0}));
+  refused("/ops/1/in_place/0", "has 1 bytes and tensor 4 7; they must be equal", [](auto& b) {
+    b.add_tensor(sized(7));
+    OpLinks links{{0}, {4}, {}, {}};
+    links.in_place = {{0, 4}};
+    b.add_op(timed(1), links);
+  });
+  refused("/ops/1/in_place/0", "a barrier does not run in place", [](auto& b) {
+    Op op = timed(0);
+    op.kind = kBarrierKind;
+    OpLinks links{{0}, {2}, {}, {}};
+    links.in_place = {{0, 2}};
+    b.add_op(std::move(op), links);
+  });
+}
+
+TEST_CASE("the builder refuses operands that are not the op's, or leave their storage") {
+  const auto with = [](std::vector<Operand> operands, std::vector<Operand> results = {},
+                       bool in_place = false) {
+    return [=](auto& b) {
+      b.add_tensor(sized(24));
+      b.add_tensor(sized(24));
+      Op op = timed(1, "g");
+      op.operands = operands;
+      op.results = results;
+      OpLinks links{{4}, {5}, {}, {}};
+      if (in_place) links.in_place = {{4, 5}};
+      for (const Operand& operand : operands)
+        links.operand_tensors.push_back(static_cast<std::int64_t>(operand.tensor.index()));
+      b.add_op(std::move(op), links);
+    };
+  };
+  const auto part = [](std::size_t tensor, std::vector<std::int64_t> shape,
+                       std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+    return Operand{.argument = "self",
+                   .index = -1,
+                   .tensor = TensorId(tensor),
+                   .shape = std::move(shape),
+                   .strides = std::move(strides),
+                   .offset = offset,
+                   .dtype = "f32"};
+  };
+  refused("/ops/1/operands/0", "is not among its \"inputs\"", with({part(3, {1}, {1})}));
+  refused("/ops/1/results/0", "is neither among its \"outputs\"", with({}, {part(4, {1}, {1})}));
+  refused("/ops/1/operands/0", "2 extents and 1 strides", with({part(4, {2, 3}, {1})}));
+  refused("/ops/1/operands/0", "it reaches element 6 of f32, and the storage has 24 bytes",
+          with({part(4, {2, 3}, {3, 1}, 1)}));
+  refused("/ops/1/operands/0", "leaves its storage", with({part(4, {2, 3}, {4, 1})}));
+  refused("/ops/1/operands/0", "negative", with({part(4, {2}, {-1})}));
+  refused("/ops/1/operands/0", "beyond 63 bits", with({part(4, {3}, {INT64_MAX})}));
+  const Operand whole = part(4, {2, 3}, {3, 1});
+  Operand result = part(5, {2, 3}, {3, 1});
+  refused("/ops/1/in_place/0", "not exactly one operand", with({whole, whole}, {result}, true));
+  result.strides = {1, 2};
+  refused("/ops/1/in_place/0", "is not laid out as the result", with({whole}, {result}, true));
+}
+
+TEST_CASE("the builder refuses a made tensor whose home is the host") {
+  refused("/tensors/4/home", "an op produces it", [](auto& b) {
+    Tensor tensor = sized(1);
+    tensor.home = Home::host;
+    b.add_tensor(std::move(tensor));
+    b.add_op(timed(1), OpLinks{{}, {4}, {}, {}});
+  });
+}
+
 TEST_CASE("the builder refuses repeated outputs and several producers") {
   refused("/ops/1/outputs/1", "op 1 lists tensor 2 twice as output", [](auto& b) {
     b.add_op(timed(1), OpLinks{{}, {2, 2}, {}, {}});

@@ -21,6 +21,8 @@ std::string name_of(const Graph& graph, OpId id) {
 }
 
 std::string label_of(const Graph& graph, const Step& step) {
+  if (step.kind == StepKind::compute_in_place)
+    return "compute in place of " + graph.label(step.op());
   return std::string(to_string(step.kind)) + " of " +
          (step.is_compute() ? graph.label(step.op()) : graph.label(step.tensor()));
 }
@@ -87,7 +89,8 @@ Run make_run(const Graph& graph, Plan plan) {
   std::vector<std::uint8_t> computed(graph.op_count(), 0);
   for (std::size_t i = 0; i < run.timeline.live.size(); ++i) {
     const Step& step = run.plan.steps[i];
-    run.transfers += step.kind == StepKind::offload || step.kind == StepKind::prefetch;
+    run.transfers += step.is_transfer();
+    run.in_place += step.kind == StepKind::compute_in_place;
     if (!step.is_compute()) continue;
     ++run.computations;
     if (std::exchange(computed[step.op().index()], std::uint8_t{1}) == 0) continue;

@@ -39,7 +39,7 @@ struct Run {
   Timeline timeline;
   std::size_t peak_step = 0;  // as Timeline::peak_step
   std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
-  std::size_t computations = 0, transfers = 0;
+  std::size_t computations = 0, in_place = 0, transfers = 0;
   std::vector<std::size_t> recomputed_steps;  // computations of an op after its first, ascending
   Ticks recomputed_time;                      // that they take
   double overhead_percent = 0;                // over computing each op once

@@ -235,9 +235,22 @@ void PageData::write_points(const Run& run) {
   if (!full_) column("at", [](std::size_t step) { return step; });
   column("what", [&](std::size_t i) {
     const Step& step = run.plan.steps[i];
-    return 4 * (step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor())) +
+    return kStepKinds.size() *
+               (step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor())) +
            static_cast<std::size_t>(step.kind);
   });
+  // Of full pages alone: what each step in place overwrites, by point.
+  if (full_) {
+    json_.key("over").object([&] {
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        const auto over = run.plan.overwritten(run.plan.steps[steps[i]]);
+        if (over.empty()) continue;
+        json_.key(std::to_string(i)).array(over, [&](TensorId id) {
+          json_.number(tensors_.place(id));
+        });
+      }
+    });
+  }
   column("live", [&](std::size_t step) { return live[step]; });
   column("extra", [&](std::size_t step) { return extra[step]; });
   // A point of a sampled run reaches to the end of its stretch, see sample_peaks.

@@ -2,10 +2,12 @@
 //
 // D.runs are one or two runs: the own order, the plan. A run has points: in full pages one for each
 // step, in sampled ones one for each stretch of steps, standing for the step with the most bytes.
-//   what   4 x index + kind: an index into D.ops (compute) or D.tensors (free, offload, prefetch)
+//   what   5 x index + kind: an index into D.ops (compute, in place or not) or D.tensors (the rest)
+//   over   in full pages: by point, the tensors that a step in place overwrites
 //   live   bytes in use      clock  when the point has ended
 //   extra  time lost so far  again  "1" where an op is computed again
-const KINDS = ["compute", "free", "offload", "prefetch"];
+const KINDS = ["compute", "compute in place", "free", "offload", "prefetch"];
+const [COMPUTE, IN_PLACE, FREE, , PREFETCH] = KINDS.keys();
 const ROLES = ["input", "parameter", "state", "constant", "activation", "gradient"];
 const BANDS = ["fixed", "gradient", "activation", "workspace"];
 const BAND_NAMES = ["inputs and parameters", "gradients", "activations", "workspace"];
@@ -25,10 +27,12 @@ class Run {
     if (D.full) this.bands = this.sumBands();
   }
   step(point) { return this.at ? this.at[point] : point; }
-  kind(point) { return this.what[point] % 4; }
-  index(point) { return Math.floor(this.what[point] / 4); }
+  kind(point) { return this.what[point] % KINDS.length; }
+  index(point) { return Math.floor(this.what[point] / KINDS.length); }
+  computes(point) { return this.kind(point) === COMPUTE || this.kind(point) === IN_PLACE; }
+  overwritten(point) { return (this.over && this.over[point]) || []; }
   recomputes(point) { return this.again[point] === "1"; }
-  workspaceAt(point) { return this.kind(point) === 0 ? D.ops[this.index(point)].workspace : 0; }
+  workspaceAt(point) { return this.computes(point) ? D.ops[this.index(point)].workspace : 0; }
 
   // Tells of each tensor that comes to be live, or ceases to be, around the points up to `last`; and
   // of each point between the two.
@@ -36,10 +40,11 @@ class Run {
     D.tensors.forEach((tensor, i) => { if (tensor.maker < 0) comes(i); });
     for (let i = 0; i <= last; ++i) {
       const kind = this.kind(i), index = this.index(i);
-      if (kind === 0) D.ops[index].outputs.forEach(comes);
-      if (kind === 3) comes(index);
+      this.overwritten(i).forEach(goes);
+      if (this.computes(i)) D.ops[index].outputs.forEach(comes);
+      if (kind === PREFETCH) comes(index);
       passes(i);
-      if (kind === 1 && i < last) goes(index);
+      if (kind === FREE && i < last) goes(index);
     }
   }
   // The bytes of each band at each point: [[band, bytes], ...].
@@ -67,8 +72,9 @@ class Run {
   }
   // [what is done, where in the model]
   describe(point) {
-    const index = this.index(point), thing = this.kind(point) === 0 ? D.ops[index] : D.tensors[index];
-    return [`${KINDS[this.kind(point)]} ${thing.name}`, thing.origin];
+    const index = this.index(point), thing = this.computes(point) ? D.ops[index] : D.tensors[index];
+    const over = this.overwritten(point).map((i) => D.tensors[i].name);
+    return [`${KINDS[this.kind(point)]} ${thing.name}${over.length ? ` over ${over.join(", ")}` : ""}`, thing.origin];
   }
 }
 

@@ -114,6 +114,7 @@ void Writer::figures() {
   row("steps", count_of(own.timeline.live.size()), count_of(run_.timeline.live.size()));
   row("recomputations", count_of(own.recomputed_steps.size()),
       count_of(run_.recomputed_steps.size()));
+  if (run_.in_place > 0) row("in place", count_of(own.in_place), count_of(run_.in_place));
   if (run_.transfers > 0) {
     row("transfers", count_of(own.transfers), count_of(run_.transfers));
     row("host peak", bytes_text(a.host_peak), bytes_text(b.host_peak));

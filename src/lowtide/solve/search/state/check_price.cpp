@@ -25,7 +25,7 @@ void State::check_price() const {
   Item item = first_of(network_.source());
   see(item, timeline.start);
   for (std::size_t step = 0; step < plan.steps.size(); ++step) {
-    if (plan.steps[step].kind != StepKind::compute) continue;
+    if (!plan.steps[step].is_compute()) continue;
     item = item_after(slot(item));
     see(item, timeline.live[step]);
   }

@@ -96,6 +96,13 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
     if (number[output].valid()) reads.push(number[output]);
   reads.end_row();
 
+  for (const Node node : AllIds<Node>(nodes)) {
+    if (is_op(node))
+      for (const InPlacePair& pair : graph.overwrites(op_of(node)))
+        overwritable.push({number[pair.input], number[pair.output]});
+    overwritable.end_row();
+  }
+
   readers = transposed(reads, value_count());
   for (const Node node : AllIds<Node>(nodes)) {
     if (is_op(node))

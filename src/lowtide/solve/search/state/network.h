@@ -61,6 +61,12 @@ struct Network {
   // Of the outputs and the workspace: live during the op and not before it.
   double own_bytes(Node node) const { return own[node]; }
   bool may_repeat(Node node) const { return repeatable[node] != 0; }
+  // Values that a run of the node may write in place of values it reads, grouped by the former.
+  struct Overwrite {
+    Value input, output;
+  };
+  std::span<const Overwrite> overwrites(Node node) const { return overwritable[node]; }
+  bool has_overwrites() const { return overwritable.size() > 0; }
   // Ops that end the time in which this one may run again: those that mutate what it reads, or what
   // it made if the graph keeps that.
   std::span<const Node> ends(Node node) const { return enders[node]; }
@@ -80,6 +86,7 @@ struct Network {
   Csr<Value, Node> reads;
   Csr<Node, Value> readers;
   Csr<Node, Node> enders, ended_by;
+  Csr<Overwrite, Node> overwritable;
 };
 
 }  // namespace lowtide::solve::search

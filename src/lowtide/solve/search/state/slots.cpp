@@ -24,7 +24,7 @@ void State::place(std::span<const Item> items, std::span<const double> live) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const auto here = static_cast<std::size_t>(static_cast<double>(i) * stride);
-    const double across = live[i] - network_.own_bytes(node(items[i]));
+    const double across = live[i] + in_place_[items[i]] - network_.own_bytes(node(items[i]));
     for (; next < here; ++next) values[next] = across - Profile::kHole;
     values[here] = live[i];
     occupant_[Slot(here)] = items[i];
@@ -58,8 +58,9 @@ void State::shift(Slot hole, Slot to) {
     profile_.set(slot, profile_.at(slot + step));
   }
   occupant_[to] = kNone;
-  const double right = profile_.at(to + 1);
-  profile_.set(to, right - network_.own_bytes(node(item_at(to + 1))) - Profile::kHole);
+  const Item next = item_at(to + 1);
+  const double across = profile_.at(to + 1) + in_place_[next] - network_.own_bytes(node(next));
+  profile_.set(to, across - Profile::kHole);
   profile_.refresh(std::min(hole, to), std::max(hole, to));
   work_ += (std::max(hole, to) - std::min(hole, to)) / 8;
 }

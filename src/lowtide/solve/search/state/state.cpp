@@ -19,6 +19,8 @@ void State::load(std::span<const OpId> sequence) {
   next_.assign(nodes, kNone);
   ends_at_.resize(nodes);
   listed_.assign(nodes, -1);
+  in_place_.assign(nodes, 0);
+  stale_.clear();
   last_.assign(nodes, kNone);
   ends_.resize(network_.value_count());
   repeats_.clear();
@@ -69,6 +71,8 @@ void State::load(std::span<const OpId> sequence) {
     }
   }
   for (std::size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
+  for (std::size_t i = 0; i < items.size(); ++i)
+    live[i] -= in_place_[items[i]] = overwritten(items[i]);
   occupant_.clear();
   place(items, live);
   index_spans();
@@ -108,6 +112,32 @@ bool State::unused(Item item) const {
   for (int k = 0; k < network_.output_count(node(item)); ++k)
     if (end(item, k) != item) return false;
   return true;
+}
+
+double State::overwritten(Item item) const {
+  double sum = 0;
+  Value served;
+  for (const auto& [input, output] : network_.overwrites(node(item))) {
+    if (output == served) continue;
+    const Item server = this->server(input, slot(item));
+    if (end(server, network_.output_index(input)) != item) continue;
+    sum += network_.bytes_of(output);
+    served = output;
+  }
+  return sum;
+}
+
+void State::refresh_in_place(Item item) {
+  if (network_.overwrites(node(item)).empty()) return;
+  const double now = overwritten(item);
+  profile_.add(slot(item), slot(item), in_place_[item] - now);
+  in_place_[item] = now;
+}
+
+void State::refresh_noted() {
+  for (const Item item : stale_)
+    if (present(item)) refresh_in_place(item);
+  stale_.clear();
 }
 
 Item State::item_after(Slot slot) const {
@@ -159,6 +189,7 @@ Item State::new_item(Node node) {
     ends_at_.push_back(static_cast<std::int32_t>(ends_.size()));
     ends_.resize(ends_.size() + outputs);
     listed_.push_back(-1);
+    in_place_.push_back(0);
   } else {
     item = spare.back();
     spare.pop_back();
@@ -189,6 +220,7 @@ void State::attach(Item item) {
     const Item server = latest(network_.maker(value), here);
     Item& last = end_ref(server, network_.output_index(value));
     if (slot(last) >= here) continue;
+    note_in_place(last);
     profile_.add(slot(last) + 1, here, network_.bytes_of(value));
     last = item;
   }
@@ -202,6 +234,7 @@ void State::detach(Item item) {
     if (last != item) continue;
     const Item use = last_use(value, slot(server), here);
     last = use == kNone ? server : use;
+    note_in_place(last);
     profile_.add(slot(last) + 1, here, -network_.bytes_of(value));
   }
 }
@@ -234,6 +267,7 @@ Item State::insert_item(Item item, Node node, Item before) {
       end_ref(item, k) = earlier_end;
       const Item use = last_use(value, slot(earlier), here);
       earlier_end = use == kNone ? earlier : use;
+      note_in_place(earlier_end);
       profile_.add(slot(earlier_end) + 1, here - 1, -network_.bytes_of(value));
     } else {
       end_ref(item, k) = item;
@@ -242,6 +276,8 @@ Item State::insert_item(Item item, Node node, Item before) {
   }
   profile_.fill(here, born);
   attach(item);
+  note_in_place(item);
+  refresh_noted();
   return item;
 }
 
@@ -251,12 +287,13 @@ void State::remove_item(Item item) {
   const Node op = node(item);
   detach(item);
   const Item earlier = previous(item), after = next(item);
-  double dying = network_.workspace[op];
+  double dying = network_.workspace[op] - std::exchange(in_place_[item], 0);
   for (int k = 0; k < network_.output_count(op); ++k) {
     const Value value = network_.output(op, k);
     if (end(item, k) == item) {
       dying += network_.bytes_of(value);
     } else {
+      note_in_place(end(earlier, k));
       profile_.add(end_slot(earlier, k) + 1, here - 1, network_.bytes_of(value));
       end_ref(earlier, k) = end(item, k);
     }
@@ -268,6 +305,7 @@ void State::remove_item(Item item) {
   slot_[item] = Slot();
   --count_;
   duration_ -= network_.time_of(op);
+  refresh_noted();
 }
 
 void State::move_item(Item item, Item before) {
@@ -277,6 +315,7 @@ void State::move_item(Item item, Item before) {
   const Slot to = make_room(before);
   const Slot from = slot(item);
   double own = network_.workspace[op];
+  const double saved = std::exchange(in_place_[item], 0);
   double carried = 0;  // outputs that someone reads: live from the item on, wherever it stands
   for (int k = 0; k < network_.output_count(op); ++k) {
     const double bytes = network_.bytes_of(network_.output(op, k));
@@ -288,13 +327,15 @@ void State::move_item(Item item, Item before) {
   if (to < from) {
     profile_.fill(to, own + carried);
     profile_.add(to + 1, from - 1, carried);
-    profile_.vacate(from, own);
+    profile_.vacate(from, own - saved);
   } else {
     profile_.fill(to, own);
     profile_.add(from + 1, to - 1, -carried);
-    profile_.vacate(from, own + carried);
+    profile_.vacate(from, own + carried - saved);
   }
   attach(item);
+  note_in_place(item);
+  refresh_noted();
 }
 
 Item State::insert(Node node, Item before) {

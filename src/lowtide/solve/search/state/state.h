@@ -58,6 +58,8 @@ class State {
   Item end(Item item, int k) const { return ends_[end_place(item, k)]; }
   Slot end_slot(Item item, int k) const { return slot(end(item, k)); }
   bool unused(Item item) const;  // nothing reads any of its outputs
+  // The bytes that it writes in place of what it is the last to read.
+  double overwritten(Item item) const;
   // A repeated computation, chosen by a number drawn from [0, repeat_count()).
   std::size_t repeat_count() const { return repeats_.size(); }
   Item repeat(std::size_t i) const { return repeats_[i]; }
@@ -125,6 +127,12 @@ class State {
   void move_item(Item item, Item before);
   void attach(Item item);  // the item reads its inputs
   void detach(Item item);
+  // After a change: takes up what the item, and all that were noted on the way, now write in place.
+  void note_in_place(Item item) {
+    if (network_.has_overwrites()) stale_.push_back(item);
+  }
+  void refresh_in_place(Item item);
+  void refresh_noted();
   Slot make_room(Item before);  // a hole right in front of it
   void shift(Slot hole, Slot to);
   void respace();
@@ -145,10 +153,12 @@ class State {
   IdVector<Item, Node> node_;
   IdVector<Item, Slot> slot_;
   IdVector<Item, Item> previous_, next_;
+  IdVector<Item, double> in_place_;       // `overwritten`, as the profile has it
   IdVector<Item, std::int32_t> ends_at_;  // where in ends_ those of its outputs begin
   IdVector<Item, std::int32_t> listed_;   // where in repeats_; -1: it is not
   std::vector<Item> ends_;
   IdVector<Node, Item> last_;
+  std::vector<Item> stale_;               // their `overwritten` may have changed
   std::vector<Item> repeats_;             // those that are no first computations
   std::vector<std::vector<Item>> spare_;  // numbers of removed items, by their count of outputs
   std::size_t count_ = 0;
