@@ -52,6 +52,9 @@ class Graph {
   // The same graph with other times, one for each op, none negative. InputError (place: the op) if
   // they add up to 2^63 or more.
   Graph timed(TickUnit tick, std::span<const Ticks> times) &&;
+  // The same graph with other workspaces, one for each op, none negative. InputError (place: the
+  // op) if the bytes of the graph add up to 2^63 or more.
+  Graph with_workspaces(std::span<const Bytes> workspaces) &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
 

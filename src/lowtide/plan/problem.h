@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
@@ -18,6 +19,15 @@ enum class Objective : std::uint8_t {
   least_memory,  // within the time limit
 };
 
+// What may be live while one op runs, whenever it does: no more than so many bytes. All that the
+// cost semantics count during a step are in it: the resident bytes and the inputs of the graph,
+// whatever else is live before the step, the op's outputs and its workspace. So it says what is
+// true of the budget, for this op's steps alone; docs/reference/cost.md has the table.
+struct LiveLimit {
+  OpId op;
+  Bytes most;
+};
+
 struct Problem {
   const Graph& graph;
   Bytes budget;
@@ -25,7 +35,14 @@ struct Problem {
   Objective objective = Objective::least_time;
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;  // absent: no transfers
+  // For least_time. Of several for one op the smallest holds. Solvers never see one: the driver
+  // brings them down to the budget (driver/live_limits.h).
+  std::vector<LiveLimit> live_limits = {};
 };
+
+// InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,
+// and for any where the objective is not least time.
+void check_live_limits(const Problem& problem);
 
 std::string_view to_string(Order order);
 std::string_view to_string(Objective objective);
