@@ -7,6 +7,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/auto.h"
+#include "lowtide/driver/live_limits.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide::driver {
@@ -35,29 +36,10 @@ void examine(const Problem& problem, const solve::Solver& solver, const Outcome&
          "its bound is above its own plan");
 }
 
-}  // namespace
-
-LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
-                                const CancelToken& cancel) {
-  constexpr double kDefaultSeconds = 10;
-  LimitSettings limits{.seconds = seconds, .work = work, .cancel = &cancel};
-  if (!seconds && !work) limits.seconds = kDefaultSeconds;
-  return limits;
-}
-
-int threads_or_all(int threads) {
-  if (threads > 0) return threads;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
-solve::SolverTable all_solvers() {
-  solve::SolverTable table = solve::make_solvers();
-  table.add(make_auto());
-  return table;
-}
-
-Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
-  const solve::Solver& solver = find_solver(solvers, request.solver);
+// Of a problem without limits of single ops. `seen`: the plan with the smallest peak of all that
+// were seen.
+Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
+           const Request& request, std::optional<Plan>& seen) {
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
                                   .threads = request.threads,
@@ -92,9 +74,44 @@ Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Re
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   answer.repair_start = context.repair_start();
+  seen = context.smallest();
   if (const Outcome& found = answer.outcome;
       !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
-    answer.smallest = context.smallest();
+    answer.smallest = seen;
+  examine(problem, solver, answer.outcome);
+  return answer;
+}
+
+}  // namespace
+
+LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
+                                const CancelToken& cancel) {
+  constexpr double kDefaultSeconds = 10;
+  LimitSettings limits{.seconds = seconds, .work = work, .cancel = &cancel};
+  if (!seconds && !work) limits.seconds = kDefaultSeconds;
+  return limits;
+}
+
+int threads_or_all(int threads) {
+  if (threads > 0) return threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+solve::SolverTable all_solvers() {
+  solve::SolverTable table = solve::make_solvers();
+  table.add(make_auto());
+  return table;
+}
+
+Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request) {
+  const solve::Solver& solver = find_solver(solvers, request.solver);
+  std::optional<Plan> seen;
+  if (problem.live_limits.empty()) return run(solvers, solver, problem, request, seen);
+  WithoutLimits without(problem);
+  Request asked = request;
+  asked.watcher = without.told_to(request.watcher);
+  Answer answer = run(solvers, solver, without.problem(), asked, seen);
+  without.bring_back(answer.outcome, seen);
   examine(problem, solver, answer.outcome);
   return answer;
 }
