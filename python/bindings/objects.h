@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 // A file without these would take the same types for classes of its own.
@@ -47,6 +48,7 @@ struct ProblemObject {
   Objective objective = Objective::least_time;
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;
+  std::vector<LiveLimit> live_limits = {};
 
   Problem problem() const {
     return {.graph = *graph,
@@ -54,7 +56,8 @@ struct ProblemObject {
             .time_limit = time_limit,
             .objective = objective,
             .order = order,
-            .machine = machine};
+            .machine = machine,
+            .live_limits = live_limits};
   }
 };
 
