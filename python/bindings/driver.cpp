@@ -61,17 +61,19 @@ std::vector<Plan> starts_of(nb::handle start) {
 
 ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& order,
                        const std::string& objective, nb::handle time_limit, nb::handle device,
-                       const std::optional<std::string>& link, nb::handle techniques) {
+                       const std::optional<std::string>& link, nb::handle techniques,
+                       const std::optional<nb::dict>& live_limits) {
   if (!nb::isinstance<ProblemObject>(graph)) {
     if (!nb::isinstance<GraphObject>(graph))
       throw nb::type_error("plan() takes a Graph or a Problem");
     return make_problem(nb::cast<const GraphObject&>(graph), budget, order, objective, time_limit,
-                        device, link, techniques);
+                        device, link, techniques, live_limits);
   }
   if (!budget.is_none() || order != "free" || objective != "time" || !time_limit.is_none() ||
-      !device.is_none() || link || !techniques.is_none())
+      !device.is_none() || link || !techniques.is_none() || live_limits)
     throw nb::type_error(
-        "a Problem says budget, order, objective, time_limit, device, link and techniques itself");
+        "a Problem says budget, order, objective, time_limit, device, link, techniques and "
+        "live_limits itself");
   return nb::cast<ProblemObject>(graph);
 }
 
@@ -80,9 +82,10 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, std::optional<nb::dict> options, nb::handle start,
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                   nb::handle techniques) {
+                   nb::handle techniques, const std::optional<nb::dict>& live_limits) {
   OutcomeObject result;
-  result.asked = asked_of(graph, budget, order, objective, time_limit, device, link, techniques);
+  result.asked =
+      asked_of(graph, budget, order, objective, time_limit, device, link, techniques, live_limits);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -196,7 +199,7 @@ void bind_driver(nb::module_& module) {
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("options") = nb::none(),
       nb::arg("start") = nb::none(), nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
-      nb::arg("techniques") = nb::none(),
+      nb::arg("techniques") = nb::none(), nb::arg("live_limits") = nb::none(),
       nb::sig(
           "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
           "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
@@ -205,9 +208,11 @@ void bind_driver(nb::module_& module) {
           "collections.abc.Iterable[Plan] | None = None, progress: "
           "collections.abc.Callable[[Progress], typing.Any] | None = None, device: Device | str "
           "| os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
-          "collections.abc.Iterable[str] | None = None) -> Outcome"),
+          "collections.abc.Iterable[str] | None = None, live_limits: dict[int, int | str] | None "
+          "= None) -> Outcome"),
       "Plan a graph into a memory budget. The plan found is verified.\n\n"
-      "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`: see Problem. "
+      "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, "
+      "`live_limits`: see Problem. "
       "`time`: stop "
       "after so many "
       "seconds (10, or none with `work`). `work`: stop after so much work, with the same result "

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 // A file without these would take the same types for classes of its own.
@@ -48,6 +49,7 @@ struct ProblemObject {
   Order order = Order::free;
   std::optional<Machine> machine = std::nullopt;
   Techniques techniques = {};
+  std::vector<LiveLimit> live_limits = {};
 
   Problem problem() const {
     return {.graph = *graph,
@@ -56,7 +58,8 @@ struct ProblemObject {
             .objective = objective,
             .order = order,
             .machine = machine,
-            .techniques = techniques};
+            .techniques = techniques,
+            .live_limits = live_limits};
   }
 };
 

@@ -1,15 +1,58 @@
 // lowtide/plan/problem.h
 #include "lowtide/plan/problem.h"
 
+#include <cstdint>
+
+#include <fmt/format.h>
+
 #include "lowtide/base/error.h"
+#include "lowtide/driver/live_limits.h"
 
 #include "problem.h"
 
 namespace lowtide::python {
 
+namespace {
+
+std::vector<LiveLimit> limits_from(const nb::dict& given, const Graph& graph) {
+  std::vector<LiveLimit> limits;
+  for (const auto& [key, most] : given) {
+    std::int64_t op = -1;
+    if (!PyLong_Check(key.ptr()) || !nb::try_cast(key, op))
+      throw nb::type_error("live_limits must be a dict whose keys are the indices of ops");
+    const std::string place = fmt::format("live_limits[{}]", op);
+    if (op < 0 || static_cast<std::size_t>(op) >= graph.op_count())
+      throw InputError(place,
+                       fmt::format("there is no such op; the graph has {}", graph.op_count()));
+    limits.push_back({OpId(static_cast<std::size_t>(op)), budget_of(most, graph, place.c_str())});
+  }
+  return limits;
+}
+
+nb::dict limits_of(const ProblemObject& problem) {
+  nb::dict limits;
+  for (const LiveLimit& limit : problem.live_limits)
+    limits[nb::cast(limit.op.index())] = limit.most.count();
+  return limits;
+}
+
+ProblemObject without_limits(const ProblemObject& problem) {
+  if (problem.live_limits.empty()) return problem;
+  const Problem asked = problem.problem();
+  const driver::WithoutLimits without(asked);
+  ProblemObject plain = problem;
+  plain.graph = make_graph(Graph(without.problem().graph));
+  plain.budget = without.problem().budget;
+  plain.live_limits.clear();
+  return plain;
+}
+
+}  // namespace
+
 ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const std::string& order,
                            const std::string& objective, nb::handle time_limit, nb::handle device,
-                           const std::optional<std::string>& link, nb::handle techniques) {
+                           const std::optional<std::string>& link, nb::handle techniques,
+                           const std::optional<nb::dict>& live_limits) {
   ProblemObject problem{.graph = graph, .budget = Bytes::max(), .time_limit = std::nullopt};
   problem.order = order_of(order);
   problem.objective = objective_of(objective);
@@ -22,6 +65,8 @@ ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const st
     throw InputError("budget",
                      "is missing; write bytes (8GiB, 512MB, 1000000), a share of the "
                      "graph's peak (80%) or of its activations (act:50%)");
+  if (live_limits) problem.live_limits = limits_from(*live_limits, *graph);
+  check_live_limits(problem.problem());
   return problem;
 }
 
@@ -50,26 +95,30 @@ void bind_problem(nb::module_& module) {
           "__init__",
           [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
              const std::string& order, const std::string& objective, nb::handle time_limit,
-             nb::handle device, const std::optional<std::string>& link, nb::handle techniques) {
+             nb::handle device, const std::optional<std::string>& link, nb::handle techniques,
+             const std::optional<nb::dict>& live_limits) {
             new (self) ProblemObject(make_problem(graph, budget, order, objective, time_limit,
-                                                  device, link, techniques));
+                                                  device, link, techniques, live_limits));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
           nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
           nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
-          nb::arg("techniques") = nb::none(),
+          nb::arg("techniques") = nb::none(), nb::arg("live_limits") = nb::none(),
           nb::sig("def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
                   "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
                   "device: "
                   "Device | str | os.PathLike[str] | None = None, link: str | None = None, "
-                  "techniques: str | collections.abc.Iterable[str] | None = None) -> None"),
+                  "techniques: str | collections.abc.Iterable[str] | None = None, live_limits: "
+                  "dict[int, int | str] | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
           "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
           "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
           "Device, a name or a file. `link`: that link itself, bytes a second and a latency "
           "(\"25GB/s,10us\"). `techniques`: all that a plan may use, of \"recompute\", "
           "\"in_place\", \"offload\", \"default\" and \"all\", in a list or with commas in "
-          "between; None is \"default\".\n\nRaises Error.")
+          "between; None is \"default\". `live_limits`: by the index of an op, the most bytes that "
+          "may be live while it runs, with everything that counts towards the budget: resident "
+          "bytes, inputs, its outputs and its workspace; for objective \"time\".\n\nRaises Error.")
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
                    "In bytes, or None.")
@@ -96,7 +145,13 @@ void bind_problem(nb::module_& module) {
               names.append(nb::str(name.data(), name.size()));
             return names;
           },
-          nb::sig("def techniques(self) -> list[str]"), "Names of all that a plan may use.");
+          nb::sig("def techniques(self) -> list[str]"), "Names of all that a plan may use.")
+      .def_prop_ro("live_limits", &limits_of, nb::sig("def live_limits(self) -> dict[int, int]"),
+                   "In bytes, by the index of the op.")
+      .def("without_limits", &without_limits, nb::sig("def without_limits(self) -> Problem"),
+           "The same question without `live_limits`, of a graph where an op with a limit has more "
+           "workspace: what the budget leaves beyond that limit. A plan answers the one exactly if "
+           "it answers the other. Peaks of that graph are not the plan's own.");
 }
 
 }  // namespace lowtide::python

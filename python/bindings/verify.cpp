@@ -12,13 +12,28 @@ namespace lowtide::python {
 
 namespace {
 
-Cost judge(const GraphObject& graph, const PlanObject& plan, nb::handle budget,
+Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
            const std::optional<std::string>& order, nb::handle techniques) {
   PlanFile file = *plan.file;
-  if (!budget.is_none()) file.budget = budget_of(budget, *graph);
-  if (order) file.order = order_of(*order);
-  if (!techniques.is_none())
-    file.techniques = techniques_of(techniques, file.plan.machine.has_value());
+  GraphObject graph;
+  std::optional<ProblemObject> problem;
+  if (nb::isinstance<ProblemObject>(asked)) {
+    if (!budget.is_none() || order || !techniques.is_none())
+      throw nb::type_error("a Problem says budget, order and techniques itself");
+    problem = nb::cast<ProblemObject>(asked);
+    graph = problem->graph;
+    file.budget = problem->budget;
+    file.order = problem->order;
+    file.techniques = problem->techniques;
+  } else if (nb::isinstance<GraphObject>(asked)) {
+    graph = nb::cast<GraphObject>(asked);
+    if (!budget.is_none()) file.budget = budget_of(budget, *graph);
+    if (order) file.order = order_of(*order);
+    if (!techniques.is_none())
+      file.techniques = techniques_of(techniques, file.plan.machine.has_value());
+  } else {
+    throw nb::type_error("verify() takes a Graph or a Problem");
+  }
   const nb::gil_scoped_release released;
   if (file.graph_hash.empty()) {
     file.graph_hash = graph_hash(*graph);
@@ -31,6 +46,10 @@ Cost judge(const GraphObject& graph, const PlanObject& plan, nb::handle budget,
     throw PlanRefused("the file holds no plan; it says: " +
                           std::string(to_string(file.claims.status.value_or(Status::unknown))),
                       std::nullopt);
+  if (problem) {
+    const Verdict whole = verify(problem->problem(), file.plan);
+    if (!whole.ok) throw PlanRefused(whole.violation->reason, whole.violation->step);
+  }
   return *verdict.cost;
 }
 
@@ -40,11 +59,14 @@ void bind_verify(nb::module_& module) {
   module.def(
       "verify", &judge, nb::arg("graph"), nb::arg("plan"), nb::arg("budget") = nb::none(),
       nb::arg("order") = nb::none(), nb::arg("techniques") = nb::none(),
-      nb::sig("def verify(graph: Graph, plan: Plan, budget: int | str | None = None, order: "
-              "str | None = None, techniques: str | collections.abc.Iterable[str] | None = None) "
-              "-> Cost"),
+      nb::sig(
+          "def verify(graph: Graph | Problem, plan: Plan, budget: int | str | None = None, order: "
+          "str | None = None, techniques: str | collections.abc.Iterable[str] | None = None) "
+          "-> Cost"),
       "Check every rule, the budget, the order and every claim of the plan, and say what it "
-      "costs.\n\n`budget`, `order` and `techniques` replace the plan's own. Raises PlanError, "
+      "costs.\n\n`budget`, `order` and `techniques` replace the plan's own; a Problem has them, "
+      "and "
+      "what else it demands is checked too. Raises PlanError, "
       "WrongGraphError for a plan for another graph, Error for a bad budget.");
 }
 

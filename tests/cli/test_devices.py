@@ -28,7 +28,7 @@ def swap(chain, tmp_path):
     made = tmp_path / "made.plan.json"
     assert lowtide("plan", chain, "--budget", "100%", "-o", made).code == 0
     plan = json.loads(made.read_text())
-    plan |= {"claims": {}, "machine": MACHINE, "steps": [
+    plan |= {"claims": {}, "machine": MACHINE, "techniques": ["offload"], "steps": [
         ["compute", 0], ["compute", 1], ["offload", 1], ["free", 1], ["compute", 2], ["free", 0], ["prefetch", 1],
         ["compute", 3], ["free", 1], ["free", 2]]}
     path = tmp_path / "swap.plan.json"

@@ -226,3 +226,29 @@ def test_a_plan_to_start_from(resnet, chain, tmp_path):
 def test_missing_file(tmp_path):
     done = lowtide("plan", tmp_path / "absent.json", "--budget", "50%")
     assert done.code == 2 and "absent.json" in done.err
+
+
+IN_PLACE = {
+    "format": "lowtide-graph", "version": 1,
+    "tensors": [{"bytes": 10}, {"bytes": 20}, {"bytes": 20}, {"bytes": 5}],
+    "ops": [{"inputs": [0], "outputs": [1], "time": 1}, {"inputs": [1], "outputs": [2], "time": 1, "in_place": [[1, 2]]},
+            {"inputs": [2], "outputs": [3], "time": 1}],
+    "outputs": [3],
+}
+
+
+def test_techniques(tmp_path):
+    graph, plan = tmp_path / "g.graph.json", tmp_path / "p.plan.json"
+    graph.write_text(json.dumps(IN_PLACE))
+    assert lowtide("plan", graph, "--budget", "35", "--work", "10000", "-o", plan).code == 0
+    assert ["compute_in_place", 1, 1] in json.loads(plan.read_text())["steps"]
+    assert lowtide("verify", graph, plan).code == 0
+    refused = lowtide("verify", graph, plan, "--techniques", "recompute")
+    assert refused.code == 3 and '"in_place" is not among those allowed' in refused.out
+    assert lowtide("plan", graph, "--budget", "35", "--techniques", "recompute").code == 1
+    assert "in place" in lowtide("show", graph, plan).out
+    for techniques in ("", "split", "offload"):
+        bad = lowtide("plan", graph, "--budget", "35", "--techniques", techniques)
+        assert bad.code == 2 and "--techniques" in bad.err
+    fit = lowtide("fit", graph, "--overhead", "0%", "--work", "10000", "--techniques", "in_place", "--json").json()
+    assert fit["budget"] == 35

@@ -275,6 +275,55 @@ def test_problems(chain):
     assert outcome.peak == 24 and lowtide.verify(chain, outcome.plan).peak == 24
 
 
+# Tensor 1, which takes five ticks to make, waits for the last op while ops 1 and 2 run.
+WAITING = {"format": "lowtide-graph", "version": 1, "tick": "none", "outputs": [4],
+           "tensors": [{"bytes": size} for size in (1, 8, 1, 9, 1)],
+           "ops": [{"inputs": [0], "outputs": [1], "time": 5}, {"inputs": [0], "outputs": [2], "time": 1},
+                   {"inputs": [2], "outputs": [3], "time": 1}, {"inputs": [1, 3], "outputs": [4], "time": 1}]}
+
+
+def test_limits_of_what_is_live_during_an_op():
+    graph = lowtide.Graph.from_dict(WAITING)
+    free = lowtide.plan(graph, 20, order="given", work=5000)
+    assert (free.status, free.duration) == ("optimal", 8)
+    problem = lowtide.Problem(graph, 20, order="given", live_limits={1: 9, 2: "1KiB"})
+    assert problem.live_limits == {1: 9, 2: 1024} and lowtide.Problem(graph, 20).live_limits == {}
+    tight = lowtide.plan(problem, work=5000)
+    assert (tight.duration, tight.graph.hash) == (13, graph.hash)
+    assert lowtide.verify(problem, tight.plan).peak == tight.peak == max(lowtide.simulate(graph, tight.plan).memory)
+    assert lowtide.plan(graph, 20, order="given", work=5000, live_limits={1: 9}).plan.steps == tight.plan.steps
+    with pytest.raises(lowtide.PlanError, match="10 bytes are live, its limit is 9"):
+        lowtide.verify(problem, free.plan)
+    assert lowtide.verify(graph, free.plan).duration == 8
+    plain = problem.without_limits()
+    assert (plain.live_limits, plain.budget, plain.graph.op(1).workspace) == ({}, 20, 11)
+    assert lowtide.plan(plain, work=5000).duration == 13
+    none = lowtide.plan(graph, 20, work=5000, live_limits={1: 1})
+    assert none.status == "infeasible" and none.floor <= 20 and "limits" in none.note
+
+
+@pytest.mark.parametrize("limits, said", [({4: 1}, "no such op"), ({-1: 1}, "no such op"), ({0: -1}, "live_limits"),
+                                          ({0: "much"}, "live_limits")])
+def test_limits_that_cannot_be_meant(limits, said):
+    graph = lowtide.Graph.from_dict(WAITING)
+    with pytest.raises(lowtide.Error, match=said):
+        lowtide.plan(graph, 20, live_limits=limits)
+    with pytest.raises(lowtide.Error, match=said):
+        lowtide.Problem(graph, 20, live_limits=limits)
+
+
+def test_limits_of_the_wrong_kind():
+    graph = lowtide.Graph.from_dict(WAITING)
+    with pytest.raises(TypeError, match="indices of ops"):
+        lowtide.plan(graph, 20, live_limits={"op": 1})
+    with pytest.raises(lowtide.Error, match="least time"):
+        lowtide.Problem(graph, objective="memory", live_limits={0: 1})
+    with pytest.raises(TypeError, match="a Problem says budget"):
+        lowtide.plan(lowtide.Problem(graph, 20), live_limits={0: 1})
+    with pytest.raises(TypeError, match="a Problem says budget"):
+        lowtide.verify(lowtide.Problem(graph, 20), lowtide.plan(graph, 20).plan, 20)
+
+
 def test_starts_and_options(vit):
     start = lowtide.plan(vit, "60%", solver="greedy", options={"choice": "bytes", "repeats": 3})
     assert start.plan is not None

@@ -108,13 +108,30 @@ def test_time_being_up_spares_what_needed_nothing_and_nothing_after_a_failure(mo
             return sum(torch.tanh(x).sum() for x in xs)
 
     monkeypatch.setattr(costs.Prices, "_run", counted)
-    for fails, tanhs in ((0, 1), (32, 3)):
+    for fails, tanhs in ((0, 1), (1024, 3)):
         torch._dynamo.reset()
         ran.clear()
         inputs = tuple(torch.zeros(n, 64, requires_grad=True) for n in (32, 512, 1024))
         lowtide.torch.optimize(Sizes(), inputs, budget="100%", work=1000, time=None, fallback="error")
         assert sum(kernel.target is torch.ops.aten.tanh.default for kernel in ran) == tanhs
         next((tmp_path / "costs").iterdir()).unlink()
+
+
+def test_time_being_up_spares_no_kernel_whose_input_lies_otherwise(monkeypatch, tmp_path):
+    # a layer norm copies what is not contiguous, and needs nothing beside its results where it is
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    monkeypatch.setattr(costs, "_LIMIT", 0.0)
+
+    class Norms(nn.Module):
+        def forward(self, *xs):
+            return sum(F.layer_norm(x if x.shape[-1] == 64 else x.transpose(1, 2), (64,)).square().mean() for x in xs)
+
+    inputs = tuple(torch.randn(shape, requires_grad=True) for shape in ((2, 8, 64), (4, 64, 256), (4, 16, 64)))
+    lowtide.torch.optimize(Norms(), inputs, budget="100%", costs="cpu", work=1000, time=None)
+    (file,) = (tmp_path / "costs").iterdir()
+    norms = {key: needed for key, needed in json.loads(file.read_text())["workspace"].items()
+             if "native_layer_norm.default" in key}
+    assert sorted(norms.values()) == [0, 0, inputs[1].nbytes]
 
 
 def test_a_second_start_takes_its_plan_from_the_cache(monkeypatch, tmp_path):

@@ -14,8 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.torch.meter import peak_rise
 from torch_architectures import ARCHITECTURES, available
-from torch_run import cast, equal, fresh, live_rise, train, twin
+from torch_run import cast, equal, fresh, train, twin
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
 pytestmark = [
@@ -109,7 +110,7 @@ def test_three_budgets(name, numbers):
         assert report.peak <= report.budget
         got = train(mine, inputs, step)
         mine.zero_grad()
-        measured = report.inputs + live_rise(lambda: step(*inputs).backward())
+        measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
         rows.append({"budget": report.budget, "predicted": report.peak, "measured": measured,
                      "overhead": report.overhead})
         words = f"{name} in {numbers} within {report.budget}: {measured} measured, {report.peak} predicted"

@@ -118,7 +118,7 @@ TEST_CASE("moccasin: both ways to write (5) and both lengths agree where they mu
   for (int i = 0; i < 60 && told < (kSanitized ? 2 : 8); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(1000 + i));
-    const Graph graph = random_graph(random, {.ops = 7});
+    const Graph graph = random_graph(random, {.ops = 7, .in_place = 0});  // not in the model
     const auto curve = oracle::all_tradeoffs(graph, Order::given);
     if (curve.size() < 2) continue;
     const Problem problem{.graph = graph, .budget = curve[1].peak, .order = Order::given};

@@ -349,8 +349,7 @@ TEST_CASE("tree width: sequences made legal are legal, and taking out and puttin
     std::vector<std::size_t> sizes{table.log_size()};
     std::vector<Bytes> peaks{table.peak()};
     for (int change = 0; change < 30; ++change) {
-      const auto item =
-          static_cast<solve::kumar::EditableSequence::Item>(random.below(sequence.size()));
+      const solve::kumar::EditableSequence::Item item(random.below(sequence.size()));
       if (random.chance(0.2)) {
         table.restore(sizes.back());
         CHECK(table.peak() == peaks.back());

@@ -142,18 +142,22 @@ class Prices:
         cache.write(self._file, self._known)
 
     def _memory(self, kernels: dict[str, Kernel]) -> tuple[dict[str, int], dict[str, int]]:
-        """Workspaces, the cheap kernels' first, each from one run; and ns of the large ones' run.  What results hold
-        beyond what they show is entered on the way.
+        """Workspaces, each from one run; and ns of the large kernels' run.  What results hold beyond what they show
+        is entered on the way.
 
-        Budgets rest on these bytes, so time being up spares only operators that needed none so far.  A kernel that
+        Budgets rest on these bytes, so time being up spares only kernels of a kind of which the largest needed none:
+        a kind is an operator, the number types it reads, and how what it reads lies (a kernel may copy what is not
+        contiguous).  The largest of each kind runs first, then the others, the cheap ones before.  A kernel that
         failed is not among them: what it needs stays unknown.
         """
         ns: dict[str, int] = {}
         found: dict[str, int] = {}
-        needs: dict[Any, bool] = {}  # operator and number types -> whether any so far needed more than its results
+        needs: dict[Any, bool] = {}  # kind -> whether any so far needed more than its results
+        cheap_first = sorted(kernels.items(), key=lambda item: self._estimate(item[1]))
+        largest = {_kind(kernel): key for key, kernel in cheap_first}
         began = time.perf_counter()
-        for key, kernel in sorted(kernels.items(), key=lambda item: self._estimate(item[1])):
-            kind = (kernel.target, *(t.dtype for t in kernel.read))
+        for key, kernel in sorted(cheap_first, key=lambda item: largest[_kind(item[1])] != item[0]):
+            kind = _kind(kernel)
             if needs.get(kind) is False and time.perf_counter() - began > self._seconds:
                 found[key] = 0
                 continue
@@ -219,6 +223,15 @@ class Prices:
     def _wait(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+
+
+def _kind(kernel: Kernel) -> tuple[Any, ...]:
+    """What kernels have in common that need workspaces alike: operator, number types, and how their inputs lie."""
+    def lies(t: torch.Tensor) -> tuple[bool, tuple[int, ...]]:
+        steps = [int(step) for step in t.stride()]
+        return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
+
+    return (kernel.target, *((t.dtype, *lies(t)) for t in kernel.read))
 
 
 def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:

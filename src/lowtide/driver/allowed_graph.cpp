@@ -33,14 +33,9 @@ AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : o
 }
 
 Problem AllowedGraph::problem(const Problem& problem) const {
-  return {.graph = graph(),
-          .budget = problem.budget,
-          .time_limit = problem.time_limit,
-          .objective = problem.objective,
-          .order = problem.order,
-          .machine = problem.techniques.offload ? problem.machine : std::nullopt,
-          .techniques = problem.techniques,
-          .host_budget = problem.host_budget};
+  Problem allowed = with_graph(problem, graph());
+  if (!problem.techniques.offload) allowed.machine.reset();
+  return allowed;
 }
 
 }  // namespace lowtide::driver

@@ -8,6 +8,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/auto.h"
+#include "lowtide/driver/live_limits.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide::driver {
@@ -36,31 +37,10 @@ void examine(const Problem& problem, const solve::Solver& solver, const Outcome&
          "its bound is above its own plan");
 }
 
-}  // namespace
-
-LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
-                                const CancelToken& cancel) {
-  constexpr double kDefaultSeconds = 10;
-  LimitSettings limits{.seconds = seconds, .work = work, .cancel = &cancel};
-  if (!seconds && !work) limits.seconds = kDefaultSeconds;
-  return limits;
-}
-
-int threads_or_all(int threads) {
-  if (threads > 0) return threads;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
-solve::SolverTable all_solvers() {
-  solve::SolverTable table = solve::make_solvers();
-  table.add(make_auto());
-  return table;
-}
-
-Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
-  const AllowedGraph allowed(asked.graph, asked.techniques);
-  const Problem problem = allowed.problem(asked);
-  const solve::Solver& solver = find_solver(solvers, request.solver);
+// Of a problem without limits of single ops. `seen`: the plan with the smallest peak of all that
+// were seen.
+Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
+           const Request& request, std::optional<Plan>& seen) {
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
                                   .threads = request.threads,
@@ -95,9 +75,50 @@ Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Requ
   answer.outcome = solver.solve(problem, context);
   answer.work = context.limits().work();
   answer.repair_start = context.repair_start();
+  seen = context.smallest();
   if (const Outcome& found = answer.outcome;
       !found.plan || (found.smallest_peak && *found.smallest_peak < found.cost.peak))
-    answer.smallest = context.smallest();
+    answer.smallest = seen;
+  examine(problem, solver, answer.outcome);
+  return answer;
+}
+
+}  // namespace
+
+LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
+                                const CancelToken& cancel) {
+  constexpr double kDefaultSeconds = 10;
+  LimitSettings limits{.seconds = seconds, .work = work, .cancel = &cancel};
+  if (!seconds && !work) limits.seconds = kDefaultSeconds;
+  return limits;
+}
+
+int threads_or_all(int threads) {
+  if (threads > 0) return threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+solve::SolverTable all_solvers() {
+  solve::SolverTable table = solve::make_solvers();
+  table.add(make_auto());
+  return table;
+}
+
+Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
+  const solve::Solver& solver = find_solver(solvers, request.solver);
+  const AllowedGraph allowed(asked.graph, asked.techniques);
+  const Problem problem = allowed.problem(asked);
+  std::optional<Plan> seen;
+  Answer answer;
+  if (problem.live_limits.empty()) {
+    answer = run(solvers, solver, problem, request, seen);
+  } else {
+    WithoutLimits without(problem);
+    Request told = request;
+    told.watcher = without.told_to(request.watcher);
+    answer = run(solvers, solver, without.problem(), told, seen);
+    without.bring_back(answer.outcome, seen);
+  }
   examine(asked, solver, answer.outcome);
   return answer;
 }

@@ -42,6 +42,25 @@ Graph Graph::without_in_place() && {
   return std::move(*this);
 }
 
+Graph Graph::with_workspaces(std::span<const Bytes> workspaces) && {
+  check(workspaces.size() == ops_.size(), "every op has a workspace");
+  Bytes sum = resident_;
+  for (const Bytes bytes : bytes_) sum += bytes;  // checked when the graph was built
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
+    check(workspaces[i] >= Bytes(0), "no workspace is negative");
+    ops_[i].workspace = workspaces[i];
+    try {
+      sum = checked_add(sum, workspaces[i]);
+    } catch (const OverflowError&) {
+      throw InputError(label(OpId(i)), "the bytes of the graph add up to 2^63 or more");
+    }
+  }
+  for (std::size_t i = 0; i < ops_.size(); ++i)
+    least_workspaces_[i] += workspaces[i] - workspaces_[i];
+  workspaces_.assign(workspaces.begin(), workspaces.end());
+  return std::move(*this);
+}
+
 namespace {
 std::string make_label(std::string_view what, std::size_t index, const std::string& name) {
   std::string text = std::string(what) + " " + std::to_string(index);

@@ -80,6 +80,9 @@ class Graph {
   // The same graph for plans that may not compute any op more than once, or run none in place.
   Graph without_recomputation() &&;
   Graph without_in_place() &&;
+  // The same graph with other workspaces, one for each op, none negative. InputError (place: the
+  // op) if the bytes of the graph add up to 2^63 or more.
+  Graph with_workspaces(std::span<const Bytes> workspaces) &&;
   TickUnit tick() const { return tick_; }
   Bytes resident() const { return resident_; }
 

@@ -31,6 +31,14 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
       file.claims.status = Status::unknown;
   }
   if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
+  if (!problem.live_limits.empty()) {
+    const Ticks once = problem.graph.total_time();
+    if (outcome.status == Status::optimal && outcome.cost.duration != once)
+      file.claims.status = Status::feasible;
+    if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
+      file.claims.status = Status::unknown;
+    if (file.claims.bound) file.claims.bound = once;
+  }
   if (!outcome.found_by.empty()) asked.solver = outcome.found_by;
   asked.stopped_by = to_string(outcome.stopped_by);
   asked.version = std::string(kVersion);

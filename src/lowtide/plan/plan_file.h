@@ -50,7 +50,9 @@ struct PlanFile {
 
 // The file of an answer: the plan found for the problem, or that none was. `asked` says how it was
 // sought (solver, seed, limits); how it went is taken from the outcome. Claims are of least time,
-// whatever was asked for: that a plan needs the least memory is not among them.
+// whatever was asked for: that a plan needs the least memory is not among them. Nor does a file
+// know the limits of what is live during single ops: what is proven under them is claimed only
+// where it is true without them.
 PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked);
 
 }  // namespace lowtide

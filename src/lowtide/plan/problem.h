@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
@@ -19,6 +20,15 @@ enum class Objective : std::uint8_t {
   least_memory,  // within the time limit
 };
 
+// What may be live while one op runs, whenever it does: no more than so many bytes. All that the
+// cost semantics count during a step are in it: the resident bytes and the inputs of the graph,
+// whatever else is live before the step, the op's outputs and its workspace. So it says what is
+// true of the budget, for this op's steps alone; docs/reference/cost.md has the table.
+struct LiveLimit {
+  OpId op;
+  Bytes most;
+};
+
 struct Problem {
   const Graph& graph;
   Bytes budget;
@@ -28,7 +38,17 @@ struct Problem {
   std::optional<Machine> machine = std::nullopt;  // absent: no transfers
   Techniques techniques = {};
   std::optional<Bytes> host_budget = std::nullopt;  // of the host's peak; absent: no limit
+  // For least_time. Of several for one op the smallest holds. Solvers never see one: the driver
+  // brings them down to the budget (driver/live_limits.h).
+  std::vector<LiveLimit> live_limits = {};
 };
+
+// InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,
+// and for any where the objective is not least time.
+void check_live_limits(const Problem& problem);
+
+// The same question of another graph of as many ops and tensors.
+Problem with_graph(const Problem& problem, const Graph& graph);
 
 std::string_view to_string(Order order);
 std::string_view to_string(Objective objective);

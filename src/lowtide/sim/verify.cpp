@@ -23,6 +23,19 @@ std::optional<Violation> order_violation(const Graph& graph, const Plan& plan) {
   return std::nullopt;
 }
 
+std::optional<Violation> live_violation(const Problem& problem, const Plan& plan,
+                                        const Timeline& timeline) {
+  for (const LiveLimit& limit : problem.live_limits)
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+      if (plan.steps[i].is_compute() && plan.steps[i].op() == limit.op &&
+          timeline.live[i] > limit.most)
+        return Violation{i, "compute of " + problem.graph.label(limit.op) + ": " +
+                                std::to_string(timeline.live[i].count()) +
+                                " bytes are live, its limit is " +
+                                std::to_string(limit.most.count())};
+  return std::nullopt;
+}
+
 // The first step that uses what the problem does not allow.
 std::optional<Violation> technique_violation(const Problem& problem, const Plan& plan) {
   const Graph& graph = problem.graph;
@@ -67,6 +80,7 @@ Verdict verify(const Problem& problem, const Plan& plan) {
     verdict.violation = Violation{
         timeline.peak_step(), "the peak is " + std::to_string(timeline.cost.peak.count()) +
                                   " bytes, the budget " + std::to_string(problem.budget.count())};
+  if (!verdict.violation) verdict.violation = live_violation(problem, plan, timeline);
   demand(!problem.time_limit || timeline.cost.duration <= *problem.time_limit,
          "the duration is beyond the time limit");
   if (!verdict.violation) verdict.violation = technique_violation(problem, plan);

@@ -17,9 +17,9 @@ struct Verdict {
 };
 
 // Whether the plan is one for the problem: every rule of docs/reference/cost.md, the order of first
-// computations, the budget and the time limit. The plan's own machine prices its transfers; it must
-// be the problem's. A problem without a machine allows no transfers; its techniques allow what they
-// name.
+// computations, the budget, the limits of single ops and the time limit. The plan's own machine
+// prices its transfers; it must be the problem's. A problem without a machine allows no transfers;
+// its techniques allow what they name.
 Verdict verify(const Problem& problem, const Plan& plan);
 
 }  // namespace lowtide

@@ -1,4 +1,4 @@
-"""What the plan of a region has to leave room for, and the graph that says so to the planner."""
+"""What the plan of a region has to leave room for, and the graph and limits that say so to the planner."""
 
 from __future__ import annotations
 
@@ -24,13 +24,8 @@ class Constraints:
     save_limit: int | None = None
     saved_earlier: int = 0
 
-    def graph(self, program: Program, budget: int | None) -> lowtide.Graph:
-        """The program's graph under these constraints.  budget: in bytes, for which the limit of what is saved holds;
-        None: without that limit.
-
-        A problem has one budget and no second one for a single op.  So the barrier gets a workspace: what is left of
-        the budget when the region holds as much there as it may.
-        """
+    def graph(self, program: Program) -> lowtide.Graph:
+        """The program's graph beside what others hold."""
         graph = program.graph | {"resident_bytes": self.resident}
         barrier = dict(graph["ops"][program.barrier])
         tensors = list(graph["tensors"])
@@ -38,13 +33,18 @@ class Constraints:
             tensors.append({"name": "gradients of other regions", "bytes": self.gradients, "role": "gradient"})
             barrier["outputs"] = [*barrier["outputs"], len(tensors) - 1]
             graph["outputs"] = [*graph["outputs"], len(tensors) - 1]
-        if self.save_limit is not None and budget is not None:
-            made = sum(tensors[t]["bytes"] for t in barrier["outputs"])
-            room = budget - self.resident - input_bytes(program) - made - self.save_limit
-            barrier["workspace"] = max(0, room)
         graph["tensors"] = tensors
         graph["ops"] = [*graph["ops"][:program.barrier], barrier, *graph["ops"][program.barrier + 1:]]
         return lowtide.Graph.from_dict(graph)
+
+    def live_limits(self, program: Program) -> dict[int, int]:
+        """What may be live while the barrier of that graph runs, as a Problem takes it: what is saved, and what is there
+        beside it."""
+        if self.save_limit is None:
+            return {}
+        barrier = program.graph["ops"][program.barrier]
+        made = self.gradients + sum(program.graph["tensors"][t]["bytes"] for t in barrier["outputs"])
+        return {program.barrier: self.resident + input_bytes(program) + made + barrier["workspace"] + self.save_limit}
 
 
 def input_bytes(program: Program) -> int:

@@ -33,38 +33,35 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
-    graph = constraints.graph(program, None)
-    own_peak = graph.own_peak
-    problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order)
-    if constraints.save_limit is not None:
-        graph = constraints.graph(program, problem.budget)
-        problem = lowtide.Problem(graph, problem.budget, order=settings.order)
-    file = cache.path_of("plans", graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
-    steps, facts = _known(graph, problem, file)
+    graph = constraints.graph(program)
+    problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
+                              live_limits=constraints.live_limits(program))
+    reduced = problem.without_limits()  # whose graph alone says what has to be kept
+    file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
+    steps, facts = _known(problem, file)
     cached = steps is not None
     if not cached:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=_told(settings.progress), start=_start(graph, start))
+                               threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
+        floor = outcome.floor
         if outcome.plan is None:
-            outcome = _leaner(problem, outcome, own_peak)
+            outcome = _leaner(problem, reduced, outcome)
         steps = list(outcome.plan.steps)
-        facts = {"bound": outcome.bound, "status": outcome.status, "floor": outcome.floor}
+        facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"steps": steps})
     scheduled = schedule(program, steps)
     plan = lowtide.Plan(scheduled.steps)
     held = dataclasses.replace(program, graph=scheduled.graph)
-    final = constraints.graph(held, None)
-    cost = lowtide.verify(final, plan, problem.budget)
+    final = constraints.graph(held)
+    cost = lowtide.verify(lowtide.Problem(final, problem.budget, live_limits=constraints.live_limits(held)), plan)
     memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
     made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
     inputs = input_bytes(program)
-    if constraints.save_limit is not None:
-        lowtide.verify(constraints.graph(held, problem.budget), plan, problem.budget)
     report = Report(
         name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
         early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
-        saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=own_peak,
+        saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=graph.own_peak,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
@@ -86,42 +83,46 @@ def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | Non
     return tell
 
 
-def _start(graph: Any, start: Any) -> Any:
-    """A plan of this graph to begin with: `start` if it is one, or that of the smallest peak that was met."""
+def _start(problem: Any, reduced: Any, start: Any) -> Any:
+    """A plan to begin with: `start` if it is one of this graph, or that of the smallest peak that was met."""
+    smallest = _smallest.get(reduced.graph.hash)
     try:
-        return start if start is not None and lowtide.simulate(graph, start) else _smallest.get(graph.hash)
+        return start if start is not None and lowtide.simulate(problem.graph, start) else smallest
     except ValueError:
-        return _smallest.get(graph.hash)
+        return smallest
 
 
-def _known(graph: Any, problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
+def _known(problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
     """Steps and facts from the cache if they are there and still hold."""
     entry = cache.read(file)
     try:
         steps = [(str(kind), *map(int, indices)) for kind, *indices in entry["steps"]]
-        if lowtide.verify(graph, lowtide.Plan(steps)).peak <= problem.budget:
-            return steps, {key: entry[key] for key in ("bound", "status", "floor")}
+        lowtide.verify(problem, lowtide.Plan(steps))
+        return steps, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
         pass
     return None, {}
 
 
-def _leaner(problem: Any, outcome: Any, own_peak: int) -> Any:
-    """The outcome of a second's search for the smallest peak, if that keeps the budget after all.
+def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
+    """The outcome of a second's search for the smallest peak, if that keeps the budget after all, and the limits that
+    `reduced` has in its graph.
 
     Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
     """
-    graph, budget, floor = problem.graph, problem.budget, outcome.floor or 0
+    graph, budget, floor, own_peak = reduced.graph, problem.budget, outcome.floor or 0, problem.graph.own_peak
     found = None
     if floor < graph.own_peak:
         found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order).smallest
     if found:
         _smallest[graph.hash] = found.plan
-        if found.peak <= budget:
+        if found.peak <= reduced.budget:
             return found
     words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
     if floor > budget:
         words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
+    elif outcome.status == "infeasible":
+        words += "none that keeps it saves as little for the backward as it may, proven"
     else:
         words += f"the search found none (no plan can take less than {size_text(floor)})"
     smallest = found.peak if found else graph.own_peak

@@ -109,7 +109,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) 
     regions = {pass_.region.key: pass_.region for pass_ in passes}
     waiting = {region.key for pass_ in passes for region in pass_.waiting}
     most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
-    graph = max((most[key].graph(region.program, None) for key, region in regions.items()),
+    graph = max((most[key].graph(region.program) for key, region in regions.items()),
                 key=lambda g: g.own_peak)
     limit = _bytes(budget, graph, fixed)
     best: tuple[int, dict[str, Assignment]] | None = None
@@ -121,7 +121,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) 
             break
     if best is None:
         fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
-        floor = max(lowtide.plan(fewest[key].graph(region.program, None), 1, work=1).floor or 0
+        floor = max(lowtide.plan(fewest[key].graph(region.program), 1, work=1).floor or 0
                     for key, region in regions.items())  # of one byte: refused at once, with the floor
         smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order)
         raise _refusal(passes, limit, floor, smallest)
@@ -137,8 +137,9 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
     assignments: dict[str, Assignment] = {}
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
-        graph = constraints.graph(regions[key].program, limit)
-        outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS)
+        program = regions[key].program
+        outcome = lowtide.plan(constraints.graph(program), limit, order=order, time=_SECONDS,
+                               live_limits=constraints.live_limits(program))
         if outcome.plan is None:
             return None
         assignments[key] = Assignment(constraints, limit, outcome.plan)

@@ -21,11 +21,7 @@ ProblemWithoutInPlace::ProblemWithoutInPlace(const Problem& problem) : original_
 }
 
 Problem ProblemWithoutInPlace::problem() const {
-  return {.graph = graph_ ? *graph_ : original_.graph,
-          .budget = original_.budget,
-          .time_limit = original_.time_limit,
-          .objective = original_.objective,
-          .order = original_.order};
+  return with_graph(original_, graph_ ? *graph_ : original_.graph);
 }
 
 }  // namespace lowtide::solve::exact

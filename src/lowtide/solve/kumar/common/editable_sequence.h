@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "lowtide/base/csr.h"
+#include "lowtide/base/id_vector.h"
+#include "lowtide/base/ids.h"
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/kumar/common/range_max.h"
 
@@ -30,14 +32,14 @@ namespace lowtide::solve::kumar {
 // times log(items).
 class EditableSequence {
  public:
-  using Item = std::int32_t;
+  using Item = Id<struct ItemTag>;
 
   // Legal for the problem.
   EditableSequence(const Problem& problem, std::span<const OpId> sequence);
 
   std::size_t size() const { return ops_.size(); }
-  OpId op(Item item) const { return ops_[at(item)]; }
-  bool present(Item item) const { return present_[at(item)] != 0; }
+  OpId op(Item item) const { return ops_[item]; }
+  bool present(Item item) const { return present_[item] != 0; }
   Ticks duration() const { return duration_; }
   Bytes peak() const { return Bytes(bytes_.largest()); }
   std::vector<std::int64_t> profile() const { return bytes_.values(size()); }
@@ -71,21 +73,25 @@ class EditableSequence {
   std::vector<std::int64_t> without_repetitions() const;
 
  private:
-  using Event = std::int32_t;  // an item makes or uses a tensor
-  static constexpr Event kNone = -1;
+  using Event = Id<struct EventTag>;  // an item makes or uses a tensor
+  struct Entry {
+    Item item;
+    bool taken_out;  // or put back
+  };
   static constexpr int kCascade = 6;  // generations that `saving` looks back
 
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-  Event first_event(Item item) const { return first_event_[at(item)]; }
-  std::size_t made(OpId op) const { return made_[op.index()]; }
-  bool is_make(Event event) const { return is_make_[at(event)] != 0; }
+  // That of the k-th tensor that the item makes or uses.
+  Event event(Item item, std::size_t k) const { return Event(first_event_[item].index() + k); }
+  std::size_t made(OpId op) const { return made_[op]; }
+  bool is_make(Event event) const { return is_make_[event] != 0; }
   bool serves(Event make) const {
-    const Event next = next_[at(make)];
-    return next != kNone && !is_make(next);
+    const Event next = next_[make];
+    return next.valid() && !is_make(next);
   }
   bool unread(Item item) const;
   bool droppable(Item item) const;
-  void link(Event event, TensorId tensor, Item item, bool makes, std::vector<Event>& last);
+  // Appends an event.
+  void link(TensorId tensor, Item item, bool makes, IdVector<TensorId, Event>& last);
   void take_out(Item item);  // neither writes the log
   void put_back(Item item);
   // Of an item that is there: what it now writes in place of inputs whose last use it is.
@@ -98,25 +104,26 @@ class EditableSequence {
   void collect(Item item, int generation, std::span<const double> prices, Saving& saving) const;
 
   const Graph* graph_;
-  std::vector<OpId> ops_;
-  std::vector<std::uint8_t> present_, held_;
-  Csr<TensorId> tensors_;           // by op: what it makes, then what it reads, if it can be freed
-  std::vector<std::size_t> made_;   // by op: how many of them it makes
-  std::vector<Event> first_event_;  // by item
-  // By event; two more for each tensor, for what is there at the start and needed at the end.
-  std::vector<Event> previous_, next_;
-  std::vector<Event> all_previous_;  // in the whole sequence
-  std::vector<Event> first_;         // by tensor
-  Event heads_ = 0;                  // events below are of inputs, there at the start
-  std::vector<Item> item_of_;
-  std::vector<std::uint8_t> is_make_;
-  std::vector<Item> before_, after_;  // of the same op
-  std::vector<Item> all_before_;      // in the whole sequence
-  std::vector<Item> first_of_;        // by op
+  IdVector<Item, OpId> ops_;
+  IdVector<Item, std::uint8_t> present_;
+  IdVector<OpId, std::uint8_t> held_;
+  Csr<TensorId, OpId> tensors_;       // what it makes, then what it reads, if it can be freed
+  IdVector<OpId, std::size_t> made_;  // how many of them it makes
+  IdVector<Item, Event> first_event_;
+  // Two more events for each tensor, for what is there at the start and needed at the end.
+  IdVector<Event, Event> previous_, next_;
+  IdVector<Event, Event> all_previous_;  // in the whole sequence
+  IdVector<TensorId, Event> first_;
+  Event heads_{0};  // events below are of inputs, there at the start
+  IdVector<Event, Item> item_of_;
+  IdVector<Event, std::uint8_t> is_make_;
+  IdVector<Item, Item> before_, after_;  // of the same op
+  IdVector<Item, Item> all_before_;      // in the whole sequence
+  IdVector<OpId, Item> first_of_;
   RangeMax bytes_{{}};
-  std::vector<Bytes> overwritten_;  // by item: as `bytes_` has it; empty where nothing can be
+  IdVector<Item, Bytes> overwritten_;  // as `bytes_` has it; empty where nothing can be
   Ticks duration_;
-  std::vector<Item> log_;  // taken out, or -1 less the item for what was put back
+  std::vector<Entry> log_;
   std::vector<Item> waiting_;
   std::int64_t work_ = 0;
 };

@@ -90,7 +90,7 @@ void RepetitionFilter::learn(std::vector<double>& price) const {
   double sum = 0, sum_full = 0;
   for (std::size_t i = 0; i < price.size(); ++i) {
     const double free = 1 - static_cast<double>(profile[i]) / budget;
-    if (table_.present(static_cast<Item>(i))) full[i] = free < 0.02 ? 1 : free < 0.1 ? 0.1 : 0;
+    if (table_.present(Item(i))) full[i] = free < 0.02 ? 1 : free < 0.1 ? 0.1 : 0;
     sum += price[i];
     sum_full += full[i];
   }
@@ -109,26 +109,30 @@ bool RepetitionFilter::try_removing(Item item) {
 
 // By score, which is looked at again when its turn comes; again as long as something goes.
 void RepetitionFilter::fill_once() {
+  const auto later = [](const Scored& a, const Scored& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  };
   for (int pass = 0; pass < kPasses; ++pass) {
     std::vector<Scored> scored;
     for (std::size_t i = 0; i < table_.size(); ++i) {
-      const auto item = static_cast<Item>(i);
+      const Item item(i);
       if (!table_.removable(item)) continue;
-      scored.emplace_back(score(item), -item);
+      scored.emplace_back(score(item), item);
       if (spend(1)) return;
     }
-    std::priority_queue<Scored> queue(std::less<Scored>(), std::move(scored));
+    std::priority_queue<Scored, std::vector<Scored>, decltype(later)> queue(later,
+                                                                            std::move(scored));
     bool removed = false;
     while (!queue.empty()) {
-      const auto [expected, negative] = queue.top();
+      const auto [expected, item] = queue.top();
       queue.pop();
       if (spend(1)) return;
-      if (!table_.removable(-negative)) continue;
-      const double now = score(-negative);
+      if (!table_.removable(item)) continue;
+      const double now = score(item);
       if (now < expected * (1 - 1e-9) && !queue.empty() && now < queue.top().first)
-        queue.emplace(now, negative);
+        queue.emplace(now, item);
       else
-        removed |= try_removing(-negative);
+        removed |= try_removing(item);
     }
     if (!removed) return;
   }
@@ -140,7 +144,7 @@ void RepetitionFilter::fill_free() {
   prices_.assign(price.size() + 1, 0);
   for (std::size_t i = 0; i < price.size(); ++i) prices_[i + 1] = prices_[i] + price[i];
   for (std::size_t i = table_.size(); i > 0; --i) {
-    const auto item = static_cast<Item>(i - 1);
+    const Item item(i - 1);
     if (table_.removable(item) && table_.saving(item, prices_).price <= 0) try_removing(item);
     if (spend(1)) return;
   }
@@ -181,7 +185,7 @@ bool RepetitionFilter::list_moves() {
   candidates_.clear();
   held_.clear();
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    const auto item = static_cast<Item>(i);
+    const Item item(i);
     if (!table_.removable(item)) continue;
     candidates_.emplace_back(-score(item), item);
     if (spend(1)) return false;
@@ -190,7 +194,7 @@ bool RepetitionFilter::list_moves() {
   std::sort(candidates_.begin(), candidates_.end());
   rate_ = -candidates_[candidates_.size() / 10].first;
   for (std::size_t i = 0; i < table_.size(); ++i) {
-    const auto item = static_cast<Item>(i);
+    const Item item(i);
     if (table_.present(item)) continue;
     const auto holding = table_.holding(item, prices_);
     if (holding.price * rate_ * kDoubtful > static_cast<double>(holding.time))
