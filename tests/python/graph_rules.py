@@ -37,6 +37,15 @@ def check(graph):
     for t, tensor in enumerate(tensors):
         assert tensor["bytes"] >= 0 and isinstance(tensor["bytes"], int)
         assert (t in producer) == (tensor["role"] in (None, "gradient"))
+        assert tensor.get("stays", False) == (t not in producer)
+    for op in ops:
+        overwritten = [t for t, _ in op.get("in_place", ())]
+        assert len(set(overwritten)) == len(overwritten) and not set(overwritten) & {*op["mutates"], *graph["outputs"]}
+        for t, made in op.get("in_place", ()):
+            assert t in op["inputs"] and made in op["outputs"] and tensors[t]["bytes"] == tensors[made]["bytes"]
+            assert ops[producer[t]]["kind"] != "lowtide.barrier"
+        assert {e["tensor"] for e in op.get("operands", ())} <= set(op["inputs"])
+        assert {e["tensor"] for e in op.get("results", ())} <= set(op["outputs"])
     assert len(set(graph["outputs"])) == len(graph["outputs"])
     assert len({op["name"] for op in ops}) == len(ops)
 

@@ -97,6 +97,8 @@ def lower_effect(builder: ProgramBuilder, node: fx.Node) -> None:
     A token that goes through all of these keeps their order; nobody runs one to learn its price."""
     op = builder.op(node, CALL, leaves(values([node.args, node.kwargs])), builder.new(node),
                     word=str(node.args[1].overloadpacket))
+    schema = node.args[1]._schema.arguments
+    describe(builder, op, {a.name: value for a, value in zip(schema, node.args[2:], strict=False)} | dict(node.kwargs), {})
     op.kernel = None
     builder.graph.op(op, effect=True)
 
