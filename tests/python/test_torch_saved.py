@@ -192,3 +192,29 @@ def test_the_head_of_a_language_model():
         rises[techniques] = peak_rise(lambda step=step: step(*inputs).backward())
         assert abs(rises[techniques] - (report.peak - report.inputs)) <= 64
     assert rises["in_place"] <= 0.7 * rises["recompute"]
+
+
+class Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x):
+        x = self.layer(x)
+        return (x + torch.tanh(x)) * torch.sigmoid(x)
+
+
+def test_a_forward_alone_runs_in_place():
+    torch.manual_seed(0)
+    module, x = Sums(), torch.randn(4096, 64)
+    rises = []
+    with torch.no_grad():
+        for techniques in ("recompute", "recompute,in_place"):
+            torch._dynamo.reset()
+            step = torch.compile(module, backend="lowtide", options={"budget": "100%", "costs": "cpu", "work": 1000, "time": None,
+                                                                     "fallback": "error", "techniques": techniques})
+            assert torch.equal(step(x), module(x))
+            report = lowtide.torch.reports()[-1]
+            rises.append(peak_rise(lambda step=step: step(x)))
+            assert abs(rises[-1] - (report.peak - report.inputs)) <= 64
+    assert rises == [3 * x.nbytes, 2 * x.nbytes]

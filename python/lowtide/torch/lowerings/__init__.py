@@ -4,7 +4,7 @@
 * batch_norm.py: batch norm in training is new running statistics, which are made once, and a norm.
 * random_draws.py: a large random draw may be made again, from the generator's state before it.
 * barrier.py: the way from the forward to the user and back into the backward.
-* call.py: every other node, which is one op.
+* call.py: every other node, which is one op.  in_place.py: over which operands its operator can write, and how.
 
 To add one, write its file and enter its Lowering here, before those that would take its nodes.
 """
