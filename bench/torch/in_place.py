@@ -1,4 +1,4 @@
-"""Training steps with ops in place and without: their peaks, the smallest budgets that are found, and whether a bit changes.
+"""Training steps with ops in place and without: their peaks, the smallest budgets found, and whether a bit changes.
 
     python bench/torch/in_place.py [MODEL ...] [--out build/bench/torch-in-place.md]
 

@@ -27,7 +27,8 @@ def test_operands_are_as_the_op_sees_them():
     operands = {entry["argument"]: entry for entry in first["operands"]}
     assert named(graph, first["operands"]) == {"self": "0.bias", "mat1": "input0", "mat2": "0.weight"}
     weight = graph["tensors"].index(next(t for t in graph["tensors"] if t["name"] == "0.weight"))
-    assert operands["mat2"] == {"argument": "mat2", "tensor": weight, "shape": [8, 16], "strides": [1, 8], "dtype": "f32"}
+    assert operands["mat2"] == {"argument": "mat2", "tensor": weight, "shape": [8, 16], "strides": [1, 8],
+                                "dtype": "f32"}
     assert first["results"] == [{"tensor": first["outputs"][0], "shape": [32, 16], "strides": [16, 1], "dtype": "f32"}]
     assert first["arguments"] == {"beta": 1, "alpha": 1}
     mask, apply = of_kind(graph, "lowtide.dropout_mask")[0], of_kind(graph, "lowtide.dropout_apply")[0]
@@ -76,7 +77,7 @@ def test_ops_that_may_write_over_an_operand():
         assert not any(op.get("in_place") for op in of_kind(graph, kind))
 
 def test_what_others_may_see_is_left_alone():
-    """Inputs, parameters, results, what is shared by two names of one storage, what an operator of the user's own has read."""
+    """Inputs, parameters, results, what an operator of the user's own has read or made."""
     kept = []
 
     @torch.library.custom_op("lowtide_tests::keep", mutates_args=())

@@ -106,7 +106,10 @@ def test_pointwise_operators_write_over_any_operand(device):
         if done != set(twin_of(target, device).over):  # all alike, of every type and with all literals
             for dtype in TYPES:
                 same = numbers(SIZES[0], dtype, device)
-                for args, kwargs in calls(target, lambda k, name, same=same: same > 0 if name == "condition" else same.clone()):
+                def alike(k, name, same=same):
+                    return same > 0 if name == "condition" else same.clone()
+
+                for args, kwargs in calls(target, alike):
                     done |= proved(target, args, kwargs)
         missing += [f"{target} over {name}" for name in twin_of(target, device).over if name not in done]
     assert not missing
@@ -219,7 +222,8 @@ def test_no_twin_takes_memory_of_its_own():
         plain = peak_rise(lambda: target(*args, **kwargs))
         names = [a.name for a in target._schema.arguments]
         for name in twin_of(target, "cpu").over:
-            if not isinstance(args[names.index(name)], torch.Tensor) or not is_laid_out_as(args[names.index(name)], made):
+            operand = args[names.index(name)]
+            if not isinstance(operand, torch.Tensor) or not is_laid_out_as(operand, made):
                 continue
             function, given, named = twin_of(target, "cpu").call(target, name, args, kwargs)
             rise = peak_rise(lambda: function(*given, **named))

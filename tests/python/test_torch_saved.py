@@ -1,4 +1,4 @@
-"""Backwards that write over what their forward has saved: nobody who can see it sees another value than in eager mode."""
+"""Backwards that write over what their forward has saved: whoever can see it sees what eager execution shows."""
 
 import pytest
 
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from lowtide.torch.emission import saved
 from lowtide.torch.meter import peak_rise
 from torch import nn
-from torch_run import both, equal, gradients, train, twin
+from torch_run import both, equal, gradients, planned, train, twin
 
 import lowtide.torch
 
@@ -134,7 +134,7 @@ def test_hooks_that_move_what_they_pack(ways):
 def test_saved_tensors_that_the_user_has_read(ways):
     torch.manual_seed(0)
     module = Gated()
-    step = torch.compile(module, backend="lowtide", options={"budget": "100%", "costs": "cpu", "work": 1000, "time": None})
+    step = planned(module, "100%")
     out = step(X)
     node = out.grad_fn
     while "Compiled" not in type(node).__name__:
@@ -211,8 +211,7 @@ def test_a_forward_alone_runs_in_place():
     with torch.no_grad():
         for techniques in ("recompute", "recompute,in_place"):
             torch._dynamo.reset()
-            step = torch.compile(module, backend="lowtide", options={"budget": "100%", "costs": "cpu", "work": 1000, "time": None,
-                                                                     "fallback": "error", "techniques": techniques})
+            step = planned(module, "100%", techniques=techniques)
             assert torch.equal(step(x), module(x))
             report = lowtide.torch.reports()[-1]
             rises.append(peak_rise(lambda step=step: step(x)))

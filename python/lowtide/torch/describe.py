@@ -1,4 +1,4 @@
-"""What an op does, for the graph's file: its operands and results as the operator sees them, and its literal arguments."""
+"""What an op does, for the graph's file: operands and results as the operator sees them, and literal arguments."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def describe(builder: ProgramBuilder, op: Op, arguments: dict[str, Any], results: dict[str, Any]) -> None:
     """Note operands, literal arguments and results of an op, by their names in its operator's schema.
 
-    arguments: nodes of the joint graph, fake tensors, literals, and lists of these.  results: fake tensors, or tuples and
-    lists of them; those that lie in tensors which the op does not make are left out.
+    arguments: nodes of the joint graph, fake tensors, literals, and lists of these.  results: fake tensors, or tuples
+    and lists of them; those that lie in tensors which the op does not make are left out.
     """
     for name, value in arguments.items():
         if leaves(values([value])):

@@ -52,7 +52,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
-    device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state, and write over operands?
+    device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state, and write over
+    operands?
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read

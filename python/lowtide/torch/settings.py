@@ -74,7 +74,8 @@ class Settings:
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
-        checked = {"techniques": _techniques(self.techniques), "budget": _budget(self.budget), "reserve": _reserve(self.reserve), "time": seconds(self.time),
+        checked = {"techniques": _techniques(self.techniques), "budget": _budget(self.budget),
+                   "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():

@@ -1,11 +1,11 @@
 """Backwards that write over what their forward has saved, and what runs where somebody else holds that still.
 
-With a plan the last reader of a saved tensor may write over it.  Eager PyTorch changes none, so whoever can see one has to
-see it as it was: the next backward of the same graph (`retain_graph=True`), a hook on saved tensors that has kept
-what it packed, a user who has read `grad_fn.saved_tensors`.  Nobody knows of these when the code is made.  So a
+With a plan the last reader of a saved tensor may write over it.  Eager PyTorch changes none, so whoever can see one
+has to see it as it was: the next backward of the same graph (`retain_graph=True`), a hook on saved tensors that has
+kept what it packed, a user who has read `grad_fn.saved_tensors`.  Nobody knows of these when the code is made.  So a
 backward that overwrites saved tensors looks at each of them when it begins: a tensor with one reference, on a storage
-with one, nobody else can reach.  Where there are more, code runs that makes new tensors in their place; what is saved stays
-then anyway, so no plan could have freed it.
+with one, nobody else can reach.  Where there are more, code runs that makes new tensors in their place; what is saved
+stays then anyway, so no plan could have freed it.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ def lower_effect(builder: ProgramBuilder, node: fx.Node) -> None:
     op = builder.op(node, CALL, leaves(values([node.args, node.kwargs])), builder.new(node),
                     word=str(node.args[1].overloadpacket))
     schema = node.args[1]._schema.arguments
-    describe(builder, op, {a.name: value for a, value in zip(schema, node.args[2:], strict=False)} | dict(node.kwargs), {})
+    arguments = {a.name: value for a, value in zip(schema, node.args[2:], strict=False)} | dict(node.kwargs)
+    describe(builder, op, arguments, {})
     op.kernel = None
     builder.graph.op(op, effect=True)
 
