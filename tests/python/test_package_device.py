@@ -103,7 +103,7 @@ def test_solvers_take_a_link(graph):
     problem = lowtide.Problem(graph, "100%", device="a100")
     assert lowtide.plan(problem, solver="search", time=0.2).status in ("feasible", "optimal")
     assert lowtide.plan(problem, solver="bounds", time=0.2).status == "unsupported"
-    with pytest.raises(TypeError, match="device and link itself"):
+    with pytest.raises(TypeError, match="techniques and live_limits itself"):
         lowtide.plan(problem, link="25GB/s")
     assert lowtide.curve(graph, points=2, time=0.3, device="a100").points[-1].plan
     assert lowtide.fit(graph, "5%", time=0.3, link="25GB/s").budget

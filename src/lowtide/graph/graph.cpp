@@ -28,6 +28,7 @@ Graph Graph::timed(TickUnit tick, std::span<const Ticks> times) && {
 }
 
 Graph Graph::without_recomputation() && {
+  for (Op& op : ops_) op.recomputable = false;
   recomputable_.assign(ops_.size(), 0);
   return std::move(*this);
 }

@@ -12,15 +12,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "lowtide/solve/sequence/in_place.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve {
 
 namespace {
 
-// While the op runs, over what is always there.
-Bytes running(const Graph& graph, OpId op, const auto& counted) {
-  Bytes need = graph.least_workspace(op);
+// While the op runs, with so much workspace, over what is always there.
+Bytes running(const Graph& graph, OpId op, Bytes workspace, const auto& counted) {
+  Bytes need = workspace;
   for (TensorId id : graph.inputs(op))
     if (!counted(id)) need += graph.bytes(id);
   for (TensorId id : graph.outputs(op))
@@ -50,11 +51,18 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
     change[past[i]] -= graph.bytes(id);
   }
   Bytes floor;
+  const auto there = [&](TensorId id, std::size_t at) {
+    return from[id.index()] <= at && at < past[id.index()];
+  };
   for (std::size_t at = 0; at < end; ++at) {
     always += change[at];
-    floor = std::max(floor, always + running(graph, graph.order()[at], [&](TensorId id) {
-                              return !graph.freeable(id) ||
-                                     (from[id.index()] <= at && at < past[id.index()]);
+    const OpId op = graph.order()[at];
+    // What must be there afterwards is not overwritten.
+    const Bytes workspace = graph.workspace(op) - overwritten_bytes(graph, op, [&](TensorId id) {
+                              return !there(id, at + 1);
+                            });
+    floor = std::max(floor, always + running(graph, op, workspace, [&](TensorId id) {
+                              return !graph.freeable(id) || there(id, at);
                             }));
   }
   return floor;
@@ -75,7 +83,8 @@ Bytes peak_floor(const Problem& problem) {
   }
   Bytes floor = std::max(graph.resident() + graph.input_bytes(), at_end);
   for (std::size_t i = 0; i < graph.op_count(); ++i)
-    floor = std::max(floor, fixed + running(graph, OpId(i), always));
+    floor =
+        std::max(floor, fixed + running(graph, OpId(i), graph.least_workspace(OpId(i)), always));
   if (!transfers && problem.order == Order::given)
     floor = std::max(floor, floor_in_order(graph, fixed));
   return floor;

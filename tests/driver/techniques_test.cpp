@@ -1,0 +1,83 @@
+// What is allowed is all that is used, and what is said of it agrees with brute force.
+#include <doctest/doctest.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/driver/allowed_graph.h"
+#include "lowtide/driver/driver.h"
+#include "lowtide/sim/verify.h"
+#include "lowtide/solve/sequence/peak_floor.h"
+
+#include "oracles/brute_force.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/scale.h"
+#include "support/sketch.h"
+
+namespace lowtide {
+namespace {
+
+constexpr std::int64_t kWork = 30'000;
+
+Outcome answer(const Problem& problem) {
+  driver::Request request;
+  request.limits.work = kWork;
+  return driver::solve(driver::all_solvers(), problem, request).outcome;
+}
+
+TEST_CASE("techniques: plans use what is allowed, and answers agree with brute force") {
+  int without_plan = 0, slower = 0;
+  for (int i = 0; i < samples(40); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i) + 500);
+    RandomGraphSettings settings;
+    settings.ops = 3 + random.below(4);
+    const Graph graph = random_graph(random, settings);
+    for (const bool recompute : {false, true})
+      for (const bool in_place : {false, true}) {
+        CAPTURE(recompute);
+        CAPTURE(in_place);
+        const Techniques techniques{.recompute = recompute, .in_place = in_place};
+        const driver::AllowedGraph allowed(graph, techniques);
+        const Order order = random.chance(0.5) ? Order::free : Order::given;
+        const Problem problem{
+            .graph = graph,
+            .budget = oracle::smallest_peak(graph, order) + Bytes(random.below(8)),
+            .order = order,
+            .techniques = techniques};
+        const auto best = oracle::fastest(allowed.graph(), order, problem.budget);
+        const Outcome outcome = answer(problem);
+        if (outcome.plan) CHECK(verify(problem, *outcome.plan).ok);
+        without_plan += best ? 0 : 1;
+        slower += best && best->duration > graph.total_time() ? 1 : 0;
+        if (!best) {
+          CHECK_FALSE(outcome.plan.has_value());
+          continue;
+        }
+        CHECK(outcome.status != Status::infeasible);
+        CHECK(outcome.bound.duration <= best->duration);
+        if (outcome.status == Status::optimal) CHECK(outcome.cost.duration == best->duration);
+        // Nothing to choose but the order, or nothing at all.
+        if (!recompute && order == Order::given) CHECK(outcome.status == Status::optimal);
+      }
+  }
+  CHECK(without_plan > 0);
+  CHECK(slower > 0);
+}
+
+TEST_CASE("techniques: with one order and no recomputation the floor is the peak") {
+  for (int i = 0; i < samples(300); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i) + 900);
+    const Graph graph = random_graph(random).without_recomputation();
+    const Bytes peak = simulate(graph, plan_from_sequence(graph, graph.order())).cost.peak;
+    CHECK(solve::peak_floor({.graph = graph, .budget = Bytes(0), .order = Order::given}) == peak);
+  }
+}
+
+TEST_CASE("techniques: what begins on the host cannot be planned yet") {
+  const Graph graph = Sketch({10, 5}).op({0}, {1}).on_host({0}).keep({1}).graph();
+  CHECK_THROWS_AS(answer({.graph = graph, .budget = Bytes(100)}), InputError);
+}
+
+}  // namespace
+}  // namespace lowtide
