@@ -38,8 +38,8 @@ struct BlockForm {
   std::vector<OpId> ops;
   // Blocks of one hash are equal, but for a collision in 128 bits. False where a block is so full
   // of symmetries that telling them apart was given up: equal blocks still have one hash, but
-  // others, alike around every op, may have it too. No network that we know has such a block; a
-  // large random regular graph of like ops has.
+  // others may have it too that are alike around every op. A random regular graph of like ops is
+  // such a block; none of our examples and generators makes one.
   bool exact = true;
 };
 

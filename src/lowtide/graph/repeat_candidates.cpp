@@ -15,7 +15,7 @@
 #include <unordered_map>
 
 #include "lowtide/graph/digest.h"
-#include "lowtide/graph/repeats.h"
+#include "lowtide/graph/origin.h"
 
 namespace lowtide {
 

@@ -143,7 +143,10 @@ class Repeats {
 
   Kind best_kind(Source source, std::size_t index) {
     switch (source) {
-      case Source::family: return best_kind(free_ones(candidates_.families[index].members));
+      case Source::family: {
+        Kind kind = best_kind(free_ones(candidates_.families[index].members));
+        return kind.covered() > kind.places.size() ? kind : Kind();
+      }
       case Source::run: return best_of_run(candidates_.runs[index]);
       case Source::stretches: {
         const Stretches& equal = candidates_.stretches[index];
@@ -280,18 +283,16 @@ class Repeats {
         }
         digest.add(numbers_[tensor]).add(kOutside);
       }
-      std::uint64_t leaving = 1;
       for (const TensorId tensor : graph_.outputs(op)) {
         const auto readers = graph_.consumers(tensor);
-        const bool leaves =
-            graph_.is_output(tensor) ||
-            std::ranges::any_of(readers, [&](OpId reader) { return index_[reader] == kOutside; });
-        leaving = leaving * 3 + (leaves ? 1 : 0);
+        digest.add(graph_.is_output(tensor) || std::ranges::any_of(readers, [&](OpId reader) {
+                     return index_[reader] == kOutside;
+                   }));
       }
       Digest after;
       for (const OpId earlier : graph_.after(op))
         if (index_[earlier] != kOutside) after += Digester().add(index_[earlier]).get();
-      digest.add(leaving).add(after);
+      digest.add(after);
     }
     for (const std::size_t position : place) index_[graph_.order()[position]] = kOutside;
     for (const TensorId tensor : seen) numbers_[tensor] = kOutside;
@@ -311,31 +312,10 @@ class Repeats {
   std::size_t work_ = 0;
 };
 
-bool is_digit(char c) { return '0' <= c && c <= '9'; }
-
 }  // namespace
 
 std::vector<RepeatedBlock> repeated_blocks(const Graph& graph, const RepeatSettings& settings) {
   return Repeats(graph, settings).find();
-}
-
-std::string origin_pattern(std::string_view origin) {
-  constexpr std::string_view kSeparators = "._/[]:- ";
-  const auto separates = [&](std::size_t at) {
-    return at >= origin.size() || kSeparators.find(origin[at]) != std::string_view::npos;
-  };
-  std::string out;
-  for (std::size_t at = 0; at < origin.size();) {
-    std::size_t end = at;
-    while (end < origin.size() && is_digit(origin[end])) ++end;
-    if (end > at && (at == 0 || separates(at - 1)) && separates(end)) {
-      out += '*';
-      at = end;
-    } else {
-      out += origin[at++];
-    }
-  }
-  return out;
 }
 
 }  // namespace lowtide

@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "lowtide/graph/blocks.h"
@@ -38,8 +35,5 @@ struct RepeatSettings {
 // What is found are the largest repeats that a search in n log n steps meets, not provably the
 // largest that there are.
 std::vector<RepeatedBlock> repeated_blocks(const Graph& graph, const RepeatSettings& settings = {});
-
-// What an origin is called if layers that are numbered are called alike: "layers.*.conv".
-std::string origin_pattern(std::string_view origin);
 
 }  // namespace lowtide
