@@ -79,6 +79,14 @@ def test_show_speaks_ascii_where_the_locale_does(resnet):
     assert done.code == 0 and done.out.isascii()
 
 
+def test_show_says_which_layers_repeat():
+    out = lowtide("show", SOURCE / "examples" / "gpt2-train.graph.json.gz", env={"COLUMNS": "100"}).out
+    table = out.split("Blocks that repeat\n")[1].splitlines()
+    assert re.match(r" +times +ops each +of all ops +of the time +phase +where$", table[0])
+    assert [(row.split()[0], row.split()[-2:]) for row in table[1:3]] == [
+        ("12", ["backward", "transformer.h.*"]), ("12", ["forward", "transformer.h.*"])]
+
+
 def test_show_writes_one_page(resnet, tmp_path):
     plan, page = tmp_path / "p.plan.json", tmp_path / "p.html"
     lowtide("plan", resnet, "--budget", "60%", "-o", plan)

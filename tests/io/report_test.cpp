@@ -156,6 +156,49 @@ TEST_CASE("report: text by hand") {
     CHECK_MESSAGE(text.find(part) != std::string::npos, std::string(part), "\nin\n", text);
 }
 
+TEST_CASE("report: blocks that repeat") {
+  GraphBuilder builder;
+  TensorId last;
+  for (int layer = 0; layer < 3; ++layer)
+    for (const char* part : {"norm", "linear", "act"}) {
+      Tensor tensor;
+      tensor.bytes = Bytes(8);
+      Op op;
+      op.kind = part;
+      op.origin = "net.layers." + std::to_string(layer) + "." + part;
+      op.phase = "forward";
+      op.time = Ticks(layer + 1);
+      const TensorId made = builder.add_tensor(std::move(tensor));
+      const std::vector<TensorId> read(layer == 0 && !last.valid() ? 0 : 1, last);
+      builder.add_op(std::move(op), read, {made});
+      last = made;
+    }
+  builder.add_output(last);
+  // The first layer reads nothing, the others each what the one before made.
+  const report::Report report = report::make_report(builder.build());
+  REQUIRE(report.blocks.size() >= 1);
+  const report::Repetition& block = report.blocks[0];
+  CHECK(block.times == 2);
+  CHECK(block.ops == 3);
+  CHECK(block.share_of_ops == doctest::Approx(6.0 / 9));
+  CHECK(block.share_of_time == doctest::Approx(15.0 / 18));
+  CHECK(block.phase == "forward");
+  CHECK(block.where == "net.layers.*");
+  const std::string text = report::text_report(report, {.width = 100});
+  CHECK(text.find("Blocks that repeat") != std::string::npos);
+  CHECK(text.find("net.layers.*") != std::string::npos);
+  check_fits(report);
+
+  const report::Report chain = report::make_report(
+      Sketch({8, 8, 8, 8}).op({0}, {1}).op({1}, {2}).op({2}, {3}).keep({3}).graph());
+  REQUIRE(chain.blocks.size() == 1);
+  CHECK(chain.blocks[0].times == 3);
+  CHECK(chain.blocks[0].ops == 1);
+  CHECK(chain.blocks[0].phase == "");
+  CHECK(chain.blocks[0].where == "from op 0");
+  CHECK(report::make_report(GraphBuilder().build()).blocks.empty());
+}
+
 TEST_CASE("report: graphs and plans with nothing in them") {
   const Graph nothing = GraphBuilder().build();
   const Graph one = Sketch({}).op({}, {}, 0).graph();

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lowtide/graph/origin.h"
+
 namespace lowtide::report {
 
 namespace {
@@ -107,27 +109,6 @@ std::string group_of(const Graph& graph, OpId id) {
   return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : name_of(graph, id);
 }
 
-bool is_digit(char c) { return '0' <= c && c <= '9'; }
-
-std::string without_numbers(std::string_view name) {
-  constexpr std::string_view kSeparators = "._/[]:- ";
-  const auto separates = [&](std::size_t at) {
-    return at >= name.size() || kSeparators.find(name[at]) != std::string_view::npos;
-  };
-  std::string out;
-  for (std::size_t at = 0; at < name.size();) {
-    std::size_t end = at;
-    while (end < name.size() && is_digit(name[end])) ++end;
-    if (end > at && (at == 0 || separates(at - 1)) && separates(end)) {
-      out += '*';
-      at = end;
-    } else {
-      out += name[at++];
-    }
-  }
-  return out;
-}
-
 // Adds up what is called alike, and puts the most time first.
 std::vector<Recomputed> add_up(std::vector<Recomputed> parts) {
   std::unordered_map<std::string_view, std::size_t> places;
@@ -167,7 +148,7 @@ void group_recomputed(const Graph& graph, const Run& run, Report& report) {
   report.recomputed_by = origins ? "origin" : kinds ? "kind" : "op";
 
   parts = report.recomputed;
-  for (Recomputed& part : parts) part.what = without_numbers(part.what);
+  for (Recomputed& part : parts) part.what = origin_pattern(part.what);
   parts = add_up(std::move(parts));
   if (parts.size() < report.recomputed.size()) report.recomputed_alike = std::move(parts);
 }
@@ -202,6 +183,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .recomputed = {},
                 .recomputed_alike = {},
                 .recomputed_by = "origin",
+                .blocks = repetitions(graph),
                 .notice = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);

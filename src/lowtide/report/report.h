@@ -11,6 +11,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
+#include "lowtide/report/repetition.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide::report {
@@ -75,8 +76,9 @@ struct Report {
   // The same with each number between separators as '*', so that layers which are alike stand
   // together: "layers.*.conv". Empty if that brings nothing together.
   std::vector<Recomputed> recomputed_alike;
-  std::string recomputed_by;  // what groups them: "origin", "kind" or "op"
-  std::string notice;         // a sentence if the plan has no steps or breaks a rule; else empty
+  std::string recomputed_by;       // what groups them: "origin", "kind" or "op"
+  std::vector<Repetition> blocks;  // of the graph, that repeat; the largest first
+  std::string notice;  // a sentence if the plan has no steps or breaks a rule; else empty
 
   // The run that the report is about: the plan's if it has steps, else the graph's own.
   const Run& shown() const { return after && !after->timeline.live.empty() ? *after : before; }

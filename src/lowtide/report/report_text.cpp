@@ -44,6 +44,7 @@ class Writer {
     roles();
     tensors();
     recomputed();
+    blocks();
     parts();
     return std::move(out_);
   }
@@ -67,6 +68,7 @@ class Writer {
   void roles();
   void tensors();
   void recomputed();
+  void blocks();
   void parts();
 
   const Report& report_;
@@ -227,6 +229,29 @@ void Writer::recomputed() {
   heading(fmt::format("Recomputed by {}: {}", report_.recomputed_by,
                       ticks_text(run_.recomputed_time, report_.tick)));
   out_ += draw_table({times, shares, counts, ops, bars, origins}, style_);
+}
+
+void Writer::blocks() {
+  if (report_.blocks.empty()) return;
+  TableColumn times{"times", Align::right}, ops{"ops each", Align::right},
+      shares{"of all ops", Align::right, false, 1},
+      durations{"of the time", Align::right, false, 2}, phases{"phase", Align::left, false, 3},
+      origins{"where", Align::left, true};
+  bool any_phase = false;
+  for (const Repetition& block : report_.blocks) {
+    times.cells.push_back(count_of(block.times));
+    ops.cells.push_back(count_of(block.ops));
+    shares.cells.push_back(percent(block.share_of_ops));
+    durations.cells.push_back(percent(block.share_of_time));
+    phases.cells.push_back(block.phase);
+    origins.cells.push_back(block.where);
+    any_phase = any_phase || !block.phase.empty();
+  }
+  heading("Blocks that repeat");
+  std::vector<TableColumn> columns{times, ops, shares, durations};
+  if (any_phase) columns.push_back(phases);
+  columns.push_back(origins);
+  out_ += draw_table(std::move(columns), style_);
 }
 
 void Writer::parts() {

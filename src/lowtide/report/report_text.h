@@ -8,9 +8,9 @@
 
 namespace lowtide::report {
 
-// Plot, figures before and after, the largest tensors at the peak, recomputed time by origin. No
-// line is wider than the style says; long names are shortened in the middle, and characters that
-// would steer a terminal are replaced.
+// Plot, figures before and after, the largest tensors at the peak, recomputed time by origin,
+// blocks that repeat. No line is wider than the style says; long names are shortened in the middle,
+// and characters that would steer a terminal are replaced.
 std::string text_report(const Report& report, const TerminalStyle& style);
 
 }  // namespace lowtide::report

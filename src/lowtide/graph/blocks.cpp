@@ -1,0 +1,337 @@
+// Problem: give a set of ops a name that equal sets share and others do not.
+// Idea: colour each op and each tensor from outside by what it is, then again and again by its
+// colour and those of its neighbours with the place of each link. On a DAG one sweep forwards and
+// one backwards carry a difference through the whole block, so that the number of colours settles
+// after a few. What has a colour of its own is known by it; it is taken out, and the rest falls
+// into parts that are named one by one. A part in which every colour is shared is a true symmetry,
+// or looks like one: each vertex of one colour is marked in turn, and the least name counts.
+// Source: colour refinement, B. Weisfeiler and A. Leman, 1968; individualisation as in B. McKay,
+// "Practical graph isomorphism", 1981. Invariant: no value depends on an index; the order of a
+// sweep does not matter as long as it is topological. Loses: on regular graphs of like ops, where
+// marking one vertex tells few others apart, every mark costs a search of its own; past a limit of
+// sweeps such a part is named by its colours alone, and the form says that it is not exact.
+#include "lowtide/graph/blocks.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "lowtide/base/csr.h"
+#include "lowtide/base/error.h"
+#include "lowtide/graph/digest.h"
+#include "lowtide/graph/op_label.h"
+
+namespace lowtide {
+
+namespace {
+
+// A part may cost that many visits of a vertex or link, and that many times its own size.
+constexpr std::size_t kLeastBudget = std::size_t{1} << 21, kBudgetOfSize = 64;
+
+// Ops of the block and tensors from outside, numbered topologically: the tensors come first.
+class LocalGraph {
+ public:
+  struct Link {
+    std::size_t other;
+    std::uint64_t place;
+  };
+
+  LocalGraph(const Graph& graph, std::span<const OpId> ops) : ops_(ops.begin(), ops.end()) {
+    std::ranges::sort(ops_, {}, [&](OpId op) { return graph.position(op); });
+    check(std::ranges::adjacent_find(ops_) == ops_.end(), "block_form: each op once");
+    collect_tensors(graph);
+    colour(graph);
+    link(graph);
+  }
+
+  std::size_t size() const { return outside_ + ops_.size(); }
+  const std::vector<OpId>& ops() const { return ops_; }
+  bool is_op(std::size_t vertex) const { return vertex >= outside_; }
+  OpId op(std::size_t vertex) const { return ops_[vertex - outside_]; }
+  std::span<const Link> before(std::size_t vertex) const { return before_[vertex]; }
+  std::span<const Link> behind(std::size_t vertex) const { return behind_[vertex]; }
+  std::vector<Digest> take_colours() { return std::move(colours_); }
+
+ private:
+  // Places beyond all places that an op can have among its outputs.
+  static constexpr std::uint64_t kFromOutside = kMaxCount, kAfter = kMaxCount - 1;
+  static std::uint64_t place(std::uint64_t output, std::uint64_t input) {
+    return output << 32 | input;
+  }
+
+  struct Source {
+    bool inside;
+    std::size_t from;    // index of the op, or number of the tensor from outside
+    std::size_t output;  // its place among the op's outputs
+  };
+
+  void collect_tensors(const Graph& graph) {
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const auto outputs = graph.outputs(ops_[i]);
+      for (std::size_t k = 0; k < outputs.size(); ++k) sources_[outputs[k]] = {true, i, k};
+      indices_[ops_[i]] = i;
+    }
+    for (OpId op : ops_)
+      for (TensorId tensor : graph.inputs(op))
+        outside_ += sources_.try_emplace(tensor, Source{false, outside_, 0}).second ? 1 : 0;
+  }
+
+  void colour(const Graph& graph) {
+    colours_.assign(outside_, Digest());
+    for (OpId op : ops_) {
+      Digester digest(op_label(graph, op));
+      for (TensorId tensor : graph.outputs(op)) {
+        const auto readers = graph.consumers(tensor);
+        digest.add(graph.is_output(tensor) || std::ranges::any_of(readers, [&](OpId reader) {
+                     return !indices_.contains(reader);
+                   }));
+      }
+      colours_.push_back(digest.get());
+    }
+  }
+
+  void link(const Graph& graph) {
+    std::vector<std::size_t> counts(size(), 0);
+    std::vector<std::pair<std::size_t, Link>> links;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const auto add = [&](std::size_t from, std::uint64_t at) {
+        before_.push({from, at});
+        links.push_back({from, {outside_ + i, at}});
+      };
+      if (i == 0)
+        for (std::size_t tensor = 0; tensor < outside_; ++tensor) before_.end_row();
+      const auto inputs = graph.inputs(ops_[i]);
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const Source& source = sources_.at(inputs[k]);
+        if (source.inside)
+          add(outside_ + source.from, place(source.output, k));
+        else
+          add(source.from, place(kFromOutside, k));
+      }
+      for (OpId earlier : graph.after(ops_[i]))
+        if (const auto found = indices_.find(earlier); found != indices_.end())
+          add(outside_ + found->second, place(kAfter, 0));
+      before_.end_row();
+    }
+    std::vector<std::size_t> first(size() + 1, 0);
+    for (const auto& [from, to] : links) ++first[from + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<Link> sorted(links.size());
+    std::vector<std::size_t> next(first.begin(), first.end() - 1);
+    for (const auto& [from, to] : links) sorted[next[from]++] = to;
+    behind_.reserve(size(), links.size());
+    for (std::size_t vertex = 0; vertex < size(); ++vertex) {
+      for (std::size_t i = first[vertex]; i < first[vertex + 1]; ++i) behind_.push(sorted[i]);
+      behind_.end_row();
+    }
+  }
+
+  std::vector<OpId> ops_;
+  std::size_t outside_ = 0;
+  std::unordered_map<TensorId, Source> sources_;
+  std::unordered_map<OpId, std::size_t> indices_;
+  std::vector<Digest> colours_;
+  Csr<Link> before_, behind_;
+};
+
+class Naming {
+ public:
+  explicit Naming(LocalGraph& graph)
+      : graph_(graph), colours_(graph.take_colours()), part_(graph.size(), 0) {}
+
+  struct Named {
+    Digest name;
+    std::vector<std::size_t> order;
+  };
+  using Vertices = std::vector<std::size_t>;  // ascending, so topological
+
+  Named name_all() {
+    Vertices all(graph_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return name(all);
+  }
+  bool exact() const { return exact_; }
+
+ private:
+  enum class Tag : std::uint64_t { mark, parts, symmetry, given_up };
+  static Digester begin(Tag tag) {
+    Digester digest;
+    digest.add(static_cast<std::uint64_t>(tag));
+    return digest;
+  }
+
+  Named name(const Vertices& vertices) {
+    ++parts_;
+    for (const std::size_t vertex : vertices) part_[vertex] = parts_;
+    refine(vertices);
+    Vertices sorted = vertices;
+    std::ranges::sort(sorted, {}, [&](std::size_t vertex) { return colours_[vertex]; });
+    Named whole;
+    Vertices shared;
+    for_cells(sorted, [&](std::span<const std::size_t> cell) {
+      if (cell.size() == 1)
+        whole.order.push_back(cell.front());
+      else
+        shared.insert(shared.end(), cell.begin(), cell.end());
+    });
+    Digester digest = begin(Tag::parts);
+    digest.add(whole.order.size());
+    for (const std::size_t vertex : whole.order) digest.add(colours_[vertex]);
+    if (!shared.empty()) {
+      std::vector<Vertices> apart = components(std::move(shared));
+      std::vector<Named> named;
+      if (apart.size() == 1 && whole.order.empty()) {
+        named.push_back(name_symmetric(apart.front(), sorted));
+      } else {
+        for (const Vertices& part : apart) named.push_back(name(part));
+      }
+      std::ranges::sort(named, {}, &Named::name);
+      for (const Named& part : named) {
+        digest.add(part.name);
+        whole.order.insert(whole.order.end(), part.order.begin(), part.order.end());
+      }
+    }
+    whole.name = digest.get();
+    return whole;
+  }
+
+  // Until a sweep in both directions brings no new colour. The last one, which only confirms that,
+  // is what puts the final colours of all neighbours into each.
+  void refine(const Vertices& vertices) {
+    std::size_t before = count_colours(vertices);
+    for (;;) {
+      for (std::size_t i = 0; i < vertices.size(); ++i)
+        recolour(vertices[i], graph_.before(vertices[i]));
+      for (std::size_t i = vertices.size(); i-- > 0;)
+        recolour(vertices[i], graph_.behind(vertices[i]));
+      const std::size_t after = count_colours(vertices);
+      if (after == before) return;
+      before = after;
+    }
+  }
+
+  void recolour(std::size_t vertex, std::span<const LocalGraph::Link> links) {
+    Digest sum;
+    for (const LocalGraph::Link& link : links)
+      if (part_[link.other] == part_[vertex])
+        sum += Digester(colours_[link.other]).add(link.place).get();
+    colours_[vertex] = Digester(colours_[vertex]).add(sum).get();
+    work_ += 1 + links.size();
+  }
+
+  std::size_t count_colours(const Vertices& vertices) {
+    sorted_.clear();
+    for (const std::size_t vertex : vertices) sorted_.push_back(colours_[vertex]);
+    std::ranges::sort(sorted_);
+    return static_cast<std::size_t>(std::ranges::unique(sorted_).begin() - sorted_.begin());
+  }
+
+  template <class Visit>
+  void for_cells(std::span<const std::size_t> sorted, Visit visit) const {
+    for (std::size_t from = 0; from < sorted.size();) {
+      std::size_t to = from + 1;
+      while (to < sorted.size() && colours_[sorted[to]] == colours_[sorted[from]]) ++to;
+      visit(sorted.subspan(from, to - from));
+      from = to;
+    }
+  }
+
+  std::vector<Vertices> components(Vertices vertices) {
+    std::ranges::sort(vertices);
+    ++parts_;
+    const std::size_t unseen = parts_;
+    for (const std::size_t vertex : vertices) part_[vertex] = unseen;
+    std::vector<Vertices> apart;
+    for (const std::size_t start : vertices) {
+      if (part_[start] != unseen) continue;
+      ++parts_;
+      part_[start] = parts_;
+      Vertices part{start};
+      for (std::size_t next = 0; next < part.size(); ++next)
+        for (const auto links : {graph_.before(part[next]), graph_.behind(part[next])})
+          for (const LocalGraph::Link& link : links)
+            if (part_[link.other] == unseen) {
+              part_[link.other] = parts_;
+              part.push_back(link.other);
+            }
+      std::ranges::sort(part);
+      apart.push_back(std::move(part));
+    }
+    return apart;
+  }
+
+  // Connected, and no vertex has a colour of its own. All marks are tried whatever comes of them,
+  // so that the work, and with it whether it is given up, does not depend on the numbering.
+  Named name_symmetric(const Vertices& vertices, std::span<const std::size_t> sorted) {
+    const bool outermost = !std::exchange(searching_, true);
+    std::vector<Digest> colours;
+    std::size_t links = 0;
+    for (const std::size_t vertex : vertices) {
+      colours.push_back(colours_[vertex]);
+      links += graph_.before(vertex).size() + graph_.behind(vertex).size();
+    }
+    if (outermost)
+      limit_ = work_ + std::max(kLeastBudget, kBudgetOfSize * (vertices.size() + links));
+    std::span<const std::size_t> smallest = sorted;
+    for_cells(sorted, [&](std::span<const std::size_t> cell) {
+      if (cell.size() < smallest.size()) smallest = cell;
+    });
+    Named best;
+    bool found = false;
+    for (const std::size_t marked : smallest) {
+      if (work_ > limit_) break;
+      for (std::size_t i = 0; i < vertices.size(); ++i) colours_[vertices[i]] = colours[i];
+      colours_[marked] = begin(Tag::mark).add(colours_[marked]).get();
+      Named named = name(vertices);
+      if (!found || named.name < best.name) best = std::move(named);
+      found = true;
+    }
+    best.name = begin(Tag::symmetry).add(best.name).get();
+    if (!outermost) return best;
+    searching_ = false;
+    if (work_ <= limit_) return best;
+    exact_ = false;
+    std::ranges::sort(colours);
+    Digester digest = begin(Tag::given_up);
+    for (const Digest& colour : colours) digest.add(colour);
+    return {digest.get(), {sorted.begin(), sorted.end()}};
+  }
+
+  LocalGraph& graph_;
+  std::vector<Digest> colours_;
+  std::vector<std::size_t> part_;  // of each vertex: links count within one part only
+  std::size_t parts_ = 0;
+  std::vector<Digest> sorted_;
+  std::size_t work_ = 0, limit_ = 0;
+  bool searching_ = false, exact_ = true;
+};
+
+}  // namespace
+
+std::string to_string(const BlockHash& hash) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint64_t half : {hash.high, hash.low})
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[half >> shift & 15];
+  return text;
+}
+
+BlockForm block_form(const Graph& graph, std::span<const OpId> ops) {
+  LocalGraph local(graph, ops);
+  Naming naming(local);
+  const Naming::Named named = naming.name_all();
+  BlockForm form{.hash = {named.name.a, named.name.b}, .ops = {}, .exact = naming.exact()};
+  form.ops.reserve(ops.size());
+  for (const std::size_t vertex : named.order)
+    if (local.is_op(vertex)) form.ops.push_back(local.op(vertex));
+  return form;
+}
+
+BlockHash block_hash(const Graph& graph, std::span<const OpId> ops) {
+  return block_form(graph, ops).hash;
+}
+
+}  // namespace lowtide
