@@ -12,11 +12,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.torch.costs import materialise
+from lowtide.torch.lowering import lower
 from lowtide.torch.lowerings.in_place import is_laid_out_as, overwritable, twin_of
 from lowtide.torch.meter import peak_rise
+from lowtide.torch.operators import arguments_of, leaves
+from lowtide.torch.storages import storage
+from lowtide.torch.tracing.training_step import joint_graph
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch_bits import COMPLEX, LAYOUTS, REAL, SIZES, WHOLE, numbers, same_bytes
+from torch_run import fresh
+from torch_zoo import ZOO
 
 aten = torch.ops.aten
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here"))]
@@ -236,7 +243,6 @@ def _asked(function, *shapes):
     with mode:
         inputs = [torch.empty_strided(*shape) for shape in shapes]
     graph = fx.experimental.proxy_tensor.make_fx(function)(*inputs).graph
-    from lowtide.torch.operators import arguments_of
     node = [n for n in graph.nodes if n.op == "call_function"][-1]
     return set(overwritable(node, arguments_of(node)))
 
@@ -259,3 +265,36 @@ def test_operands_that_are_left_alone():
     assert _asked(torch.relu, ((0, 6), (6, 1))) == set()
     assert _asked(lambda x: x.clone(), rows) == set()
     assert _asked(lambda x: torch.mm(x, x.t()), ((4, 4), (4, 1))) == set()
+
+
+class _Kernels:
+    """In the place of their prices: all kernels of a step."""
+
+    real = True
+
+    def prepare(self, kernels):
+        self.all = kernels
+
+    def __call__(self, kernel):
+        return 1, 0, []
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_kernels_make_new_storages_where_their_fakes_say_so(name):
+    """Or a plan would write over a tensor that another one shows."""
+    kernels = _Kernels()
+
+    def backend(module, inputs):
+        joint, count = joint_graph(module, inputs)
+        lower(joint, count, kernels, "step")
+        return module
+
+    torch._dynamo.reset()
+    module, inputs = fresh(ZOO[name])
+    torch.compile(module, backend=backend)(*inputs)
+    for kernel in kernels.all:
+        given = {storage(t) for t in leaves((kernel.args, kernel.kwargs))}
+        args, kwargs = materialise((kernel.args, kernel.kwargs), torch.device("cpu"))
+        made, real = leaves(kernel.target(*args, **kwargs)), {storage(t) for t in leaves((args, kwargs))}
+        for fake, t in zip(leaves(kernel.results), made, strict=True):
+            assert storage(fake) in given or storage(t) not in real, f"{kernel.target}"
