@@ -28,9 +28,8 @@ struct RepeatSettings {
 
 // Disjoint blocks, each either a run of the given order or all ops of one origin and phase; where
 // both cover as much, the origin says better where a layer begins. The kind that covers the most
-// ops comes first, and is taken first; of kinds that cover as many, the one with smaller blocks. A
-// block is as long as it can be without repeating less often: two equal layers in each of twelve
-// equal blocks are no kind of their own. A single op is a block only where it repeats on end.
+// ops comes first, and is taken first; of kinds that cover as many, the one with smaller blocks:
+// twelve layers, not six pairs of them. A single op is a block only where it repeats on end.
 //
 // What is found are the largest repeats that a search in n log n steps meets, not provably the
 // largest that there are.
