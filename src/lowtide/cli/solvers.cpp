@@ -45,9 +45,9 @@ void print_json(const solve::SolverTable& table) {
 
 // Name and traits, and the summary beside them in as many lines as it takes.
 void print_solver(const solve::Solver& solver, std::size_t width) {
-  constexpr std::size_t kIndent = 28;
+  constexpr std::size_t kIndent = 29;
   const std::string traits = fmt::format("{}", fmt::join(solver.traits().words(), ", "));
-  std::string head = fmt::format("{:<9} {:<17} ", solver.name(), traits);
+  std::string head = fmt::format("{:<10} {:<17} ", solver.name(), traits);
   const std::string summary =
       report::wrap(solver.summary(), std::max<std::size_t>(width, 2 * kIndent) - kIndent);
   for (std::size_t at = 0; at < summary.size(); head.assign(kIndent, ' ')) {
@@ -63,10 +63,10 @@ void print_text(const solve::SolverTable& table, bool with_options) {
       print_solver(*solver, output_style().width);
       continue;
     }
-    fmt::print("{:<9} {}\n", solver->name(), solver->summary());
+    fmt::print("{:<10} {}\n", solver->name(), solver->summary());
     for (const solve::OptionSpec& option : solver->options())
-      fmt::print("{0:<9}   --option {1}=...  {2}\n{0:<9}     {3}\n", "", option.name, option.usage,
-                 range_text(option));
+      fmt::print("{0:<10}   --option {1}=...  {2}\n{0:<10}     {3}\n", "", option.name,
+                 option.usage, range_text(option));
   }
   if (with_options) return;
   fmt::print("\n");
@@ -74,7 +74,7 @@ void print_text(const solve::SolverTable& table, bool with_options) {
     const engines::EngineState engine = engines::find_engine(kind);
     const std::string_view name = to_string(kind);
     // What is missing begins with "NAME: ", as here the line does.
-    fmt::print("{:<9} {}\n", name,
+    fmt::print("{:<10} {}\n", name,
                engine.missing.empty() ? engine.version + ", " + engine.paths.library
                                       : engine.missing.substr(name.size() + 2));
   }

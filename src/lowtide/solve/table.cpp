@@ -3,6 +3,7 @@
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/exact/checkmate/checkmate.h"
 #include "lowtide/solve/exact/moccasin/moccasin.h"
+#include "lowtide/solve/exhaustive/exhaustive.h"
 #include "lowtide/solve/given/given.h"
 #include "lowtide/solve/greedy/greedy.h"
 #include "lowtide/solve/interface/solver.h"
@@ -18,6 +19,7 @@ SolverTable make_solvers() {
   SolverTable table;
   table.add(given::make_given());
   table.add(order::make_order());
+  table.add(exhaustive::make_exhaustive());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());
