@@ -54,6 +54,18 @@ std::vector<Case> small_cases() {
                                                          .op({2, 0}, {3})
                                                          .keep({3})
                                                          .graph());
+  add("overwritten, and made again right before its maker's input is changed",
+      Sketch({3, 3, 3, 2, 4})
+          .op({2}, {1}, 9)
+          .op({2, 1}, {0})
+          .workspace(6)
+          .in_place({{2, 0}, {1, 0}})
+          .op({2, 1}, {3})
+          .mutates({2})
+          .op({1}, {4}, 8)
+          .keep({2, 3, 4})
+          .order({0, 3, 1, 2})
+          .graph());
   add("a training step", training_step());
   add("two branches, the order decides", Sketch({10, 10, 1, 1, 1})
                                              .op({}, {0}, 4)

@@ -51,7 +51,7 @@ TEST_CASE("search: never worse than its start") {
 TEST_CASE("search: a start that transfers is an answer, though it cannot begin from it") {
   const auto search = solve::search::make_search();
   int answered = 0;
-  for (int i = 0; i < samples(100); ++i) {
+  for (int i = 0; i < samples(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i) + 9000);
     const Graph graph = small_graph(random);

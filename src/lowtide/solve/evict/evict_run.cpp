@@ -210,9 +210,9 @@ bool EvictRun::dead(TensorId id) const {
 // Whether the op, at its own place of the order, is the last that may ever need its input.
 bool EvictRun::ends_with(OpId op, TensorId id) const {
   const TensorState& tensor = state(id);
-  return op == order_[now_] && tensor.locks == 1 && tensor.next_use == now_ &&
-         tensor.cursor + 1 == uses_begin_[id.index() + 1] && !graph_.is_output(id) &&
-         last_need_[id.index()] <= now_;
+  return now_ < order_.size() && op == order_[now_] && tensor.locks == 1 &&
+         tensor.next_use == now_ && tensor.cursor + 1 == uses_begin_[id.index() + 1] &&
+         !graph_.is_output(id) && last_need_[id.index()] <= now_;
 }
 
 bool EvictRun::evictable(TensorId id) const {

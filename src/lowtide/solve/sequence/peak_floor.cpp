@@ -57,10 +57,10 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
   for (std::size_t at = 0; at < end; ++at) {
     always += change[at];
     const OpId op = graph.order()[at];
-    // What must be there afterwards is not overwritten.
-    const Bytes workspace = graph.workspace(op) - overwritten_bytes(graph, op, [&](TensorId id) {
-                              return !there(id, at + 1);
-                            });
+    // What must be there now and at the next op is not overwritten; what must be there at the next
+    // alone may be made again in between.
+    const auto ends = [&](TensorId id) { return !there(id, at) || !there(id, at + 1); };
+    const Bytes workspace = graph.workspace(op) - overwritten_bytes(graph, op, ends);
     floor = std::max(floor, always + running(graph, op, workspace, [&](TensorId id) {
                               return !graph.freeable(id) || there(id, at);
                             }));
