@@ -135,6 +135,9 @@ TEST_CASE("the builder refuses operands that are not the op's, or leave their st
   refused("/ops/1/operands/0", "leaves its storage", with({part(4, {2, 3}, {4, 1})}));
   refused("/ops/1/operands/0", "negative", with({part(4, {2}, {-1})}));
   refused("/ops/1/operands/0", "beyond 63 bits", with({part(4, {3}, {INT64_MAX})}));
+  refused("/ops/1/in_place/0", "is not the whole of it", with({part(4, {5}, {1})}, {}, true));
+  refused("/ops/1/in_place/0", "is not the whole of it", with({part(4, {6}, {0})}, {}, true));
+  refused("/ops/1/in_place/0", "is not the whole of it", with({part(4, {2, 3}, {2, 0})}, {}, true));
   const Operand whole = part(4, {2, 3}, {3, 1});
   Operand result = part(5, {2, 3}, {3, 1});
   refused("/ops/1/in_place/0", "not exactly one operand", with({whole, whole}, {result}, true));
@@ -142,7 +145,13 @@ TEST_CASE("the builder refuses operands that are not the op's, or leave their st
   refused("/ops/1/in_place/0", "is not laid out as the result", with({whole}, {result}, true));
 }
 
-TEST_CASE("the builder refuses a made tensor whose home is the host") {
+TEST_CASE("the builder refuses a made tensor that stays, or whose home is the host") {
+  refused("/tensors/4/stays", "its caller does not hold it", [](auto& b) {
+    Tensor tensor = sized(1);
+    tensor.stays = true;
+    b.add_tensor(std::move(tensor));
+    b.add_op(timed(1), OpLinks{{}, {4}, {}, {}});
+  });
   refused("/tensors/4/home", "an op produces it", [](auto& b) {
     Tensor tensor = sized(1);
     tensor.home = Home::host;

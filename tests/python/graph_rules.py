@@ -37,7 +37,7 @@ def check(graph):
     for t, tensor in enumerate(tensors):
         assert tensor["bytes"] >= 0 and isinstance(tensor["bytes"], int)
         assert (t in producer) == (tensor["role"] in (None, "gradient"))
-        assert tensor.get("stays", False) == (t not in producer)
+        assert t not in producer or not tensor.get("stays", False)
     for op in ops:
         overwritten = [t for t, _ in op.get("in_place", ())]
         assert len(set(overwritten)) == len(overwritten) and not set(overwritten) & {*op["mutates"], *graph["outputs"]}

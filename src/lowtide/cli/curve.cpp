@@ -112,7 +112,7 @@ int run(const CurveArguments& given) {
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_named_graph(given.graph);
+  const Graph graph = load_plannable_graph(given.graph);
   const solve::SolverTable solvers = driver::all_solvers();
   driver::CurveRequest request = make_request(given, graph, interrupt.token());
   CurveOutput output(graph, request, {given.csv, given.html, given.folder});

@@ -116,7 +116,7 @@ int run(const FitArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_named_graph(given.graph);
+  const Graph graph = load_plannable_graph(given.graph);
   driver::FitRequest request;
   request.order = given.search.problem_order();
   request.machine = given.links.machine(graph);

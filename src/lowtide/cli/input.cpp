@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
+#include "lowtide/driver/driver.h"
 #include "lowtide/io/graph_json.h"
+#include "lowtide/io/text_file.h"
 
 namespace lowtide::cli {
 
@@ -27,6 +30,16 @@ Graph load_named_graph(const std::string& path) {
   Graph graph = load_graph(path);
   if (!graph.name().empty() || path == "-") return graph;
   return std::move(graph).named(std::filesystem::path(path).filename().string());
+}
+
+Graph load_plannable_graph(const std::string& path) {
+  Graph graph = load_named_graph(path);
+  try {
+    driver::require_plannable(graph);
+  } catch (const InputError& error) {
+    throw error.in_file(io::name_of_file(path));
+  }
+  return graph;
 }
 
 PlanFile load_plan(const std::string& path) {

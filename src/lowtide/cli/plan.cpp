@@ -97,7 +97,7 @@ int run(const PlanArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_named_graph(given.graph);
+  const Graph graph = load_plannable_graph(given.graph);
   Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
   problem.order = given.search.problem_order();
   problem.machine = given.links.machine(graph);

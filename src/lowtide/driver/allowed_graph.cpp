@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/driver.h"
 
 namespace lowtide::driver {
 
@@ -18,13 +19,17 @@ bool may_recompute(const Graph& graph) {
 
 }  // namespace
 
-AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
+void require_plannable(const Graph& graph) {
   for (std::size_t i = 0; i < graph.tensor_count(); ++i)
     if (graph.on_host(TensorId(i)))
       throw InputError("/tensors/" + std::to_string(i) + "/home",
                        graph.label(TensorId(i)) +
                            ": its home is the host, and no solver plans transfers yet; leave its "
                            "\"home\" out, or bring a plan of your own to verify");
+}
+
+AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
+  require_plannable(graph);
   const bool once = !techniques.recompute && may_recompute(graph);
   const bool apart = !techniques.in_place && graph.has_overwrites();
   if (once || apart) changed_ = graph;

@@ -41,8 +41,8 @@ class GraphBuilder {
   // tensor; an `in_place` pair of tensors of unequal bytes, that the op does not read or make, that
   // it mutates, or whose operand is not laid out as its result; an input in two pairs; a pair of a
   // barrier; an operand that is no input, or a result that is no output nor mutated, or that
-  // leaves its storage; a produced tensor whose home is the host; a cycle (through `after` and
-  // `mutates` too); an order that is no topological order of all ops; sums beyond 2^63.
+  // leaves its storage; a produced tensor that stays or whose home is the host; a cycle (through
+  // `after` and `mutates` too); an order that is no topological order of all ops; sums beyond 2^63.
   // Leaves the builder empty.
   Graph build();
 

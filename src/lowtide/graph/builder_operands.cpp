@@ -33,6 +33,27 @@ struct Place {
   }
 };
 
+constexpr std::int64_t kBlock = 512;  // to which the allocators of devices round storages up
+
+// Every element of a storage of so many bytes, each once. Of a number type that is not known, only
+// that nothing lies before, between or twice among its elements.
+bool covers(const Operand& part, std::int64_t bytes) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride, extent
+  for (std::size_t i = 0; i < part.shape.size(); ++i) {
+    if (part.shape[i] == 0) return bytes == 0;
+    if (part.shape[i] > 1) axes.emplace_back(part.strides[i], part.shape[i]);
+  }
+  std::ranges::sort(axes);
+  std::int64_t count = 1, size = 0;
+  for (const auto& [stride, extent] : axes)
+    if (stride != count || __builtin_mul_overflow(count, extent, &count)) return false;
+  if (part.offset != 0) return false;
+  const auto element = element_bytes(part.dtype);
+  if (!element) return true;
+  if (__builtin_mul_overflow(count, *element, &size)) return false;
+  return size == bytes || (bytes % kBlock == 0 && size < bytes && bytes - size < kBlock);
+}
+
 bool contains(std::span<const TensorId> list, TensorId id) {
   return std::ranges::find(list, id) != list.end();
 }
@@ -55,21 +76,26 @@ void check_storage(const Place& place, const Operand& operand) {
                  std::to_string(bytes) + " bytes");
 }
 
+// The only part of the tensor that the list names; nothing if the list is empty.
+const Operand* only_part(const Place& place, const std::vector<Operand>& list, TensorId id,
+                         const std::string& what) {
+  if (list.empty()) return nullptr;
+  const auto is = [id](const Operand& operand) { return operand.tensor == id; };
+  if (std::ranges::count_if(list, is) != 1)
+    place.refuse("the op has not exactly one " + what + " in " + place.graph.label(id) +
+                 ", so it cannot run in place");
+  const Operand& part = *std::ranges::find_if(list, is);
+  if (!covers(part, place.graph.bytes(id).count()))
+    place.refuse(place.name(part) + " is not the whole of it, so the op cannot run in place");
+  return &part;
+}
+
 // A pair is checked against what the op says of the two, where it says anything.
 void check_layout(const Place& place, TensorId input, TensorId output) {
   const Op& op = place.graph.op(place.op);
-  if (op.operands.empty() || op.results.empty()) return;
-  const auto is = [](TensorId id) {
-    return [id](const Operand& operand) { return operand.tensor == id; };
-  };
-  if (std::ranges::count_if(op.operands, is(input)) != 1)
-    place.refuse("the op has not exactly one operand in " + place.graph.label(input) +
-                 ", so it cannot write over it");
-  const auto operand = std::ranges::find_if(op.operands, is(input));
-  const auto result = std::ranges::find_if(op.results, is(output));
-  if (result == op.results.end())
-    place.refuse("the op has no result in " + place.graph.label(output));
-  if (!operand->laid_out_as(*result))
+  const Operand* operand = only_part(place, op.operands, input, "operand");
+  const Operand* result = only_part(place, op.results, output, "result");
+  if (operand != nullptr && result != nullptr && !operand->laid_out_as(*result))
     place.refuse(place.name(*operand) + " is not laid out as the result in " +
                  place.graph.label(output) + ": shape, strides, offset and number type must agree");
 }
@@ -101,12 +127,16 @@ void GraphBuilder::check_operands(Graph& graph) const {
         },
         " is neither among its \"outputs\" nor changed by it");
   }
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.tensors_[i].home == Home::host && !graph.is_input(TensorId(i)))
-      throw InputError("/tensors/" + std::to_string(i) + "/home",
-                       graph.label(TensorId(i)) +
-                           ": an op produces it, so it cannot begin on "
-                           "the host");
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    const auto refuse = [&](const std::string& key, const std::string& why) {
+      throw InputError("/tensors/" + std::to_string(i) + "/" + key,
+                       graph.label(id) + ": an op produces it, so " + why);
+    };
+    if (graph.is_input(id)) continue;
+    if (graph.tensors_[i].home == Home::host) refuse("home", "it cannot begin on the host");
+    if (graph.tensors_[i].stays) refuse("stays", "its caller does not hold it");
+  }
 }
 
 void GraphBuilder::link_in_place(Graph& graph) const {

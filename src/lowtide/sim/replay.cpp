@@ -74,7 +74,8 @@ std::optional<std::string> Replay::not_overwritable(OpId op,
 
 std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> overwritten) {
   const auto refuse = [&](const std::string& why) {
-    return "compute of " + graph_.label(op) + ": " + why;
+    const StepKind kind = overwritten.empty() ? StepKind::compute : StepKind::compute_in_place;
+    return std::string(to_string(kind)) + " of " + graph_.label(op) + ": " + why;
   };
   const bool again = computed_[op.index()] != 0;
   if (again && !graph_.recomputable(op)) return refuse("it may be computed only once");
