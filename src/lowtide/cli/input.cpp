@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/driver.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/plan/problem.h"
 
 namespace lowtide::cli {
 
@@ -35,7 +35,7 @@ Graph load_named_graph(const std::string& path) {
 Graph load_plannable_graph(const std::string& path) {
   Graph graph = load_named_graph(path);
   try {
-    driver::require_plannable(graph);
+    require_plannable(graph);
   } catch (const InputError& error) {
     throw error.in_file(io::name_of_file(path));
   }

@@ -1,11 +1,7 @@
 // A copy is made only where something has to go.
 #include "lowtide/driver/allowed_graph.h"
 
-#include <string>
 #include <utility>
-
-#include "lowtide/base/error.h"
-#include "lowtide/driver/driver.h"
 
 namespace lowtide::driver {
 
@@ -18,15 +14,6 @@ bool may_recompute(const Graph& graph) {
 }
 
 }  // namespace
-
-void require_plannable(const Graph& graph) {
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.on_host(TensorId(i)))
-      throw InputError("/tensors/" + std::to_string(i) + "/home",
-                       graph.label(TensorId(i)) +
-                           ": its home is the host, and no solver plans transfers yet; leave its "
-                           "\"home\" out, or bring a plan of your own to verify");
-}
 
 AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
   require_plannable(graph);

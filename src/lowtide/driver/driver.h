@@ -43,9 +43,6 @@ LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std
                                 const CancelToken& cancel);
 int threads_or_all(int threads);
 
-// InputError for a graph that no solver plans: one with a tensor whose home is the host.
-void require_plannable(const Graph& graph);
-
 // All solvers, the driver's own `auto` last.
 solve::SolverTable all_solvers();
 

@@ -24,6 +24,15 @@ void check_live_limits(const Problem& problem) {
   }
 }
 
+void require_plannable(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.on_host(TensorId(i)))
+      throw InputError("/tensors/" + std::to_string(i) + "/home",
+                       graph.label(TensorId(i)) +
+                           ": its home is the host, and no solver plans transfers yet; leave its "
+                           "\"home\" out, or bring a plan of your own to verify");
+}
+
 Problem with_graph(const Problem& problem, const Graph& graph) {
   return {.graph = graph,
           .budget = problem.budget,

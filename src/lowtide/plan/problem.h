@@ -47,6 +47,9 @@ struct Problem {
 // and for any where the objective is not least time.
 void check_live_limits(const Problem& problem);
 
+// InputError for a graph that no solver plans: one with a tensor whose home is the host.
+void require_plannable(const Graph& graph);
+
 // The same question of another graph of as many ops and tensors.
 Problem with_graph(const Problem& problem, const Graph& graph);
 
