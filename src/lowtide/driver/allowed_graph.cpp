@@ -2,7 +2,6 @@
 #include "lowtide/driver/allowed_graph.h"
 
 #include <utility>
-
 namespace lowtide::driver {
 
 namespace {
