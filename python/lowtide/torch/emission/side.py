@@ -40,6 +40,7 @@ class Side:
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self._made_as_views: set[fx.Node] = set()
+        self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
@@ -69,6 +70,7 @@ class Side:
             with self.graph.inserting_after(self._last_saved):
                 self._last_saved = self._new_placeholder(self.saved[-1].name, self.saved[-1].meta)
             self.values[key] = self._last_saved
+            self._left[self._last_saved] = self.saved[-1]
         return self.values[key]
 
     def _number(self, key: Value, node: fx.Node) -> fx.Node:
@@ -125,7 +127,7 @@ class Side:
         new = self.call(function, args, like, value, kwargs)
         saved = self._saved_below(written)
         if saved is not None:
-            note_overwriting(new, saved, target, keyword)
+            note_overwriting(new, saved, self._left[saved], target, keyword)
         return new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
