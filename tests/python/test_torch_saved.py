@@ -304,3 +304,57 @@ def test_a_forward_alone_runs_in_place():
             rises.append(peak_rise(lambda step=step: step(x)))
             assert abs(rises[-1] - (report.peak - report.inputs)) <= 64
     assert rises == [3 * x.nbytes, 2 * x.nbytes]
+
+
+class Deep(nn.Module):
+    """Its last op writes over a view: a layer on three dimensions is a product on two, and a view of that."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(16, 64), nn.Linear(64, 128), last
+
+    def forward(self, x):
+        return self.last(self.second(torch.relu(self.first(x))))
+
+
+@pytest.mark.parametrize("grad", [True, False, "inference"])
+@pytest.mark.parametrize("last", [nn.ReLU(), nn.Tanh(), nn.Softmax(-1), nn.Dropout(0.3)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("way", ["compile", "optimize"])
+def test_results_are_no_views(way, last, grad):
+    """Or PyTorch would refuse to change them."""
+    torch.manual_seed(0)
+    module, x = Deep(last), torch.randn(1, 8, 16)
+    around = torch.inference_mode if grad == "inference" else lambda: torch.set_grad_enabled(grad)
+    with around():
+        if way == "optimize":
+            step = lowtide.torch.optimize(module, (x,), budget="100%", costs="cpu", time=None, work=10_000,
+                                          fallback="error")
+        else:
+            step = planned(module, "100%")
+        for change in (lambda y: y.mul_(2), torch.relu_, nn.ReLU(inplace=True), torch.Tensor.detach_):
+            torch.manual_seed(1)
+            expected = module(x)
+            torch.manual_seed(1)
+            y = step(x)
+            assert not y._is_view() and y._base is None and y.untyped_storage().nbytes() == y.nbytes
+            assert torch.equal(y, expected) and y.stride() == expected.stride()
+            assert torch.equal(change(y), change(expected))
+
+
+@pytest.mark.parametrize("last", [nn.GELU(), nn.ReLU(), nn.Dropout(0.3)], ids=lambda m: type(m).__name__)
+def test_results_are_changed_in_place_before_the_backward(last):
+    """Where the backward does not read them; where it does, PyTorch says so as it does without a plan."""
+    x, seen = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0)), []
+    for planning in (False, True):
+        torch.manual_seed(0)
+        module = Deep(last)
+        step = planned(module, "100%") if planning else module
+        torch.manual_seed(1)
+        y = step(x)
+        y.mul_(2)
+        try:
+            y.sum().backward()
+            seen.append(gradients(module))
+        except RuntimeError as error:
+            seen.append("modified by an inplace operation" in str(error))
+    assert seen[0] is seen[1] if True in seen else equal(*seen)

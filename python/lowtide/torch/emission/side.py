@@ -12,12 +12,15 @@ import itertools
 import operator
 from typing import Any
 
+import torch
 from torch import fx
 
 from ..operators import is_symbol, leaves
 from ..planning.schedule import Computation
 from ..program import Program
 from .saved import note_overwriting
+
+aten = torch.ops.aten
 
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
@@ -123,12 +126,16 @@ class Side:
 
     def call_over(self, written: fx.Node, target: Any, keyword: str | None, function: Any, args: tuple[Any, ...],
                   like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
-        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage."""
+        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage.
+
+        It returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
+        detach, views that come out of a compiled function.
+        """
         new = self.call(function, args, like, value, kwargs)
         saved = self._saved_below(written)
         if saved is not None:
             note_overwriting(new, saved, self._left[saved], target, keyword)
-        return new
+        return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
         """The placeholder whose storage is that of a node; None if this side has made it."""
