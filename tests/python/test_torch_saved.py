@@ -1,5 +1,7 @@
 """Backwards that write over what their forward has saved: whoever can see it sees what eager execution shows."""
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -241,6 +243,14 @@ def test_several_forwards_before_their_backwards(ways):
 
     got, expected = both(Gated, run)
     assert equal(got, expected) and ways == ["over"] * 3
+
+
+def test_a_tracer_that_has_another_name_for_its_switch():
+    """It has no public one."""
+    words = "from torch._functorch._aot_autograd import graph_compile as tracer\n" \
+            "del tracer.collect_bw_donated_buffer_idxs\n" \
+            "import lowtide.torch"
+    subprocess.run([sys.executable, "-c", words], check=True, timeout=300)
 
 
 class Words(nn.Module):

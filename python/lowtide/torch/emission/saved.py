@@ -25,9 +25,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch._aot_autograd import graph_compile
 
 from .execute import compile_graph
+
+try:
+    from torch._functorch._aot_autograd import graph_compile
+except ImportError:  # another PyTorch has another place for it
+    graph_compile = None
 
 _here = threading.local()  # .donates: False within nothing_donated
 _donated = getattr(graph_compile, "collect_bw_donated_buffer_idxs", None)
