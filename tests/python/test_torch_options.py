@@ -70,7 +70,7 @@ def test_wrong_options_are_said(options, words):
     ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
     ({"techniques": "nonsense"}, ValueError, "techniques: .*nonsense.* is not known"),
     ({"techniques": "all"}, ValueError, "PyTorch runs plans that use in_place and recompute, not offload"),
-    ({"techniques": 3}, TypeError, "not iterable"),
+    ({"techniques": 3}, TypeError, "techniques must be names .* or None, not 3"),
     ({"order": None}, ValueError, "'free' or 'given', not None"),
 ])
 def test_wrong_values_are_said_before_anything_is_traced(options, error, words):

@@ -1,5 +1,9 @@
 """Backwards that write over what their forward has saved: whoever can see it sees what eager execution shows."""
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -8,6 +12,7 @@ import torch.nn.functional as F
 from lowtide.torch.emission import saved
 from lowtide.torch.meter import peak_rise
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 from torch_run import both, equal, gradients, planned, train, twin
 
 import lowtide.torch
@@ -17,6 +22,10 @@ import lowtide.torch
 def alone(monkeypatch):
     monkeypatch.setenv("LOWTIDE_CACHE", "off")
     torch._dynamo.reset()
+
+
+def _numbers(t):
+    return t if isinstance(t, torch.Tensor) else torch.empty(0).set_(t)
 
 
 class Gated(nn.Module):
@@ -39,6 +48,8 @@ def ways(monkeypatch):
 
     def noting(module, name):
         run = compile_graph(module, name)
+        if "backward" not in name:
+            return run
         word = "beside" if name.endswith("of kept tensors") else "over"
 
         def noted(args):
@@ -97,12 +108,16 @@ def test_gradients_of_some_parameters_at_a_time(ways):
     assert equal(got, expected) and ways == ["beside", "over"]
 
 
-@pytest.mark.parametrize("kept", ["itself", "a view", "a detached one"])
+KEPT = {"itself": lambda t: t, "a view": lambda t: t[None], "a detached one": torch.Tensor.detach,
+        "its storage": torch.Tensor.untyped_storage}
+
+
+@pytest.mark.parametrize("kept", KEPT)
 def test_hooks_that_keep_what_they_pack(kept, ways):
     held, before = [], []
 
     def pack(t):
-        held.append({"itself": lambda: t, "a view": lambda: t[None], "a detached one": t.detach}[kept]())
+        held.append(KEPT[kept](t))
         before.append(held[-1].clone())
         return t
 
@@ -112,7 +127,7 @@ def test_hooks_that_keep_what_they_pack(kept, ways):
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
             loss = loss_of(step)
         loss.backward()
-        assert held and equal(held, before)
+        assert held and all(map(torch.equal, map(_numbers, held), map(_numbers, before)))
         return gradients(module)
 
     got, expected = both(Gated, run)
@@ -129,6 +144,80 @@ def test_hooks_that_move_what_they_pack(ways):
 
     got, expected = both(Gated, run)
     assert equal(got, expected)
+
+
+@pytest.mark.parametrize("mark_all", [False, True])
+def test_hooks_that_hand_back_a_fresh_tensor_over_memory_of_theirs(mark_all, ways, monkeypatch):
+    """Its counts say that it is alone; so does the storage, and still another backward reads the same memory."""
+    numpy = pytest.importorskip("numpy")
+    if mark_all:  # as if no hooks had stood when the forward ran
+        monkeypatch.setattr(saved, "_hooks_on_top", lambda _: None)
+    held = []
+
+    def pack(t):
+        held.append(t.detach().numpy().copy())
+        return held[-1]
+
+    def run(module, step):
+        held.clear()
+        seen = []
+        with torch.autograd.graph.saved_tensors_hooks(pack, torch.from_numpy):
+            loss = loss_of(step)
+        before = [numpy.array(a) for a in held]
+        for keep in (True, True, False):
+            module.zero_grad()
+            loss.backward(retain_graph=keep)
+            seen += gradients(module)
+        assert held and all(map(numpy.array_equal, held, before))
+        return seen
+
+    got, expected = both(Gated, run)
+    assert equal(got, expected) and ways == ["beside"] * 3
+
+
+def test_a_forward_under_hooks_among_others(ways):
+    """Only its own backward makes new tensors."""
+    def run(module, step):
+        losses = []
+        for k in range(3):
+            if k == 1:
+                with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), torch.from_numpy):
+                    losses.append(loss_of(step))
+            else:
+                losses.append(loss_of(step) * k)
+        for loss in losses:
+            loss.backward()
+        return gradients(module)
+
+    got, expected = both(Gated, run)
+    assert equal(got, expected) and ways == ["over", "beside", "over"]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_planned_module_within_a_checkpoint(reentrant):
+    def run(module, step):
+        loss = checkpoint(step, X.clone().requires_grad_(), use_reentrant=reentrant).square().mean()
+        loss.backward()
+        return gradients(module)
+
+    got, expected = both(Gated, run)
+    assert equal(got, expected)
+
+
+def test_backwards_of_several_threads(ways):
+    torch.manual_seed(0)
+    module = Gated()
+    parameters, expected = list(module.parameters()), []
+    inputs = [X * k for k in range(1, 9)]
+    for x in inputs:
+        expected.append(torch.autograd.grad(module(x).square().mean(), parameters))
+    step = planned(module)
+    step(X).sum().backward()
+    del ways[:]
+    losses = [step(x).square().mean() for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda loss: torch.autograd.grad(loss, parameters), losses))
+    assert all(equal(a, b) for a, b in zip(got, expected, strict=True)) and ways == ["over"] * len(inputs)
 
 
 def test_saved_tensors_that_the_user_has_read(ways):
@@ -154,6 +243,14 @@ def test_several_forwards_before_their_backwards(ways):
 
     got, expected = both(Gated, run)
     assert equal(got, expected) and ways == ["over"] * 3
+
+
+def test_a_tracer_that_has_another_name_for_its_switch():
+    """It has no public one."""
+    words = "from torch._functorch._aot_autograd import graph_compile as tracer\n" \
+            "del tracer.collect_bw_donated_buffer_idxs\n" \
+            "import lowtide.torch"
+    subprocess.run([sys.executable, "-c", words], check=True, timeout=300)
 
 
 class Words(nn.Module):
@@ -217,3 +314,57 @@ def test_a_forward_alone_runs_in_place():
             rises.append(peak_rise(lambda step=step: step(x)))
             assert abs(rises[-1] - (report.peak - report.inputs)) <= 64
     assert rises == [3 * x.nbytes, 2 * x.nbytes]
+
+
+class Deep(nn.Module):
+    """Its last op writes over a view: a layer on three dimensions is a product on two, and a view of that."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(16, 64), nn.Linear(64, 128), last
+
+    def forward(self, x):
+        return self.last(self.second(torch.relu(self.first(x))))
+
+
+@pytest.mark.parametrize("grad", [True, False, "inference"])
+@pytest.mark.parametrize("last", [nn.ReLU(), nn.Tanh(), nn.Softmax(-1), nn.Dropout(0.3)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("way", ["compile", "optimize"])
+def test_results_are_no_views(way, last, grad):
+    """Or PyTorch would refuse to change them."""
+    torch.manual_seed(0)
+    module, x = Deep(last), torch.randn(1, 8, 16)
+    around = torch.inference_mode if grad == "inference" else lambda: torch.set_grad_enabled(grad)
+    with around():
+        if way == "optimize":
+            step = lowtide.torch.optimize(module, (x,), budget="100%", costs="cpu", time=None, work=10_000,
+                                          fallback="error")
+        else:
+            step = planned(module, "100%")
+        for change in (lambda y: y.mul_(2), torch.relu_, nn.ReLU(inplace=True), torch.Tensor.detach_):
+            torch.manual_seed(1)
+            expected = module(x)
+            torch.manual_seed(1)
+            y = step(x)
+            assert not y._is_view() and y._base is None and y.untyped_storage().nbytes() == y.nbytes
+            assert torch.equal(y, expected) and y.stride() == expected.stride()
+            assert torch.equal(change(y), change(expected))
+
+
+@pytest.mark.parametrize("last", [nn.GELU(), nn.ReLU(), nn.Dropout(0.3)], ids=lambda m: type(m).__name__)
+def test_results_are_changed_in_place_before_the_backward(last):
+    """Where the backward does not read them; where it does, PyTorch says so as it does without a plan."""
+    x, seen = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0)), []
+    for planning in (False, True):
+        torch.manual_seed(0)
+        module = Deep(last)
+        step = planned(module, "100%") if planning else module
+        torch.manual_seed(1)
+        y = step(x)
+        y.mul_(2)
+        try:
+            y.sum().backward()
+            seen.append(gradients(module))
+        except RuntimeError as error:
+            seen.append("modified by an inplace operation" in str(error))
+    assert seen[0] is seen[1] if True in seen else equal(*seen)

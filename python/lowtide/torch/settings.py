@@ -157,6 +157,11 @@ def _budget(budget: Any) -> int | str:
 
 
 def _techniques(techniques: Any) -> frozenset[str]:
+    try:
+        techniques = techniques if techniques is None or isinstance(techniques, str) else list(techniques)
+    except TypeError:
+        raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
+                        f"{techniques!r}") from None
     named = frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)
     if not named <= TECHNIQUES:
         raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not "

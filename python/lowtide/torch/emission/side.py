@@ -12,12 +12,15 @@ import itertools
 import operator
 from typing import Any
 
+import torch
 from torch import fx
 
 from ..operators import is_symbol, leaves
 from ..planning.schedule import Computation
 from ..program import Program
 from .saved import note_overwriting
+
+aten = torch.ops.aten
 
 Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
@@ -40,6 +43,7 @@ class Side:
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self._made_as_views: set[fx.Node] = set()
+        self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
@@ -69,6 +73,7 @@ class Side:
             with self.graph.inserting_after(self._last_saved):
                 self._last_saved = self._new_placeholder(self.saved[-1].name, self.saved[-1].meta)
             self.values[key] = self._last_saved
+            self._left[self._last_saved] = self.saved[-1]
         return self.values[key]
 
     def _number(self, key: Value, node: fx.Node) -> fx.Node:
@@ -121,12 +126,16 @@ class Side:
 
     def call_over(self, written: fx.Node, target: Any, keyword: str | None, function: Any, args: tuple[Any, ...],
                   like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
-        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage."""
+        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage.
+
+        It returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
+        detach, views that come out of a compiled function.
+        """
         new = self.call(function, args, like, value, kwargs)
         saved = self._saved_below(written)
         if saved is not None:
-            note_overwriting(new, saved, target, keyword)
-        return new
+            note_overwriting(new, saved, self._left[saved], target, keyword)
+        return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
         """The placeholder whose storage is that of a node; None if this side has made it."""

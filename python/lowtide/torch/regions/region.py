@@ -24,7 +24,7 @@ from torch._guards import TracingContext
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
-from ..emission.saved import compile_backward, nothing_donated
+from ..emission.saved import compile_backward, compile_forward, nothing_donated
 from ..errors import BudgetError, CallerError, CaptureError, fall_back
 from ..operators import is_tangent
 from ..settings import Settings
@@ -87,8 +87,9 @@ class Region:
             if self._settings.inner == "inductor":
                 self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
                 return
-            compiler = aot_autograd(fw_compiler=self._run("forward"), bw_compiler=self._run("backward"),
-                                    inference_compiler=self._run("inference"), partition_fn=self.partition)
+            code = object()
+            compiler = aot_autograd(fw_compiler=self._run("forward", code), bw_compiler=self._run("backward", code),
+                                    inference_compiler=self._run("inference", code), partition_fn=self.partition)
             with nothing_donated():
                 if self._symbols is None:
                     self._compiled = compiler(self._gm, example_inputs)
@@ -111,15 +112,16 @@ class Region:
         finally:
             self._inputs = []
 
-    def _run(self, side: str) -> Callable[..., Any]:
+    def _run(self, side: str, code: object) -> Callable[..., Any]:
+        """What compiles a side; the two of a step are of the same `code`."""
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-            if side == "inference":
-                module = self.forward_alone(module)
             name = f"region {self._record.number} {side}"
+            if side == "forward":
+                return self._leaving(compile_forward(module, name, code))
             if side == "backward":
-                return self._taking(compile_backward(module, name), len(list(filter(is_tangent, module.graph.nodes))))
-            run = compile_graph(module, name)
-            return self._leaving(run) if side == "forward" else run
+                tangents = len(list(filter(is_tangent, module.graph.nodes)))
+                return self._taking(compile_backward(module, name, code), tangents)
+            return compile_graph(self.forward_alone(module), name)
 
         return compile_side
 
