@@ -108,7 +108,7 @@ class Own(Exception):
 
 
 @pytest.mark.parametrize("traits", [(), ("constructive",)])
-def test_an_exception_reaches_the_caller(chain, traits):
+def test_an_exception_reaches_the_caller(large, traits):
     raised = Own("mine")
     done = []
 
@@ -118,7 +118,7 @@ def test_an_exception_reaches_the_caller(chain, traits):
 
     name = registered(fails, traits)
     with pytest.raises(Own) as caught:
-        lowtide.plan(chain, 20, solver="auto" if traits else name)
+        lowtide.plan(large, "60%", solver="auto" if traits else name)
     assert caught.value is raised
     done.append(True)  # the other tests run `auto` too
 
