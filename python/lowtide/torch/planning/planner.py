@@ -129,7 +129,7 @@ def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
     words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
-    words += f"; without recomputation it takes {size_text(own_peak)}"
+    words += f"; without a plan it takes {size_text(own_peak)}"
     raise BudgetError(words, floor, smallest, budget)
 
 
