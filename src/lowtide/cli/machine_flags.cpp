@@ -19,10 +19,14 @@ std::optional<Machine> MachineFlags::machine(const Graph& graph) const {
 }
 
 Techniques MachineFlags::allowed() const {
+  return asked_techniques(techniques, !device.empty() || !link.empty());
+}
+
+Techniques asked_techniques(const std::string& list, bool has_machine) {
   try {
-    return parse_techniques(techniques, !device.empty() || !link.empty());
+    return parse_techniques(list, has_machine);
   } catch (const InputError& error) {
-    throw InputError("--" + error.place() + " " + techniques, error.reason());
+    throw InputError("--" + error.place() + " " + list, error.reason());
   }
 }
 

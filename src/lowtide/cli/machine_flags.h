@@ -23,6 +23,9 @@ struct MachineFlags {
   Techniques allowed() const;
 };
 
+// What --techniques says; InputError that names the flag.
+Techniques asked_techniques(const std::string& list, bool has_machine);
+
 // `flags` must outlive the parsing.
 void add_machine_flags(CLI::App& command, MachineFlags& flags);
 

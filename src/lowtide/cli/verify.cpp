@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
+#include "lowtide/cli/machine_flags.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
 
@@ -62,18 +62,11 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }
 
-Techniques allowed(const std::string& list) {
-  try {
-    return parse_techniques(list, true);  // to allow what the plan does not use is no mistake
-  } catch (const InputError& error) {
-    throw InputError("--" + error.place() + " " + list, error.reason());
-  }
-}
-
 int run(const VerifyArguments& given) {
   const Graph graph = load_graph(given.graph);
   PlanFile file = load_plan(given.plan);
-  if (given.techniques) file.techniques = allowed(*given.techniques);
+  // To allow what the plan does not use is no mistake.
+  if (given.techniques) file.techniques = asked_techniques(*given.techniques, true);
   const PlanVerdict verdict = check_plan(graph, file);
   // A file that says there is no plan is not priced; the plan of a graph without ops has no steps.
   const bool has_plan = !file.plan.steps.empty() || verdict.cost.has_value();

@@ -2,6 +2,7 @@
 #include "lowtide/driver/allowed_graph.h"
 
 #include <utility>
+
 namespace lowtide::driver {
 
 namespace {

@@ -19,7 +19,28 @@ namespace {
 constexpr std::array kStatuses{Status::optimal, Status::feasible, Status::infeasible,
                                Status::unknown};
 
+constexpr std::array kOrders{Order::free, Order::given};
+
 bool is_null(JsonValue value) { return value.is(JsonKind::null); }
+
+// "a, b or c", as messages list what there is.
+template <class Words>
+std::string list_of(const Words& words) {
+  std::string list;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    list += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + std::string(to_string(words[i]));
+  return list;
+}
+
+// The one of these that the value says; `what` names them if it says none.
+template <class Words>
+auto word_among(JsonValue value, std::string_view what, const Words& words) {
+  const std::string_view given = value.as_string();
+  for (const auto word : words)
+    if (given == to_string(word)) return word;
+  value.refuse("unknown " + std::string(what) + " " + quoted(given) + "; must be " +
+               list_of(words));
+}
 
 std::int32_t read_index(JsonValue value) {
   const std::int64_t at = value.as_count();
@@ -27,20 +48,12 @@ std::int32_t read_index(JsonValue value) {
   return static_cast<std::int32_t>(at);
 }
 
-StepKind kind_of(JsonValue word) {
-  const std::string_view given = word.as_string();
-  for (StepKind kind : kStepKinds)
-    if (given == to_string(kind)) return kind;
-  word.refuse("unknown step " + quoted(given) +
-              "; must be compute, compute_in_place, free, offload or prefetch");
-}
-
 void read_step(JsonValue value, Plan& plan) {
   constexpr std::string_view kPair = "a step is a pair such as [\"compute\", 0]";
   if (!value.is(JsonKind::array) || value.size() < 2) value.refuse(std::string(kPair));
   const auto items = value.items();
   auto item = items.begin();
-  const StepKind kind = kind_of(*item);
+  const StepKind kind = word_among(*item, "step", kStepKinds);
   const std::int32_t index = read_index(*++item);
   if (kind != StepKind::compute_in_place) {
     if (value.size() != 2) value.refuse(std::string(kPair));
@@ -98,19 +111,11 @@ Machine read_machine(JsonValue object, UnknownKeys& unknown) {
   return {*out, *in};
 }
 
-Status read_status(JsonValue value) {
-  const std::string_view given = value.as_string();
-  for (Status status : kStatuses)
-    if (given == to_string(status)) return status;
-  value.refuse("unknown status " + quoted(given) +
-               "; must be optimal, feasible, infeasible or unknown");
-}
-
 Claims read_claims(JsonValue object, UnknownKeys& unknown) {
   Claims claims;
   for (const auto& [key, value] : object.members()) {
     if (key == "status") {
-      if (!is_null(value)) claims.status = read_status(value);
+      if (!is_null(value)) claims.status = word_among(value, "status", kStatuses);
     } else if (key == "duration") {
       if (!is_null(value)) claims.duration = Ticks(value.as_count());
     } else if (key == "peak") {
@@ -214,10 +219,7 @@ PlanFile read_document(const JsonDocument& document) {
     } else if (key == "budget") {
       if (!is_null(value)) file.budget = Bytes(value.as_count());
     } else if (key == "order") {
-      const std::string_view word = value.as_string();
-      if (word != "free" && word != "given")
-        value.refuse("unknown order " + quoted(word) + "; must be free or given");
-      file.order = word == "given" ? Order::given : Order::free;
+      file.order = word_among(value, "order", kOrders);
     } else if (key == "techniques") {
       file.techniques = read_techniques(value);
     } else if (key == "host_budget") {
