@@ -126,8 +126,7 @@ void check_truth(const Problem& problem, const Outcome& outcome,
   }
   const Bytes leanest = curve.back().peak;
   CHECK(outcome.bound.peak <= leanest);
-  // A plan that asks too much of the host may need less of the device.
-  if (!problem.host_budget && outcome.smallest_peak) CHECK(*outcome.smallest_peak >= leanest);
+  if (outcome.smallest_peak) CHECK(*outcome.smallest_peak >= leanest);
   const Ticks limit = problem.time_limit.value_or(Ticks::max());
   std::optional<Cost> best;  // by the objective
   for (const oracle::Schedule& schedule : curve) {
