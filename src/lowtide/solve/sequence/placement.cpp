@@ -65,7 +65,7 @@ class Placer {
     measure();
   }
 
-  Placement run();
+  std::optional<Placement> run(Limits& limits);
   // Whether a tensor stayed that the events would have had away.
   bool dropped() const { return dropped_; }
 
@@ -214,13 +214,16 @@ void Placer::measure() {
   needed_ = RangeMax(use);
 }
 
-Placement Placer::run() {
+std::optional<Placement> Placer::run(Limits& limits) {
   const std::size_t end = ops_.size();
   computed_.assign(graph_.op_count(), 0);
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
     if (graph_.is_input(TensorId(i))) copy_out(TensorId(i), kAtFirst);
   for (const std::size_t k : ends_[0]) end_stay(stays_[k].tensor, 0, false);
   for (std::size_t at = 0; at <= end; ++at) {
+    std::size_t done = 1;
+    if (at < end) done += graph_.inputs(ops_[at]).size() + graph_.outputs(ops_[at]).size();
+    if (limits.spend(static_cast<std::int64_t>(done))) return std::nullopt;
     release_ended(at);
     make_room(at);
     fetch_due(at);
@@ -234,7 +237,8 @@ Placement Placer::run() {
   Bytes start = graph_.resident();
   for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
     if (const TensorId id(i); graph_.is_input(id) && !graph_.on_host(id)) start += graph_.bytes(id);
-  return {std::move(events_), std::max(start, Bytes(needed_.largest())) <= problem_.budget};
+  return Placement{std::move(events_),
+                   std::max(start, Bytes(needed_.largest())) <= problem_.budget};
 }
 
 void Placer::end_stay(TensorId id, std::size_t at, bool aside) {
@@ -340,17 +344,25 @@ void Placer::compute(std::size_t at) {
 
 }  // namespace
 
-Placement place(const Problem& problem, std::span<const Event> events) {
+std::optional<Placement> place(const Problem& problem, std::span<const Event> events,
+                               Limits& limits) {
   Placement placed{std::vector<Event>(events.begin(), events.end()), false};
   // What stayed in the end needs no copy out, which leaves the lane to others.
   for (int pass = 0; pass < 3; ++pass) {
     std::erase_if(placed.events,
                   [](const Event& event) { return event.kind == Event::Kind::hold; });
     Placer placer(problem, without_unread(problem, placed.events));
-    placed = placer.run();
+    auto next = placer.run(limits);
+    if (!next) return std::nullopt;
+    placed = std::move(*next);
     if (!placer.dropped()) break;
   }
   return placed;
+}
+
+Placement place(const Problem& problem, std::span<const Event> events) {
+  Limits none;
+  return *place(problem, events, none);
 }
 
 }  // namespace lowtide::solve

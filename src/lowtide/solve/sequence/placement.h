@@ -1,9 +1,11 @@
 // When what leaves the device is freed, and when it comes back: a placement of transfers by a rule.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/plan/events.h"
 #include "lowtide/plan/problem.h"
 
@@ -21,6 +23,10 @@ struct Placement {
 // given do not count; computations and fetches that nothing needs are left out.
 //
 // The problem must have a machine if an event fetches. Near-linear in the links of the events.
+// Limits are charged a unit for each event and link; none, if they stop it.
+std::optional<Placement> place(const Problem& problem, std::span<const Event> events,
+                               Limits& limits);
+// The same without limits.
 Placement place(const Problem& problem, std::span<const Event> events);
 
 }  // namespace lowtide::solve
