@@ -35,6 +35,8 @@ bool Context::offer(Plan plan, std::string_view found_by) {
                         std::to_string(timeline.violation->step) + ": " +
                         timeline.violation->reason);
   const Cost cost = timeline.cost;
+  // No start for anybody either: what repairs plans brings down the device's peak alone.
+  if (problem_.host_budget && cost.host_peak > *problem_.host_budget) return false;
   const bool smaller = !outcome_.smallest_peak || cost.peak < *outcome_.smallest_peak;
   if (smaller) outcome_.smallest_peak = cost.peak;
   const bool within = cost.peak <= problem_.budget &&

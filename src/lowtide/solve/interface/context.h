@@ -62,6 +62,7 @@ class Context {
 
   // Simulates the plan; keeps it if it meets the budget and the time limit and is better than the
   // best so far: by the objective (duration or peak), ties by the other. Says whether it was kept.
+  // A plan that asks too much of the host is forgotten at once.
   // An illegal plan is a broken invariant of the solver: InternalError.
   bool offer(Plan plan, std::string_view found_by = {});
   // The same, for the ops in the order of their computation; frees as early as possible.
