@@ -41,9 +41,16 @@ class Repeats {
         index_(graph.op_count(), kOutside),
         numbers_(graph.tensor_count(), kOutside),
         output_(graph.tensor_count(), 0) {
+    IdVector<TensorId, Digest> tensors(graph.tensor_count());
+    for (const TensorId tensor : tensors.ids())
+      tensors[tensor] = tensor_label(graph.tensor(tensor));
+    std::vector<Digest> linked;
     for (const OpId op : graph.order()) {
-      labels_.push_back(op_label(graph, op));
       const auto outputs = graph.outputs(op);
+      linked.clear();
+      for (const TensorId tensor : graph.inputs(op)) linked.push_back(tensors[tensor]);
+      for (const TensorId tensor : outputs) linked.push_back(tensors[tensor]);
+      labels_.push_back(op_label(graph, op, linked));
       for (std::size_t i = 0; i < outputs.size(); ++i) output_[outputs[i]] = i;
     }
   }
