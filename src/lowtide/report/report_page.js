@@ -184,7 +184,7 @@ function drawRecomputed(groups) {
 
 function drawParts() {
   const rows = D.parts.filter((part) => part.work || part.plans), timed = rows.some((part) => part.seconds);
-  const change = (sign, ticks) => (ticks ? sign + percentText((100 * ticks) / Math.max(1, D.base)) : "");
+  const share = (ticks) => (ticks ? percentText((100 * ticks) / Math.max(1, D.base)) : "");
   $("parts-part").hidden = rows.length === 0;
   $("parts").replaceChildren(table("What each solver took and found", [
     { title: "solver", kind: "name", text: (row) => row.name },
@@ -192,8 +192,8 @@ function drawParts() {
       ? { title: "seconds", kind: "number", text: (row) => row.seconds.toFixed(3) }
       : { title: "work", kind: "number", text: (row) => countText(row.work) },
     { title: "plans", kind: "number", text: (row) => (row.plans ? countText(row.plans) : "") },
-    { title: "overhead", kind: "number", text: (row) => change("\u2212", row.won) },
-    { title: "bound", kind: "number", text: (row) => change("+", row.bound) },
+    { title: "less overhead", kind: "number", text: (row) => share(row.won) },
+    { title: "higher bound", kind: "number", text: (row) => share(row.bound) },
   ], rows, { still: true }));
 }
 

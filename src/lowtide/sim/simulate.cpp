@@ -41,6 +41,12 @@ Timeline run(Replay replay, const Plan& plan) {
 
 Timeline simulate(const Graph& graph, const Plan& plan) { return run(Replay(graph, plan), plan); }
 
+Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
+  Plan over = plan;
+  over.machine = links;
+  return simulate(graph, over).cost.duration;
+}
+
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
   Replay replay(graph, plan);
   for (std::size_t i = 0; i < std::min(step, plan.steps.size()); ++i)
