@@ -76,6 +76,8 @@ PlanFile file_of(const OutcomeObject& outcome);
 // One for each header that has something to say to Python.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
+void bind_blocks(nb::class_<GraphObject>& graph);
+void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph);
 void bind_generate(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_roofline(nb::module_& module);

@@ -10,6 +10,7 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
+#include "oracles/brute_force_transfers.h"
 #include "support/judge.h"
 #include "support/print.h"
 #include "support/random_plan.h"
@@ -111,14 +112,21 @@ void check_answer(const Problem& problem, const solve::SolverTable& table,
   check_history(problem, answered);
 }
 
+std::vector<oracle::Schedule> all_tradeoffs(const Problem& problem) {
+  if (!problem.machine) return oracle::all_tradeoffs(problem.graph, problem.order);
+  return oracle::all_tradeoffs(problem.graph,
+                               {problem.order, *problem.machine, problem.host_budget});
+}
+
 void check_truth(const Problem& problem, const Outcome& outcome,
                  const std::vector<oracle::Schedule>& curve) {
+  if (curve.empty()) {  // the host's budget cannot be kept
+    CHECK_FALSE(outcome.plan);
+    return;
+  }
   const Bytes leanest = curve.back().peak;
   CHECK(outcome.bound.peak <= leanest);
-  // With a link to the host there are plans that the curve does not know: they may need less and
-  // take less time, but what is infeasible with the link is so without it.
-  const bool whole = !problem.machine.has_value();
-  if (whole && outcome.smallest_peak) CHECK(*outcome.smallest_peak >= leanest);
+  if (outcome.smallest_peak) CHECK(*outcome.smallest_peak >= leanest);
   const Ticks limit = problem.time_limit.value_or(Ticks::max());
   std::optional<Cost> best;  // by the objective
   for (const oracle::Schedule& schedule : curve) {
@@ -128,7 +136,7 @@ void check_truth(const Problem& problem, const Outcome& outcome,
   }
   if (outcome.status == Status::infeasible) CHECK_FALSE(best);
   if (best) CHECK(outcome.bound.duration <= oracle::least_duration(curve, problem.budget));
-  if (!whole || !outcome.plan) return;
+  if (!outcome.plan) return;
   REQUIRE(best);
   if (problem.objective == Objective::least_time) {
     CHECK(outcome.cost.duration >= best->duration);

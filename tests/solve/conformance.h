@@ -28,6 +28,9 @@ solve::ContextSettings settings_for(const solve::Solver& solver);
 void check_answer(const Problem& problem, const solve::SolverTable& table,
                   const Answered& answered);
 
+// Every schedule of the problem that nothing beats, whatever its budget, by brute force.
+std::vector<oracle::Schedule> all_tradeoffs(const Problem& problem);
+
 // The claims are true, by every schedule that nothing beats.
 void check_truth(const Problem& problem, const Outcome& outcome,
                  const std::vector<oracle::Schedule>& curve);

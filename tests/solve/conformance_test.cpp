@@ -23,6 +23,17 @@ Graph any_graph(Random& random) {
   return random_graph(random, settings);
 }
 
+// Small enough for brute force with a link to the host.
+Graph small_graph(Random& random) {
+  RandomGraphSettings settings;
+  settings.inputs = 2;
+  settings.several_outputs = 0.1;
+  settings.ops = 2 + random.below(4);
+  Graph graph = random_graph(random, settings);
+  while (graph.tensor_count() > 8) graph = random_graph(random, settings);
+  return graph;
+}
+
 void sweep(Order order, int graphs) {
   const solve::SolverTable table = driver::all_solvers();
   for (int i = 0; i < graphs; ++i) {
@@ -30,15 +41,29 @@ void sweep(Order order, int graphs) {
     CAPTURE(seed);
     Random random(seed);
     const Graph graph = any_graph(random);
-    Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
-    if (random.chance(0.1)) problem.machine = random_machine(random);
-    examine(table, problem, seed, oracle::all_tradeoffs(graph, order));
+    const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
+    examine(table, problem, seed, all_tradeoffs(problem));
   }
 }
 
 TEST_CASE("conformance: random graphs in any order") { sweep(Order::free, samples(600)); }
 
 TEST_CASE("conformance: random graphs in the given order") { sweep(Order::given, samples(600)); }
+
+TEST_CASE("conformance: random graphs with a link to the host") {
+  const solve::SolverTable table = driver::all_solvers();
+  for (int i = 0; i < samples(300); ++i) {
+    const auto seed = static_cast<std::uint64_t>(i) + 700000;
+    CAPTURE(seed);
+    Random random(seed);
+    const Graph graph = small_graph(random);
+    Problem problem{.graph = graph, .budget = Bytes(0), .machine = random_machine(random)};
+    problem.order = random.chance(0.5) ? Order::given : Order::free;
+    if (random.chance(0.1)) problem.objective = Objective::least_memory;
+    if (random.chance(0.3)) problem.host_budget = Bytes(random.between(0, 30));
+    examine(table, problem, seed, all_tradeoffs(problem));
+  }
+}
 
 TEST_CASE("conformance: least memory within a time limit") {
   const solve::SolverTable table = driver::all_solvers();

@@ -6,6 +6,7 @@
 #include "lowtide/solve/interface/starts.h"
 
 #include "support/random_graph.h"
+#include "support/random_plan.h"
 #include "support/scale.h"
 #include "support/sketch.h"
 
@@ -75,6 +76,31 @@ TEST_CASE("sequence: without what is unread, random plans stay legal and need no
       REQUIRE_FALSE(less.violation);
       CHECK(less.cost.peak <= whole.cost.peak);
       CHECK(less.cost.duration <= whole.cost.duration);
+      CHECK(solve::without_unread(problem, rest) == rest);
+    }
+  }
+}
+
+TEST_CASE("sequence: without what is unread, random plans that transfer need no more") {
+  for (int i = 0; i < 1000 * test_scale(); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    RandomGraphSettings settings;
+    settings.ops = 2 + random.below(9);
+    settings.on_host = 0.2;
+    const Graph graph = random_graph(random, settings);
+    const Plan plan = random_plan(random, graph);
+    const auto cost = [&](std::span<const Event> events) {
+      const Timeline timeline = simulate(graph, plan_from_events(graph, events, plan.machine));
+      if (timeline.violation) FAIL(timeline.violation->reason);
+      return timeline.cost;
+    };
+    const std::vector<Event> events = events_of(graph, plan);
+    const Cost whole = cost(events);
+    for (const Order order : {Order::given, Order::free}) {
+      const Problem problem{.graph = graph, .budget = Bytes(0), .order = order};
+      const auto rest = solve::without_unread(problem, events);
+      CHECK(cost(rest).peak <= whole.peak);
       CHECK(solve::without_unread(problem, rest) == rest);
     }
   }

@@ -1,5 +1,4 @@
-// Retention from a sequence. One pass gives every computation of a tensor its last use, a second
-// emits the steps.
+// Steps, and what of them is computed. plan_from_sequence is in events.cpp.
 #include "lowtide/plan/plan.h"
 
 #include <algorithm>
@@ -28,64 +27,6 @@ void Plan::add_compute(OpId op, std::span<const TensorId> overwritten) {
     in_place_of.insert(in_place_of.end(), overwritten.begin(), overwritten.end());
   }
   steps.push_back(step);
-}
-
-Plan plan_from_sequence(const Graph& graph, std::span<const OpId> sequence, InPlace in_place) {
-  constexpr std::size_t kNever = SIZE_MAX;
-  // Instances are numbered in the order of their making: inputs first, then outputs of each step.
-  std::vector<std::size_t> current(graph.tensor_count(), kNever);
-  std::vector<std::size_t> last_use;
-  std::size_t made = 0;
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.is_input(TensorId(i))) current[i] = made++;
-  const std::size_t inputs = made;
-  last_use.assign(inputs, kNever);
-  for (std::size_t at = 0; at < sequence.size(); ++at) {
-    for (TensorId input : graph.inputs(sequence[at])) last_use[current[input.index()]] = at;
-    for (TensorId output : graph.outputs(sequence[at])) {
-      current[output.index()] = made++;
-      last_use.push_back(at);
-    }
-  }
-  std::vector<std::uint8_t> keep(made, 0);
-  for (TensorId output : graph.outputs())
-    if (current[output.index()] != kNever) keep[current[output.index()]] = 1;
-
-  Plan plan;
-  plan.steps.reserve(2 * sequence.size());
-  made = 0;
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
-    const TensorId id(i);
-    if (!graph.is_input(id)) continue;
-    current[i] = made++;
-    if (!graph.freeable(id)) keep[current[i]] = 1;
-    if (keep[current[i]] == 0 && last_use[current[i]] == kNever)
-      plan.steps.push_back(Step::free(id));
-  }
-  std::vector<TensorId> overwritten;
-  for (std::size_t at = 0; at < sequence.size(); ++at) {
-    const OpId op = sequence[at];
-    const auto ends = [&](TensorId id) {
-      const std::size_t instance = current[id.index()];
-      return keep[instance] == 0 && last_use[instance] == at;
-    };
-    overwritten.clear();
-    TensorId served;
-    if (in_place == InPlace::where_possible)
-      for (const InPlacePair& pair : graph.overwrites(op)) {
-        if (pair.output == served || !ends(pair.input)) continue;
-        overwritten.push_back(pair.input);
-        served = pair.output;
-      }
-    plan.add_compute(op, overwritten);
-    for (TensorId output : graph.outputs(op)) current[output.index()] = made++;
-    for (TensorId input : graph.inputs(op))
-      if (ends(input) && std::ranges::find(overwritten, input) == overwritten.end())
-        plan.steps.push_back(Step::free(input));
-    for (TensorId output : graph.outputs(op))
-      if (ends(output)) plan.steps.push_back(Step::free(output));
-  }
-  return plan;
 }
 
 bool transfers(const Plan& plan) { return std::ranges::any_of(plan.steps, &Step::is_transfer); }

@@ -35,10 +35,13 @@ bool Context::offer(Plan plan, std::string_view found_by) {
                         std::to_string(timeline.violation->step) + ": " +
                         timeline.violation->reason);
   const Cost cost = timeline.cost;
+  // No start for anybody either: what repairs plans brings down the device's peak alone.
+  if (problem_.host_budget && cost.host_peak > *problem_.host_budget) return false;
   const bool smaller = !outcome_.smallest_peak || cost.peak < *outcome_.smallest_peak;
   if (smaller) outcome_.smallest_peak = cost.peak;
   const bool within = cost.peak <= problem_.budget &&
-                      (!problem_.time_limit || cost.duration <= *problem_.time_limit);
+                      (!problem_.time_limit || cost.duration <= *problem_.time_limit) &&
+                      (!problem_.host_budget || cost.host_peak <= *problem_.host_budget);
   if (!within) {
     if ((!repair_start_ || cost.peak < repair_cost_.peak) &&
         (!has_plan() || cost.duration < outcome_.cost.duration)) {
@@ -75,12 +78,17 @@ bool Context::offer(Plan plan, std::string_view found_by) {
 }
 
 bool Context::offer_sequence(std::span<const OpId> sequence) {
+  return offer_events(events_from(sequence));
+}
+
+bool Context::offer_events(std::span<const Event> events) {
   Ticks duration;
-  for (const OpId op : sequence) {
-    if (problem_.graph.time(op) > Ticks::max() - duration) return false;
-    duration += problem_.graph.time(op);
+  for (const Event& event : events) {
+    if (!event.is_compute()) continue;
+    if (problem_.graph.time(event.op()) > Ticks::max() - duration) return false;
+    duration += problem_.graph.time(event.op());
   }
-  return offer(plan_from_sequence(problem_.graph, sequence));
+  return offer(plan_from_events(problem_.graph, events, problem_.machine));
 }
 
 PortfolioPart* Context::find_part(std::string_view name) {

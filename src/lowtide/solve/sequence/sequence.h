@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/plan/events.h"
 #include "lowtide/plan/problem.h"
 
 namespace lowtide::solve {
@@ -26,6 +27,9 @@ std::vector<std::size_t> rerun_deadlines(const Graph& graph, std::span<const OpI
 // the other, those that only these needed. First computations stay where the problem's order or an
 // `after` of the graph holds them; elsewhere the repetition becomes the first. Needs no more memory
 // at any step. Linear in the links.
+// Of events also without the fetches that nothing needs, and without the holds of tensors of which
+// no copy is made.
+std::vector<Event> without_unread(const Problem& problem, std::span<const Event> events);
 std::vector<OpId> without_unread(const Problem& problem, std::span<const OpId> sequence);
 
 }  // namespace lowtide::solve
