@@ -10,6 +10,7 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/graph_text.h"
+#include "lowtide/report/lanes.h"
 #include "lowtide/report/parts_text.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
@@ -99,8 +100,12 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
       row("full link", fmt::format("{}, overhead {}: where nobody else uses the link",
                                    report::ticks_text(*full, graph.tick()),
                                    report::percent_text(overhead_percent(*full, base))));
-    if (outcome.cost.host_peak > Bytes(0))
+    if (transfers(*outcome.plan)) {
+      const Timeline timeline = simulate(graph, *outcome.plan);
+      const report::Lanes lanes = report::lanes_of(graph, *outcome.plan, timeline);
+      row("copied", report::copied_text(lanes, graph.tick()));
       row("host", report::exact_bytes_text(outcome.cost.host_peak));
+    }
   } else if (outcome.status == Status::infeasible) {
     row("status", fmt::format("infeasible: no plan can need less than {}",
                               report::exact_bytes_text(outcome.bound.peak)));

@@ -31,10 +31,11 @@ std::int64_t checked_product(std::int64_t a, std::int64_t b) {
 }
 
 Link derated(const Link& link, std::int64_t left, std::int64_t whole) {
-  const std::int64_t above = std::gcd(link.bytes.count(), whole);
-  const std::int64_t below = std::gcd(link.ticks.count(), left);
-  return {link.latency, Bytes(checked_product(link.bytes.count() / above, left / below)),
-          Ticks(checked_product(link.ticks.count() / below, whole / above))};
+  const std::int64_t common = std::gcd(link.bytes.count(), link.ticks.count());
+  const std::int64_t bytes = link.bytes.count() / common, ticks = link.ticks.count() / common;
+  const std::int64_t above = std::gcd(bytes, whole), below = std::gcd(ticks, left);
+  return {link.latency, Bytes(checked_product(bytes / above, left / below)),
+          Ticks(checked_product(ticks / below, whole / above))};
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ Timeline run(Replay replay, const Plan& plan) {
   Timeline timeline;
   timeline.start = timeline.cost.peak = replay.live();
   timeline.live.reserve(plan.steps.size());
+  timeline.begin.reserve(plan.steps.size());
   timeline.end.reserve(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (auto why = replay.apply(plan.steps[i])) {
@@ -26,6 +27,7 @@ Timeline run(Replay replay, const Plan& plan) {
       break;
     }
     timeline.live.push_back(replay.during());
+    timeline.begin.push_back(replay.began());
     timeline.end.push_back(replay.ended());
     timeline.cost.peak = std::max(timeline.cost.peak, replay.during());
   }
