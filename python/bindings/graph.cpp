@@ -251,10 +251,11 @@ GraphObject make_graph(Graph graph) { return {std::make_shared<const Graph>(std:
 void bind_graph(nb::module_& module) {
   bind_op(module);
   bind_tensor(module);
-  nb::class_<GraphObject>(
+  nb::class_<GraphObject> graph(
       module, "Graph",
       "A computation graph: ops and the tensors between them. It never changes.\n\n"
-      "Bytes and ticks are int; `tick` names the unit of a tick.")
+      "Bytes and ticks are int; `tick` names the unit of a tick.");
+  graph
       .def_static("load", &load, nb::arg("path"),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Graph"),
                   "Read a graph file (ours or networkx node-link, plain or gzip; \"-\" is standard "
@@ -338,6 +339,8 @@ void bind_graph(nb::module_& module) {
                            nb::repr(nb::str(g->name().c_str(), g->name().size())).c_str(),
                            g->op_count(), g->tensor_count());
       });
+  bind_blocks(graph);
+  bind_repeats(module, graph);
 }
 
 }  // namespace lowtide::python

@@ -17,7 +17,7 @@
 
 #include "lowtide/io/plan_json.h"
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/terms.h"
 
 namespace lowtide::python {
 
@@ -46,20 +46,15 @@ struct ProblemObject {
   Bytes budget;
   std::optional<Ticks> time_limit;
   Objective objective = Objective::least_time;
-  Order order = Order::free;
-  std::optional<Machine> machine = std::nullopt;
-  Techniques techniques = {};
+  Terms terms = {};
   std::vector<LiveLimit> live_limits = {};
 
   Problem problem() const {
-    return {.graph = *graph,
-            .budget = budget,
-            .time_limit = time_limit,
-            .objective = objective,
-            .order = order,
-            .machine = machine,
-            .techniques = techniques,
-            .live_limits = live_limits};
+    Problem problem = problem_on(*graph, budget, terms);
+    problem.time_limit = time_limit;
+    problem.objective = objective;
+    problem.live_limits = live_limits;
+    return problem;
   }
 };
 
@@ -81,6 +76,8 @@ PlanFile file_of(const OutcomeObject& outcome);
 // One for each header that has something to say to Python.
 void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
+void bind_blocks(nb::class_<GraphObject>& graph);
+void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph);
 void bind_generate(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_roofline(nb::module_& module);

@@ -80,8 +80,7 @@ def proved(target, args, kwargs):
             continue
         mine = [a.clone() if a is operand else a for a in args]
         others = [(a, a.clone().contiguous()) for a in args if isinstance(a, torch.Tensor) and a is not operand]
-        function, given, named = twin.call(target, name, mine, kwargs)
-        got = function(*given, **named)
+        got = twin.function(*mine, **twin.kwargs(mine[place], kwargs))
         words = f"{target} over {name}: {made.dtype} {list(made.shape)} {list(made.stride())} {kwargs}"
         assert got.data_ptr() == mine[place].data_ptr() and same_bytes(got, made), words
         assert all(same_bytes(a.contiguous(), b) for a, b in others), f"{words}: another operand has changed"
@@ -228,12 +227,13 @@ def test_no_twin_takes_memory_of_its_own():
             continue
         plain = peak_rise(lambda: target(*args, **kwargs))
         names = [a.name for a in target._schema.arguments]
-        for name in twin_of(target, "cpu").over:
+        twin = twin_of(target, "cpu")
+        for name in twin.over:
             operand = args[names.index(name)]
             if not isinstance(operand, torch.Tensor) or not is_laid_out_as(operand, made):
                 continue
-            function, given, named = twin_of(target, "cpu").call(target, name, args, kwargs)
-            rise = peak_rise(lambda: function(*given, **named))
+            named = twin.kwargs(operand, kwargs)
+            rise = peak_rise(lambda: twin.function(*args, **named))
             assert rise <= plain - made.untyped_storage().nbytes() + 64, f"{target} over {name}"
 
 

@@ -1,5 +1,6 @@
 """Backwards that write over what their forward has saved: whoever can see it sees what eager execution shows."""
 
+import contextlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,9 @@ import torch.nn.functional as F
 from lowtide.torch.emission import saved
 from lowtide.torch.meter import peak_rise
 from torch import nn
+from torch._dynamo import compiled_autograd
 from torch.utils.checkpoint import checkpoint
-from torch_run import both, equal, gradients, planned, train, twin
+from torch_run import Body, both, equal, gradients, planned, train, twin
 
 import lowtide.torch
 
@@ -46,8 +48,8 @@ def ways(monkeypatch):
     """Which code ran for each backward: "over" what is saved, or "beside" it."""
     seen, compile_graph = [], saved.compile_graph
 
-    def noting(module, name):
-        run = compile_graph(module, name)
+    def noting(module, name, **options):
+        run = compile_graph(module, name, **options)
         if "backward" not in name:
             return run
         word = "beside" if name.endswith("of kept tensors") else "over"
@@ -243,6 +245,39 @@ def test_several_forwards_before_their_backwards(ways):
 
     got, expected = both(Gated, run)
     assert equal(got, expected) and ways == ["over"] * 3
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("hooks", [False, True], ids=["", "hooks"])
+@pytest.mark.parametrize("module", [Gated, lambda: Body(0.3)], ids=["gated", "dropout"])
+def test_compiled_autograd_overwrites_nothing(module, hooks, backend, ways):
+    """It puts the graph of a backward into one of its own, and asks nobody whether what is saved may be overwritten."""
+    held, before = [], []
+
+    def pack(t):
+        held.append(t)
+        before.append(t.clone())
+        return t
+
+    def run(module, step):
+        held.clear()
+        before.clear()
+        seen = []
+        for keep in (True, True, False):
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t) if hooks else contextlib.nullcontext():
+                loss = loss_of(step)
+            for again in (True, False) if keep else (False,):
+                with (compiled_autograd._enable(torch.compile(backend=backend)) if step is not module
+                      else contextlib.nullcontext()):
+                    loss.backward(retain_graph=again)
+            seen += gradients(module)
+        assert bool(held) is hooks and all(map(torch.equal, held, before))
+        return seen
+
+    got, expected = both(module, run)
+    assert equal(got, expected) and not ways
+    loss_of(planned(module())).backward()
+    assert ways == ["over"]
 
 
 def test_a_tracer_that_has_another_name_for_its_switch():

@@ -1,5 +1,5 @@
 """Architectures of other people's packages train under three budgets each as without a plan, to the last bit, in
-single precision and in bf16.
+single precision, in bf16 and f16 throughout, and under autocast.
 
 Only in long runs (LOWTIDE_TEST_SCALE of 10 or more).  LOWTIDE_RECORD names a file for one JSON line a case.
 """
@@ -60,6 +60,7 @@ def alone(monkeypatch):
     with rnn, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+        warnings.filterwarnings("ignore", "lowtide: the marks of torch.utils.checkpoint", lowtide.torch.LowtideWarning)
         yield
     torch.set_num_threads(threads)
 
@@ -84,8 +85,8 @@ def within(module, inputs, own, share):
     return planned(module, inputs, own.own_peak)
 
 
-@pytest.mark.parametrize("numbers", ["f32", "bf16"])
 @pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("numbers", ["bf16", "autocast bf16", "f16", "f32"])
 def test_three_budgets(name, numbers):
     if name in SKIPPED:
         pytest.skip(f"{name}: {SKIPPED[name]}")
@@ -100,7 +101,7 @@ def test_three_budgets(name, numbers):
     except ONLY_F32 as error:
         if numbers == "f32":
             raise
-        pytest.skip(f"{name} has no bf16 without a plan either: {error}")
+        pytest.skip(f"{name} has no {numbers} without a plan either: {error}")
     before = len(lowtide.torch.reports())
     rows, own = [], None
     for share in (1.0, 0.5, 0.2):

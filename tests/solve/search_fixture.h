@@ -10,8 +10,9 @@ namespace lowtide::solve::search {
 
 class Fixture {
  public:
-  // The order and the features of the graph are drawn too.
-  explicit Fixture(Random& random);
+  // The order and the features of the graph are drawn too, and with `transfers` a machine and a
+  // start that uses it.
+  explicit Fixture(Random& random, bool transfers = false);
 
   const Graph graph;
   const Problem problem;
@@ -28,8 +29,8 @@ struct Snapshot {
   explicit Snapshot(const State& state);
   bool operator==(const Snapshot&) const = default;
 
-  std::vector<OpId> sequence;
-  double duration, over, peak;
+  std::vector<Event> sequence;
+  double duration, over, peak, host;
   std::size_t items, repeats;
 };
 

@@ -12,12 +12,13 @@ namespace lowtide::solve::search {
 namespace {
 
 template <class Prepare, class Move>
-void sweep(Prepare prepare, Move move) {
+void sweep(Prepare prepare, Move move, bool transfers) {
   int done = 0;
   for (int i = 0; i < samples(120); ++i) {
     CAPTURE(i);
+    CAPTURE(transfers);
     Random random(static_cast<std::uint64_t>(i));
-    Fixture fixture(random);
+    Fixture fixture(random, transfers);
     Moves moves(fixture.network, fixture.state, random);
     moves.price = random.uniform() * 10;
     moves.temperature = random.chance(0.5) ? 1 : 100;
@@ -30,6 +31,7 @@ void sweep(Prepare prepare, Move move) {
       CHECK(proposed == fixture.state.changed());
       done += proposed;
       if (!proposed) continue;
+      fixture.state.settle();
       fixture.check_all();
       if (random.chance(0.5)) {
         fixture.state.undo();
@@ -41,6 +43,12 @@ void sweep(Prepare prepare, Move move) {
     }
   }
   CHECK(done > samples(100));
+}
+
+template <class Prepare, class Move>
+void sweep(Prepare prepare, Move move) {
+  sweep(prepare, move, false);
+  sweep(prepare, move, true);
 }
 
 Slot any_slot(const Fixture& fixture, Moves& moves) {
@@ -60,6 +68,32 @@ TEST_CASE("search moves: drop a gap") {
         [](Fixture& fixture, Moves& moves) { return moves.drop_gap(any_slot(fixture, moves)); });
 }
 
+TEST_CASE("search moves: swap a gap") {
+  sweep(
+      nothing,
+      [](Fixture& fixture, Moves& moves) {
+        const Snapshot before(fixture.state);
+        const bool proposed = moves.swap_gap(any_slot(fixture, moves));
+        // All that it made superfluous may be what it put in.
+        if (!proposed) CHECK(Snapshot(fixture.state) == before);
+        return proposed;
+      },
+      true);
+}
+
+TEST_CASE("search moves: shift a fetch or a hold") {
+  sweep(
+      [](Fixture& fixture, Moves& moves) {
+        if (fixture.state.fetch_time() == 0) moves.swap_gap(any_slot(fixture, moves));
+      },
+      [](Fixture& fixture, Moves& moves) {
+        const Item item = moves.any_later();
+        if (item == kNone || fixture.network.is_op(fixture.state.node(item))) return false;
+        return moves.shift_transfer(item);
+      },
+      true);
+}
+
 TEST_CASE("search moves: remove a repeated computation") {
   sweep(some_repeat, [](Fixture&, Moves& moves) { return moves.remove_repeat(); });
 }
@@ -74,7 +108,7 @@ TEST_CASE("search moves: shift a computation") {
     const std::size_t slots = fixture.state.slot_count();
     Item item = fixture.state.item_from(Slot(moves.random.below(slots)));
     if (fixture.problem.order == Order::given) item = moves.any_repeat();
-    return item != kNone && moves.shift(item);
+    return item != kNone && fixture.network.is_op(fixture.state.node(item)) && moves.shift(item);
   });
 }
 
@@ -109,7 +143,7 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
   const auto chain_is_whole = [&] {
     return state.slot(Item(0)) < state.slot(Item(1)) && state.slot(Item(1)) < state.slot(Item(2));
   };
-  state.load(order);
+  state.load(events_from(order));
   CHECK_FALSE(moves.push(Item(0)));  // a given order
   moves.shift_first = true;
   bool passed = false;
@@ -123,7 +157,7 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
   // And to the left.
   const std::vector<OpId> late = {OpId(3), OpId(4), OpId(5), OpId(6),
                                   OpId(0), OpId(1), OpId(2), OpId(7)};
-  state.load(late);
+  state.load(events_from(late));
   passed = false;
   for (int i = 0; i < 200 && !passed; ++i) {
     moves.push(Item(2));

@@ -15,8 +15,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "lowtide/base/csr.h"
@@ -31,18 +31,56 @@ namespace {
 // A part may cost that many visits of a vertex or link, and that many times its own size.
 constexpr std::size_t kLeastBudget = std::size_t{1} << 21, kBudgetOfSize = 64;
 
+// Numbers tensors in order of first sight. A table of its own, as large blocks ask it for each
+// link.
+class TensorNumbers {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  std::uint32_t size() const { return count_; }
+  // `size()` before the call where the tensor is new.
+  std::uint32_t of(TensorId tensor) {
+    if (2 * (std::size_t{count_} + 1) > slots_.size()) grow();
+    Slot& slot = find(tensor);
+    if (slot.number == kNone) slot = {tensor, count_++};
+    return slot.number;
+  }
+
+ private:
+  struct Slot {
+    TensorId tensor;
+    std::uint32_t number = kNone;
+  };
+
+  Slot& find(TensorId tensor) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = (tensor.index() * 0x9e3779b97f4a7c15u) >> 32 & mask;
+    while (slots_[at].number != kNone && slots_[at].tensor != tensor) at = (at + 1) & mask;
+    return slots_[at];
+  }
+  void grow() {
+    const std::vector<Slot> before =
+        std::exchange(slots_, std::vector<Slot>(std::max<std::size_t>(16, 2 * slots_.size())));
+    for (const Slot& slot : before)
+      if (slot.number != kNone) find(slot.tensor) = slot;
+  }
+
+  std::vector<Slot> slots_;
+  std::uint32_t count_ = 0;
+};
+
 // Ops of the block and tensors from outside, numbered topologically: the tensors come first.
 class LocalGraph {
  public:
   struct Link {
-    std::size_t other;
-    std::uint64_t place;
+    std::uint32_t other;
+    std::uint32_t output, input;  // places among the outputs of one and the inputs of the other
   };
 
   LocalGraph(const Graph& graph, std::span<const OpId> ops) : ops_(ops.begin(), ops.end()) {
     std::ranges::sort(ops_, {}, [&](OpId op) { return graph.position(op); });
     check(std::ranges::adjacent_find(ops_) == ops_.end(), "block_form: each op once");
-    collect_tensors(graph);
+    number_tensors(graph);
     colour(graph);
     link(graph);
   }
@@ -51,90 +89,118 @@ class LocalGraph {
   const std::vector<OpId>& ops() const { return ops_; }
   bool is_op(std::size_t vertex) const { return vertex >= outside_; }
   OpId op(std::size_t vertex) const { return ops_[vertex - outside_]; }
-  std::span<const Link> before(std::size_t vertex) const { return before_[vertex]; }
-  std::span<const Link> behind(std::size_t vertex) const { return behind_[vertex]; }
+  std::span<const Link> before(std::size_t vertex) const { return before_.of(vertex); }
+  std::span<const Link> behind(std::size_t vertex) const { return behind_.of(vertex); }
   std::vector<Digest> take_colours() { return std::move(colours_); }
 
  private:
   // Places beyond all places that an op can have among its outputs.
-  static constexpr std::uint64_t kFromOutside = kMaxCount, kAfter = kMaxCount - 1;
-  static std::uint64_t place(std::uint64_t output, std::uint64_t input) {
-    return output << 32 | input;
-  }
+  static constexpr std::uint32_t kFromOutside = kMaxCount, kAfter = kMaxCount - 1;
 
-  struct Source {
-    bool inside;
-    std::size_t from;    // index of the op, or number of the tensor from outside
-    std::size_t output;  // its place among the op's outputs
+  // Those of vertex v begin at first[v].
+  struct Links {
+    std::vector<std::size_t> first;
+    std::vector<Link> all;
+    std::span<const Link> of(std::size_t vertex) const {
+      return {all.data() + first[vertex], all.data() + first[vertex + 1]};
+    }
   };
 
-  void collect_tensors(const Graph& graph) {
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
-      const auto outputs = graph.outputs(ops_[i]);
-      for (std::size_t k = 0; k < outputs.size(); ++k) sources_[outputs[k]] = {true, i, k};
-      indices_[ops_[i]] = i;
-    }
+  struct Source {
+    std::uint32_t vertex;  // the op that makes a tensor, or the tensor from outside
+    std::uint32_t output;
+  };
+
+  // The outputs of the block's ops first, op by op, then what comes from outside.
+  void number_tensors(const Graph& graph) {
     for (OpId op : ops_)
-      for (TensorId tensor : graph.inputs(op))
-        outside_ += sources_.try_emplace(tensor, Source{false, outside_, 0}).second ? 1 : 0;
+      for (TensorId tensor : graph.outputs(op)) add_tensor(graph, tensor);
+    const std::size_t made = numbers_.size();
+    std::size_t links = 0;
+    for (OpId op : ops_) links += graph.inputs(op).size();
+    reads_.reserve(ops_.size(), links);
+    for (OpId op : ops_) {
+      for (TensorId tensor : graph.inputs(op)) reads_.push(add_tensor(graph, tensor));
+      reads_.end_row();
+    }
+    outside_ = numbers_.size() - made;
+    sources_.reserve(numbers_.size());
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      for (std::size_t k = 0; k < graph.outputs(ops_[i]).size(); ++k)
+        sources_.push_back({narrow(outside_ + i), narrow(k)});
+    for (std::size_t i = 0; i < outside_; ++i) sources_.push_back({narrow(i), kFromOutside});
+  }
+
+  std::uint32_t add_tensor(const Graph& graph, TensorId tensor) {
+    const std::uint32_t number = numbers_.of(tensor);
+    if (number == labels_.size()) {
+      labels_.push_back(tensor_label(graph.tensor(tensor)));
+      readers_.push_back(0);
+    }
+    return number;
   }
 
   void colour(const Graph& graph) {
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      for (const std::uint32_t number : reads_[i]) ++readers_[number];
     colours_.assign(outside_, Digest());
-    for (OpId op : ops_) {
-      Digester digest(op_label(graph, op));
-      for (TensorId tensor : graph.outputs(op)) {
-        const auto readers = graph.consumers(tensor);
-        digest.add(graph.is_output(tensor) || std::ranges::any_of(readers, [&](OpId reader) {
-                     return !indices_.contains(reader);
-                   }));
+    std::vector<Digest> labels;
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const auto outputs = graph.outputs(ops_[i]);
+      labels.clear();
+      for (const std::uint32_t read : reads_[i]) labels.push_back(labels_[read]);
+      for (std::size_t k = 0; k < outputs.size(); ++k) labels.push_back(labels_[number + k]);
+      Digester digest(op_label(graph, ops_[i], labels));
+      for (TensorId tensor : outputs) {
+        const bool leaves = graph.consumers(tensor).size() > readers_[number++];
+        digest.add(leaves || graph.is_output(tensor));
       }
       colours_.push_back(digest.get());
     }
   }
 
   void link(const Graph& graph) {
-    std::vector<std::size_t> counts(size(), 0);
-    std::vector<std::pair<std::size_t, Link>> links;
+    before_.first.assign(outside_ + 1, 0);
+    before_.all.reserve(reads_.size());
+    behind_.first.assign(size() + 1, 0);
     for (std::size_t i = 0; i < ops_.size(); ++i) {
-      const auto add = [&](std::size_t from, std::uint64_t at) {
-        before_.push({from, at});
-        links.push_back({from, {outside_ + i, at}});
-      };
-      if (i == 0)
-        for (std::size_t tensor = 0; tensor < outside_; ++tensor) before_.end_row();
-      const auto inputs = graph.inputs(ops_[i]);
-      for (std::size_t k = 0; k < inputs.size(); ++k) {
-        const Source& source = sources_.at(inputs[k]);
-        if (source.inside)
-          add(outside_ + source.from, place(source.output, k));
-        else
-          add(source.from, place(kFromOutside, k));
+      for (std::size_t k = 0; k < reads_[i].size(); ++k) {
+        const Source& source = sources_[reads_[i][k]];
+        before_.all.push_back({source.vertex, source.output, narrow(k)});
       }
       for (OpId earlier : graph.after(ops_[i]))
-        if (const auto found = indices_.find(earlier); found != indices_.end())
-          add(outside_ + found->second, place(kAfter, 0));
-      before_.end_row();
+        if (const auto found = vertex_of(graph, earlier))
+          before_.all.push_back({*found, kAfter, 0});
+      before_.first.push_back(before_.all.size());
     }
-    std::vector<std::size_t> first(size() + 1, 0);
-    for (const auto& [from, to] : links) ++first[from + 1];
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::vector<Link> sorted(links.size());
-    std::vector<std::size_t> next(first.begin(), first.end() - 1);
-    for (const auto& [from, to] : links) sorted[next[from]++] = to;
-    behind_.reserve(size(), links.size());
-    for (std::size_t vertex = 0; vertex < size(); ++vertex) {
-      for (std::size_t i = first[vertex]; i < first[vertex + 1]; ++i) behind_.push(sorted[i]);
-      behind_.end_row();
-    }
+    for (const Link& link : before_.all) ++behind_.first[link.other + 1];
+    std::partial_sum(behind_.first.begin(), behind_.first.end(), behind_.first.begin());
+    behind_.all.resize(before_.all.size());
+    std::vector<std::size_t> next(behind_.first.begin(), behind_.first.end() - 1);
+    for (std::size_t vertex = outside_; vertex < size(); ++vertex)
+      for (const Link& link : before(vertex))
+        behind_.all[next[link.other]++] = {narrow(vertex), link.output, link.input};
   }
+
+  std::optional<std::uint32_t> vertex_of(const Graph& graph, OpId op) const {
+    const auto found = std::ranges::lower_bound(ops_, graph.position(op), {},
+                                                [&](OpId other) { return graph.position(other); });
+    if (found == ops_.end() || *found != op) return std::nullopt;
+    return narrow(outside_ + static_cast<std::size_t>(found - ops_.begin()));
+  }
+  static std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
   std::vector<OpId> ops_;
   std::size_t outside_ = 0;
-  std::unordered_map<TensorId, Source> sources_;
-  std::unordered_map<OpId, std::size_t> indices_;
+  TensorNumbers numbers_;
+  // Of each tensor by its number.
+  std::vector<Digest> labels_;
+  std::vector<std::size_t> readers_;  // in the block
+  std::vector<Source> sources_;
+  Csr<std::uint32_t> reads_;  // of each op, in order of its inputs
   std::vector<Digest> colours_;
-  Csr<Link> before_, behind_;
+  Links before_, behind_;
 };
 
 class Naming {
@@ -199,7 +265,9 @@ class Naming {
   }
 
   // Until a sweep in both directions brings no new colour. The last one, which only confirms that,
-  // is what puts the final colours of all neighbours into each.
+  // is what puts the final colours of all neighbours into each. Where no two vertices share a
+  // colour nothing is left to confirm: the half sweep backwards, the last to give colours, has put
+  // those of all that a vertex links to into its own.
   void refine(const Vertices& vertices) {
     std::size_t before = count_colours(vertices);
     for (;;) {
@@ -208,16 +276,20 @@ class Naming {
       for (std::size_t i = vertices.size(); i-- > 0;)
         recolour(vertices[i], graph_.behind(vertices[i]));
       const std::size_t after = count_colours(vertices);
-      if (after == before) return;
+      if (after == before || after == vertices.size()) return;
       before = after;
     }
+  }
+
+  static std::uint64_t place(const LocalGraph::Link& link) {
+    return std::uint64_t{link.output} << 32 | link.input;
   }
 
   void recolour(std::size_t vertex, std::span<const LocalGraph::Link> links) {
     Digest sum;
     for (const LocalGraph::Link& link : links)
       if (part_[link.other] == part_[vertex])
-        sum += Digester(colours_[link.other]).add(link.place).get();
+        sum += Digester(colours_[link.other]).add(place(link)).get();
     colours_[vertex] = Digester(colours_[vertex]).add(sum).get();
     work_ += 1 + links.size();
   }

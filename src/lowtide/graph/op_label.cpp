@@ -14,14 +14,6 @@ namespace {
 constexpr std::uint64_t kAmongInputs = std::uint64_t{1} << 32;
 constexpr std::uint64_t kNowhere = std::uint64_t{1} << 33;
 
-Digest tensor_label(const Tensor& tensor) {
-  return Digester()
-      .add(static_cast<std::uint64_t>(tensor.bytes.count()))
-      .add_all(tensor.shape)
-      .add(tensor.dtype)
-      .get();
-}
-
 Digest literal_label(const Literal& literal) {
   Digester digest;
   digest.add(literal.value.index());
@@ -111,7 +103,15 @@ Digest operand_label(const Operand& operand, std::uint64_t place) {
 
 }  // namespace
 
-Digest op_label(const Graph& graph, OpId id) {
+Digest tensor_label(const Tensor& tensor) {
+  return Digester()
+      .add(static_cast<std::uint64_t>(tensor.bytes.count()))
+      .add_all(tensor.shape)
+      .add(tensor.dtype)
+      .get();
+}
+
+Digest op_label(const Graph& graph, OpId id, std::span<const Digest> tensors) {
   const Op& op = graph.op(id);
   const auto inputs = graph.inputs(id), outputs = graph.outputs(id);
   Places read(inputs), made(outputs);
@@ -136,8 +136,7 @@ Digest op_label(const Graph& graph, OpId id) {
   digest.add(static_cast<std::uint64_t>(graph.workspace(id).count()));
   digest.add(inputs.size()).add(outputs.size()).add(op.operands.size()).add(op.results.size());
   digest.add(op.arguments.size()).add(graph.mutates(id).size()).add(graph.in_place(id).size());
-  for (TensorId tensor : inputs) digest.add(tensor_label(graph.tensor(tensor)));
-  for (TensorId tensor : outputs) digest.add(tensor_label(graph.tensor(tensor)));
+  for (const Digest& tensor : tensors) digest.add(tensor);
   for (const Digest& sum : {operands, results, arguments, mutates, in_place}) digest.add(sum);
   return digest.get();
 }

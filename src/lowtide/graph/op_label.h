@@ -2,13 +2,17 @@
 // to, in names and in times. Private to the room.
 #pragma once
 
+#include <span>
+
 #include "lowtide/graph/digest.h"
 #include "lowtide/graph/graph.h"
 
 namespace lowtide {
 
-// blocks.h lists what enters. Tensors enter by their bytes, shape and number type, each in its
-// place among the op's inputs or outputs.
-Digest op_label(const Graph& graph, OpId op);
+// Of bytes, shape and number type.
+Digest tensor_label(const Tensor& tensor);
+// blocks.h lists what enters. `tensors`: the labels of the op's inputs, then of its outputs, in the
+// graph's order; whoever labels many ops makes those of the tensors once.
+Digest op_label(const Graph& graph, OpId op, std::span<const Digest> tensors);
 
 }  // namespace lowtide

@@ -12,7 +12,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "lowtide/graph/digest.h"
 #include "lowtide/graph/origin.h"
@@ -158,46 +163,102 @@ class Doubling {
   std::unordered_map<std::size_t, std::vector<Run>> known_;
 };
 
-bool separates(char c) { return c == '.' || c == '/'; }
+// Every origin stands for itself and for all that it is part of: a tree, whose levels are the
+// pieces between separators. Beside each node stands one of a second tree, with '*' for numbers:
+// the members of a family share it.
+class Origins {
+ public:
+  std::vector<Family> find(const Graph& graph, std::size_t least) {
+    const Op* last = nullptr;
+    for (std::size_t position = 0; position < graph.op_count(); ++position) {
+      const Op& op = graph.op(graph.order()[position]);
+      if (op.origin.empty()) continue;
+      if (last == nullptr || last->origin != op.origin || last->phase != op.phase) descend(op);
+      last = &op;
+      for (const Place& place : places_)
+        families_[place.family].members[place.member].push_back(position);
+    }
+    std::erase_if(families_, [&](const Family& family) {
+      std::size_t covered = 0;
+      for (const auto& member : family.members) covered += member.size();
+      return family.members.size() < 2 || covered < least;
+    });
+    return std::move(families_);
+  }
 
-// Every origin stands for itself and for all that it is part of.
-std::vector<Family> find_families(const Graph& graph, std::size_t least) {
+ private:
+  static bool separates(char c) { return c == '.' || c == '/'; }
+
   struct Place {
     std::size_t family, member;
   };
-  std::vector<Family> families;
-  std::unordered_map<std::string, std::size_t> patterns;
-  std::unordered_map<std::string, Place> members;
-  std::unordered_map<std::string, std::vector<Place>> known;
-  for (std::size_t position = 0; position < graph.op_count(); ++position) {
-    const Op& op = graph.op(graph.order()[position]);
-    if (op.origin.empty()) continue;
-    const auto [entry, added] = known.try_emplace(op.phase + '\n' + op.origin);
-    if (added) {
-      for (std::size_t end = 1; end <= op.origin.size(); ++end) {
-        if (end < op.origin.size() && !separates(op.origin[end])) continue;
-        const std::string part = op.origin.substr(0, end);
-        const std::string pattern = origin_pattern(part);
-        if (pattern == part) continue;
-        const std::size_t family =
-            patterns.try_emplace(op.phase + '\n' + pattern, families.size()).first->second;
-        if (family == families.size()) families.emplace_back();
-        const auto [member, first] = members.try_emplace(
-            op.phase + '\n' + part, Place{family, families[family].members.size()});
-        if (first) families[family].members.emplace_back();
-        entry->second.push_back(member->second);
-      }
+  struct Piece {
+    std::size_t number, pattern;  // its own, and that of the piece with '*'
+  };
+  // Nodes are numbered from 1 on, below the root. Each carries a number: kNone until it is given.
+  struct Tree {
+    std::size_t child(std::size_t node, std::size_t piece) {
+      const auto [entry, added] =
+          children.try_emplace(Digester().add(node).add(piece).get(), carried.size());
+      if (added) carried.push_back(kNone);
+      return entry->second;
     }
-    for (const Place& place : entry->second)
-      families[place.family].members[place.member].push_back(position);
+    std::unordered_map<Digest, std::size_t, DigestHash> children;
+    std::vector<std::size_t> carried{kNone};
+  };
+
+  // To the places of all that the op's origin is part of, and of itself.
+  void descend(const Op& op) {
+    places_.clear();
+    const std::size_t phase = piece_of(op.phase).number;
+    std::size_t part = parts_.child(0, phase), pattern = patterns_.child(0, phase);
+    bool numbered = false;
+    const std::string_view origin = op.origin;
+    for (std::size_t begin = 0, end = 1; begin < origin.size(); begin = end++) {
+      while (end < origin.size() && !separates(origin[end])) ++end;
+      const Piece piece = piece_of(origin.substr(begin, end - begin));
+      part = parts_.child(part, piece.number);
+      pattern = patterns_.child(pattern, piece.pattern);
+      numbered = numbered || piece.number != piece.pattern;
+      if (numbered) places_.push_back(place(part, pattern));
+    }
   }
-  std::erase_if(families, [&](const Family& family) {
-    std::size_t covered = 0;
-    for (const auto& member : family.members) covered += member.size();
-    return family.members.size() < 2 || covered < least;
-  });
-  return families;
-}
+
+  Place place(std::size_t part, std::size_t pattern) {
+    std::size_t& family = patterns_.carried[pattern];
+    if (family == kNone) {
+      family = families_.size();
+      families_.emplace_back();
+    }
+    std::size_t& member = parts_.carried[part];
+    if (member == kNone) {
+      member = families_[family].members.size();
+      families_[family].members.emplace_back();
+    }
+    return {family, member};
+  }
+
+  // `text` lies in the graph, or in texts_.
+  Piece piece_of(std::string_view text) {
+    const auto [entry, added] = pieces_.try_emplace(text, Piece{pieces_.size(), pieces_.size()});
+    if (!added) return entry->second;
+    Piece piece = entry->second;
+    if (std::string with_star = origin_pattern(text); with_star != text) {
+      const auto known = pieces_.find(with_star);
+      piece.pattern = known != pieces_.end()
+                          ? known->second.number
+                          : piece_of(texts_.emplace_back(std::move(with_star))).number;
+      pieces_[text] = piece;
+    }
+    return piece;
+  }
+
+  std::unordered_map<std::string_view, Piece> pieces_;
+  std::deque<std::string> texts_;
+  Tree parts_, patterns_;  // whose nodes carry the member and the family
+  std::vector<Family> families_;
+  std::vector<Place> places_;  // of the op that was looked at last
+};
 
 }  // namespace
 
@@ -205,7 +266,7 @@ Candidates find_candidates(const Graph& graph, const std::vector<std::uint64_t>&
                            std::size_t least) {
   Candidates found;
   Doubling(labels, least).find(found);
-  found.families = find_families(graph, least);
+  found.families = Origins().find(graph, least);
   return found;
 }
 

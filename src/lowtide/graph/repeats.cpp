@@ -41,9 +41,16 @@ class Repeats {
         index_(graph.op_count(), kOutside),
         numbers_(graph.tensor_count(), kOutside),
         output_(graph.tensor_count(), 0) {
+    IdVector<TensorId, Digest> tensors(graph.tensor_count());
+    for (const TensorId tensor : tensors.ids())
+      tensors[tensor] = tensor_label(graph.tensor(tensor));
+    std::vector<Digest> linked;
     for (const OpId op : graph.order()) {
-      labels_.push_back(op_label(graph, op));
       const auto outputs = graph.outputs(op);
+      linked.clear();
+      for (const TensorId tensor : graph.inputs(op)) linked.push_back(tensors[tensor]);
+      for (const TensorId tensor : outputs) linked.push_back(tensors[tensor]);
+      labels_.push_back(op_label(graph, op, linked));
       for (std::size_t i = 0; i < outputs.size(); ++i) output_[outputs[i]] = i;
     }
   }
@@ -53,11 +60,7 @@ class Repeats {
     for (const Digest& label : labels_) short_labels.push_back(label.a);
     candidates_ = find_candidates(graph_, short_labels, least_);
     for (std::size_t i = 0; i < candidates_.families.size(); ++i) {
-      std::size_t bound = 0, largest = 0;
-      for (const Positions& member : candidates_.families[i].members) {
-        bound += member.size();
-        largest = std::max(largest, member.size());
-      }
+      const auto [bound, largest] = most_alike_in_size(candidates_.families[i].members);
       queue_.push({bound, 2, largest, Source::family, i});
     }
     for (std::size_t i = 0; i < candidates_.runs.size(); ++i) {
@@ -225,7 +228,46 @@ class Repeats {
     return best;
   }
 
+  // Of blocks of as many ops each, at least two: the most ops that they are together, and the ops
+  // of one.
+  static std::pair<std::size_t, std::size_t> most_alike_in_size(
+      const std::vector<Positions>& places) {
+    std::map<std::size_t, std::size_t> counts;
+    for (const Positions& place : places) ++counts[place.size()];
+    std::pair<std::size_t, std::size_t> most{0, 0};
+    for (const auto& [size, count] : counts)
+      if (size > 1 && count > 1 && size * count > most.first) most = {size * count, size};
+    return most;
+  }
+
+  // By the sum of their labels first, which tells most others apart before anything is linked.
   Kind best_kind(std::vector<Positions> places) {
+    std::unordered_map<Digest, std::size_t, DigestHash> known;
+    std::vector<std::vector<Positions>> groups;
+    for (Positions& place : places) {
+      work_ += place.size();
+      Digest sum;
+      for (const std::size_t position : place) sum += labels_[position];
+      const auto [entry, added] = known.try_emplace(sum, groups.size());
+      if (added) groups.emplace_back();
+      groups[entry->second].push_back(std::move(place));
+    }
+    const auto covers = [](const std::vector<Positions>& group) {
+      return group.size() * group.front().size();
+    };
+    std::ranges::stable_sort(groups, std::greater(), covers);
+    Kind best;
+    for (std::vector<Positions>& group : groups) {
+      const std::size_t most = covers(group);
+      if (most < least_ || most <= best.covered()) break;
+      if (group.size() < 2) continue;
+      Kind kind = best_kind_of_alike(std::move(group));
+      if (kind.covered() > best.covered()) best = std::move(kind);
+    }
+    return best;
+  }
+
+  Kind best_kind_of_alike(std::vector<Positions> places) {
     // By how they are linked along the order, in order of the first of each kind.
     std::unordered_map<Digest, std::size_t, DigestHash> known;
     std::vector<std::vector<Positions>> alike;

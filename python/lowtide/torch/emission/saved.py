@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from .execute import compile_graph
+from .execute import compile_graph, overwriting
 
 try:
     from torch._functorch._aot_autograd import graph_compile
@@ -57,7 +57,6 @@ def nothing_donated() -> Iterator[None]:
         _here.donates = before
 
 
-_NOTE = "lowtide_overwrites"
 _LEFT = "lowtide_left"
 _MARK = "_lowtide_left"  # of a storage's own object, which lives as long as the storage
 
@@ -70,11 +69,9 @@ _OF_OBJECT = 3
 _hooks_on_top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)
 
 
-def note_overwriting(node: fx.Node, saved: fx.Node, left: fx.Node, target: Any, keyword: str | None) -> None:
-    """Note that a node writes over a saved tensor, which is `left` in the forward.  target: what it computes; keyword:
-    of the argument that takes the storage, None where the function writes over its first argument."""
-    node.meta[_NOTE] = (saved.name, target, keyword)
-    left.meta[_LEFT] = True
+def note_left(node: fx.Node) -> None:
+    """Note that the backward writes over what a node of the forward computes."""
+    node.meta[_LEFT] = True
 
 
 def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
@@ -98,10 +95,10 @@ def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable
 
 
 def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
-    """A boxed function that computes module.graph, and overwrites saved tensors only where the forward of the same
-    `code` has left them and nobody else holds one."""
+    """A boxed function that computes module.graph, and overwrites saved tensors where the forward of the same `code` has
+    left them and nobody else holds one."""
     run = compile_graph(module, name)
-    written = {node.meta[_NOTE][0] for node in module.graph.nodes if _NOTE in node.meta}
+    written = {over.saved for over in map(overwriting, module.graph.nodes) if over and over.saved}
     places = [i for i, node in enumerate(module.graph.find_nodes(op="placeholder")) if node.name in written]
     assert len(places) == len(written), "each saved tensor that is overwritten is an argument"
     if not places:
@@ -109,7 +106,7 @@ def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callabl
 
     @functools.cache
     def run_elsewhere() -> Callable[[list[Any]], Any]:
-        return compile_graph(_without_overwriting(module), f"{name}, of kept tensors")
+        return compile_graph(module, f"{name}, of kept tensors", spares_saved=True)
 
     def backward(args: list[Any]) -> Any:
         if not all(_is_ours_alone(args, i, code) for i in places):
@@ -129,15 +126,3 @@ def _is_ours_alone(args: list[Any], i: int, code: object) -> bool:
             and sys.getrefcount(args[i]) <= _REFERENCES and args[i]._use_count() <= 1
             and sys.getrefcount(storage) <= _OF_OBJECT
             and torch._C._storage_Use_Count(storage._cdata) <= _OF_STORAGE)
-
-
-def _without_overwriting(module: fx.GraphModule) -> fx.GraphModule:
-    """The same computations, those over saved tensors into new ones."""
-    graph = fx.Graph()
-    graph.output(graph.graph_copy(module.graph, {}))
-    for node in graph.nodes:
-        if _NOTE in node.meta:
-            _, target, keyword = node.meta[_NOTE]
-            node.target = target
-            node.kwargs = {key: value for key, value in node.kwargs.items() if key != keyword}
-    return fx.GraphModule(module, graph)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -18,7 +18,11 @@ from torch import fx
 from ..operators import is_symbol, leaves
 from ..planning.schedule import Computation
 from ..program import Program
-from .saved import note_overwriting
+from .execute import note_overwriting
+from .saved import note_left
+
+if TYPE_CHECKING:
+    from ..lowerings.in_place import Twin
 
 aten = torch.ops.aten
 
@@ -124,17 +128,19 @@ class Side:
         new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
         return new
 
-    def call_over(self, written: fx.Node, target: Any, keyword: str | None, function: Any, args: tuple[Any, ...],
-                  like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
-        """The same of a function that computes `target` over `written`: keyword, if it has one, takes that storage.
+    def call_over(self, written: fx.Node, twin: Twin, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
+                  kwargs: Any = None) -> fx.Node:
+        """The same of `target`, with a note that its twin is to write the result over `written`, one of the arguments
+        (execute.py).
 
-        It returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
+        A twin returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
         detach, views that come out of a compiled function.
         """
-        new = self.call(function, args, like, value, kwargs)
+        new = self.call(target, args, like, value, kwargs)
         saved = self._saved_below(written)
+        note_overwriting(new, written, twin, saved)
         if saved is not None:
-            note_overwriting(new, saved, self._left[saved], target, keyword)
+            note_left(self._left[saved])
         return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:

@@ -53,9 +53,7 @@ def _call_over(side: Side, op: int, tensor: int) -> fx.Node:
     node, name = run.node, run.over[tensor]
     args, kwargs = side.arguments(node)
     twin = twin_of(node.target, device_of(node).type)
-    written = side.get(arguments_of(node)[name])
-    function, args, kwargs = twin.call(node.target, name, args, kwargs)
-    return side.call_over(written, node.target, twin.keyword, function, args, node, node.meta["val"], kwargs)
+    return side.call_over(side.get(arguments_of(node)[name]), twin, node.target, args, node, node.meta["val"], kwargs)
 
 
 CALL = CallEmitter()

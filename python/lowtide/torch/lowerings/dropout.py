@@ -21,7 +21,7 @@ from torch import fx
 from ..describe import describe
 from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
-from .in_place import is_laid_out_as
+from .in_place import Twin, is_laid_out_as
 from .interface import Emitter, Lowering
 from .random_draws import DRAW, append_draw
 
@@ -74,6 +74,7 @@ def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float, out: torch.Tenso
 
 dropout_apply = torch.ops.lowtide.dropout_apply.default
 dropout_apply_ = torch.ops.lowtide.dropout_apply_.default
+_OVER = Twin(dropout_apply_, None, ("input",))
 
 
 class _MaskEmitter(Emitter):
@@ -99,7 +100,7 @@ class _ApplyEmitter(Emitter):
         node = side.program.runs[op].node
         args = (side.get(node.args[0]), side.value((node, 1), node), arguments_of(node)["p"])
         value = node.meta["val"][0]
-        side.values[node, 0] = (side.call_over(args[0], dropout_apply, None, dropout_apply_, args, node, value) if over
+        side.values[node, 0] = (side.call_over(args[0], _OVER, dropout_apply, args, node, value) if over
                                 else side.call(dropout_apply, args, node, value))
         return False
 

@@ -15,6 +15,7 @@ them, for all number types and layouts.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +51,9 @@ class Twin:
     keyword: str | None
     over: tuple[str, ...]
 
-    def call(self, target: torch._ops.OpOverload, over: str, args: tuple[Any, ...],
-             kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """function, args and kwargs that compute target(*args, **kwargs) over its argument `over`."""
-        if self.keyword is None:
-            return self.function, args, kwargs
-        position = [a.name for a in target._schema.arguments].index(over)
-        written = args[position] if position < len(args) else kwargs[over]
-        return self.function, args, {**kwargs, self.keyword: written}
+    def kwargs(self, written: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the function that writes over the argument `written`, of those of the operator."""
+        return {**kwargs, self.keyword: written} if self.keyword else {**kwargs}
 
 
 # operator -> its form, its keyword, and what it may overwrite

@@ -83,16 +83,30 @@ bool GreedyPass::step(Item item) {
     state(output).busy = item;
     during += graph_.bytes(output);
   }
-  during -= overwritten_bytes(graph_, op, [&](TensorId id) { return surely_ends(id, item); });
+  const auto saved = [&] {
+    return overwritten_bytes(graph_, op, [&](TensorId id) { return ends_at(id, item); });
+  };
+  Bytes in_place = saved();
+  during -= in_place;
   while (during > settings_.limit) {
     const auto id = pick();
     if (!id) break;
-    if (!give_up(*id, during) && state(*id).refusals++ < kRefusals) refused_.push_back(*id);
+    if (!give_up(*id, during)) {
+      if (state(*id).refusals++ < kRefusals) refused_.push_back(*id);
+      continue;
+    }
+    // What is computed again may read what would have ended here.
+    const Bytes before = std::exchange(in_place, saved());
+    during += before - in_place;
   }
   for (TensorId id : refused_)
     if (state(id).live) push(id);
   refused_.clear();
   profile_.append(during);
+  done_.push_back(op);
+  ended_.emplace_back();
+  for (const InPlacePair& pair : graph_.overwrites(op))
+    if (ends_at(pair.input, item)) ended_.back().push_back(pair.input);
   finish(item);
   const auto links = graph_.inputs(op).size() + graph_.outputs(op).size();
   return !limits_.spend(static_cast<std::int64_t>(1 + links / 4));
@@ -129,33 +143,66 @@ void GreedyPass::finish(Item item) {
     if (state(output).live) push_readers(output);
 }
 
-// Nothing reads it after the item, which does. Not all such cases are found: where the next reader
-// is served by a repetition, it is not seen.
-bool GreedyPass::surely_ends(TensorId id, Item item) const {
-  const TensorState& tensor = state(id);
-  const std::size_t own = uses_begin_[id.index() + 1] - tensor.cursor;
-  const std::size_t repeated = tensor.repeats_reading.size();
-  return is_own(item) ? own == 1 && repeated == 0 : own == 0 && repeated == 1;
+OrderList::Item GreedyPass::earlier(Item a, Item b) const {
+  if (a == OrderList::kNone || b == OrderList::kNone) return a == OrderList::kNone ? b : a;
+  return list_.before(a, b) ? a : b;
 }
 
 OrderList::Item GreedyPass::next_use(TensorId id) const {
   const TensorState& tensor = state(id);
   const bool has_own = tensor.cursor < uses_begin_[id.index() + 1];
-  const bool has_repeat = !tensor.repeats_reading.empty();
-  if (has_own && has_repeat)
-    return list_.before(uses_[tensor.cursor], tensor.repeats_reading.front())
-               ? uses_[tensor.cursor]
-               : tensor.repeats_reading.front();
-  if (has_own) return uses_[tensor.cursor];
-  return has_repeat ? tensor.repeats_reading.front() : OrderList::kNone;
+  return earlier(
+      has_own ? uses_[tensor.cursor] : OrderList::kNone,
+      tensor.repeats_reading.empty() ? OrderList::kNone : tensor.repeats_reading.front());
+}
+
+bool GreedyPass::ends_before(TensorId id, Item next) const {
+  const OpId producer = graph_.producer(id);
+  const Item repeat = producer.valid() ? pending_[producer.index()] : OrderList::kNone;
+  return next == OrderList::kNone || (repeat != OrderList::kNone && !list_.before(next, repeat));
+}
+
+bool GreedyPass::ends_at(TensorId id, Item item) const {
+  const TensorState& tensor = state(id);
+  const auto& repeats = tensor.repeats_reading;
+  const std::size_t own = tensor.cursor + (is_own(item) ? 1 : 0);
+  Item next = own < uses_begin_[id.index() + 1] ? uses_[own] : OrderList::kNone;
+  // The item itself is the top of the heap if it is a repetition: then what is next lies below.
+  if (is_own(item)) {
+    if (!repeats.empty()) next = earlier(next, repeats.front());
+  } else {
+    for (std::size_t i = 1; i < std::min<std::size_t>(3, repeats.size()); ++i)
+      next = earlier(next, repeats[i]);
+  }
+  return ends_before(id, next);
+}
+
+bool GreedyPass::ended_at(std::size_t step, TensorId id) const {
+  return std::ranges::find(ended_[step], id) != ended_[step].end();
+}
+
+void GreedyPass::set_end(TensorId id, bool ends) {
+  if (state(id).last == 0) return;  // an input that nothing has read
+  const std::size_t step = state(id).last - 1;
+  if (graph_.overwrites(done_[step]).empty()) return;
+  std::vector<TensorId>& ended = ended_[step];
+  const auto saved = [&] {
+    return overwritten_bytes(graph_, done_[step],
+                             [&](TensorId input) { return ended_at(step, input); });
+  };
+  const Bytes before = saved();
+  if (ends)
+    ended.push_back(id);
+  else
+    std::erase(ended, id);
+  const Bytes more = saved() - before;
+  if (more == Bytes(0)) return;
+  profile_.add_from(step, Bytes(-more.count()));
+  profile_.add_from(step + 1, more);
 }
 
 bool GreedyPass::stays_live(TensorId id) {
-  const OpId producer = graph_.producer(id);
-  const Item next = next_use(id);
-  const Item repeat = producer.valid() ? pending_[producer.index()] : OrderList::kNone;
-  const bool read =
-      next != OrderList::kNone && (repeat == OrderList::kNone || list_.before(next, repeat));
+  const bool read = !ends_before(id, next_use(id));
   const bool stays = state(id).live && (read || !graph_.freeable(id));
   state(id).live = stays;
   if (stays) push(id);
@@ -167,17 +214,24 @@ bool GreedyPass::stays_live(TensorId id) {
 bool GreedyPass::give_up(TensorId id, Bytes& during) {
   limits_.spend(static_cast<std::int64_t>(1 + repetition_.revived.size()));
   std::size_t begin = state(id).last;
-  for (TensorId input : repetition_.revived) begin = std::min(begin, state(input).last);
+  for (TensorId input : repetition_.revived) {
+    const std::size_t last = state(input).last;
+    begin = std::min(begin, last > 0 && ended_at(last - 1, input) ? last - 1 : last);
+  }
   const bool has_past = begin < profile_.size();
   const Bytes before = has_past ? profile_.max_from(begin) : Bytes(0);
-  const auto change = [&](std::int64_t sign) {
+  const auto change = [&](bool goes) {
+    const std::int64_t sign = goes ? 1 : -1;
+    set_end(id, goes);
     profile_.add_from(state(id).last, Bytes(-sign * graph_.bytes(id).count()));
-    for (TensorId input : repetition_.revived)
+    for (TensorId input : repetition_.revived) {
+      set_end(input, !goes);
       profile_.add_from(state(input).last, Bytes(sign * graph_.bytes(input).count()));
+    }
   };
-  change(1);
+  change(true);
   if (has_past && profile_.max_from(begin) > std::max(settings_.limit, before)) {
-    change(-1);
+    change(false);
     return false;
   }
   const Bytes freed = graph_.bytes(id) - repetition_.charge;
@@ -215,6 +269,7 @@ void GreedyPass::drop(OpId op, Bytes& during) {
     if (!state(output).live || state(output).busy == now_) continue;
     if (list_.before(next_use(output), pending_[op.index()])) continue;
     state(output).live = false;
+    set_end(output, true);
     profile_.add_from(state(output).last, Bytes(-graph_.bytes(output).count()));
     live_ -= graph_.bytes(output);
     during -= graph_.bytes(output);

@@ -84,11 +84,18 @@ class GreedyPass {
   void schedule(OpId op, Item next);
   void drop(OpId op, Bytes& during);
   bool stays_live(TensorId id);  // whether it stays live after this step
-  bool surely_ends(TensorId id, Item item) const;
+  // Whether nothing reads it any more, as it is, where `next` is its next use.
+  bool ends_before(TensorId id, Item next) const;
+  bool ends_at(TensorId id, Item item) const;  // which reads it and has not yet run
+  bool ended_at(std::size_t step, TensorId id) const;
+  // What was last made or read at a step that has been done does, or does no longer, end there: so
+  // what that step writes in place is another. Counts it in the profile.
+  void set_end(TensorId id, bool ends);
   void push(TensorId id);
   void push_readers(TensorId id);
 
   Item next_use(TensorId id) const;
+  Item earlier(Item a, Item b) const;
   auto later() const {
     return [this](Item a, Item b) { return list_.before(b, a); };
   }
@@ -117,6 +124,8 @@ class GreedyPass {
   Repetition repetition_;
   std::vector<TensorId> refused_;  // in this step
   Profile profile_;
+  std::vector<OpId> done_;                    // of each step
+  std::vector<std::vector<TensorId>> ended_;  // of each step: inputs that it may overwrite
   Bytes live_;
   Item now_ = OrderList::kNone;
 };

@@ -77,12 +77,17 @@ bool Context::offer(Plan plan, std::string_view found_by) {
 }
 
 bool Context::offer_sequence(std::span<const OpId> sequence) {
+  return offer_events(events_from(sequence));
+}
+
+bool Context::offer_events(std::span<const Event> events) {
   Ticks duration;
-  for (const OpId op : sequence) {
-    if (problem_.graph.time(op) > Ticks::max() - duration) return false;
-    duration += problem_.graph.time(op);
+  for (const Event& event : events) {
+    if (!event.is_compute()) continue;
+    if (problem_.graph.time(event.op()) > Ticks::max() - duration) return false;
+    duration += problem_.graph.time(event.op());
   }
-  return offer(plan_from_sequence(problem_.graph, sequence));
+  return offer(plan_from_events(problem_.graph, events, problem_.machine));
 }
 
 PortfolioPart* Context::find_part(std::string_view name) {

@@ -14,6 +14,7 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/base/random.h"
+#include "lowtide/plan/events.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/interface/options.h"
@@ -67,6 +68,8 @@ class Context {
   // The same, for the ops in the order of their computation; frees as early as possible.
   // Returns false at once if the duration would overflow 63 bits.
   bool offer_sequence(std::span<const OpId> sequence);
+  // The same for a sequence with transfers, on the problem's machine.
+  bool offer_events(std::span<const Event> events);
 
   // Proven lower bounds, on the duration and on the peak memory of every plan for the problem.
   void raise_bound(Ticks duration);

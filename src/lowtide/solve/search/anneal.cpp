@@ -60,14 +60,18 @@ double first_price(const Network& network, double typical_time) {
   const std::size_t every = 1 + network.readers.size() / 400'000;
   for (std::size_t i = 0; i < network.value_count(); i += every) {
     const Value value(i);
-    if (!network.may_repeat(network.maker(value)) || network.bytes_of(value) == 0) continue;
+    double cost = network.time_of(network.maker(value));
+    if (network.transfers)
+      cost = network.may_repeat(network.maker(value)) ? std::min(cost, network.copy_in[value])
+                                                      : network.copy_in[value];
+    else if (!network.may_repeat(network.maker(value)))
+      continue;
+    if (network.bytes_of(value) == 0) continue;
     uses_of(value);
     for (std::size_t k = 1; k < uses.size(); ++k) {
       if (uses[k] - uses[k - 1] < 2) continue;
       const double relief = network.bytes_of(value) * (live[uses[k]] - live[uses[k - 1] + 1]);
-      if (relief > 0)
-        gaps.emplace_back(network.time_of(network.maker(value)) / relief,
-                          static_cast<double>(every) * relief);
+      if (relief > 0) gaps.emplace_back(cost / relief, static_cast<double>(every) * relief);
     }
   }
   std::sort(gaps.begin(), gaps.end());
@@ -91,17 +95,19 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
       best_duration_(std::numeric_limits<double>::infinity()) {
   unlimited_work_ = 1000 + 100 * static_cast<double>(network.graph.link_count());
   const Options& options = context.options();
-  moves_.switches = {options.on("remove"), options.on("exchange"), options.on("shift"),
-                     options.on("push"),   options.on("chains"),   options.on("estimates")};
+  moves_.switches = {options.on("remove"),    options.on("exchange"), options.on("shift"),
+                     options.on("push"),      options.on("chains"),   options.on("estimates"),
+                     options.on("recompute"), options.on("swap"),     options.on("holds"),
+                     options.on("queues")};
   moves_.shift_first = shift_first;
   moves_.price = first_price(network, moves_.typical_time);
   least_price_ = 1e-3 * moves_.price;
   most_price_ = 1e4 * moves_.price;
 }
 
-void Anneal::load(std::span<const OpId> sequence, bool offered) {
+void Anneal::load(std::span<const Event> sequence, bool offered) {
   state_.load(sequence);
-  if (!state_.within() || state_.duration() >= best_duration_) return;
+  if (!state_.within() || host_is_full() || state_.duration() >= best_duration_) return;
   best_duration_ = state_.duration();
   best_.assign(sequence.begin(), sequence.end());
   offered_ = offered;
@@ -126,12 +132,14 @@ void Anneal::save() {
   // Pricing a plan takes as long as thousands of moves.
   const std::int64_t work = context_.limits().work();
   offered_ = false;
-  if (work - offered_at_ >= 8 * static_cast<std::int64_t>(best_.size())) offer_best();
+  const auto bound = static_cast<double>(context_.bound().duration.count());
+  if (best_duration_ <= bound || work - offered_at_ >= 8 * static_cast<std::int64_t>(best_.size()))
+    offer_best();
 }
 
 void Anneal::offer_best() {
   if (offered_ || best_.empty()) return;
-  context_.offer_sequence(best_);
+  context_.offer_events(best_);
   offered_at_ = context_.limits().work();
   offered_ = true;
 }
@@ -153,10 +161,43 @@ void Anneal::propose_first() {
     moves_.shift(item);
 }
 
+void Anneal::propose_with_transfers() {
+  const auto draw = moves_.random.below(100);
+  const auto shift = [&] {
+    const Item item = moves_.any_later();
+    if (item == kNone) return;
+    if (!network_.is_op(state_.node(item)))
+      moves_.shift_transfer(item);
+    else if (moves_.random.below(100) < 35)
+      moves_.push(item);
+    else
+      moves_.shift(item);
+  };
+  if (state_.profile().over() > 0) {
+    if (draw < 60) {
+      if (const Slot slot = moves_.any_overload(); slot.valid()) moves_.relieve(slot);
+    } else if (draw < 66) {
+      shift();
+    } else if (draw < 80) {
+      moves_.remove_repeat();
+    } else {
+      moves_.exchange(false);
+    }
+  } else {
+    if (draw < 34)
+      moves_.remove_repeat();
+    else if (draw < 44)
+      shift();
+    else
+      moves_.exchange(true);
+  }
+}
+
 void Anneal::propose() {
   Random& random = moves_.random;
   const auto draw = random.below(100);
   if (order_only_ || (shift_first_ && random.below(100) < 55)) return propose_first();
+  if (network_.transfers) return propose_with_transfers();
   const auto shift_repeat = [&] {
     const Item item = moves_.any_repeat();
     if (item == kNone) return;
@@ -186,17 +227,40 @@ void Anneal::propose() {
 }
 
 void Anneal::step() {
-  const double before = energy();
+  const double before = energy(state_.duration());
   propose();
-  if (state_.changed()) accept_or_undo(before);
+  if (!state_.changed()) return;
+  if (network_.transfers)
+    price_or_undo(before);
+  else
+    accept_or_undo(before);
 }
 
 void Anneal::accept_or_undo(double before) {
-  const double rise = energy() - before;
+  const double rise = energy(state_.duration()) - before;
   if (rise > 0 && moves_.random.uniform() >= std::exp(-rise / moves_.temperature)) {
     state_.undo();
     return;
   }
+  keep_or_undo();
+}
+
+// What would be accepted is drawn first: no run is shorter than its computations, and a proposal
+// that is hopeless by them alone need not be priced on the lanes.
+void Anneal::price_or_undo(double before) {
+  const double most = before - moves_.temperature * std::log(moves_.random.uniform() + 1e-300);
+  if (energy(state_.compute_time()) > most || host_is_full()) {
+    state_.undo();
+    return;
+  }
+  state_.settle();
+  if (energy(state_.duration()) > most)
+    state_.undo();
+  else
+    keep_or_undo();
+}
+
+void Anneal::keep_or_undo() {
   const bool better = state_.duration() < best_duration_ && state_.within();
   if (unsaved_ && !better) {
     // Before the best is left it must be written down.
@@ -243,10 +307,26 @@ void Anneal::round(double until, double hot, double cold) {
 #endif
 }
 
+// The first computations, and, since others read them, the first fetches of what is at home on the
+// host.
+std::vector<Event> Anneal::without_repeats() const {
+  const Graph& graph = network_.graph;
+  std::vector<std::uint8_t> computed(graph.op_count(), 0), fetched(graph.tensor_count(), 0);
+  std::vector<Event> firsts;
+  for (const Event& event : state_.sequence()) {
+    const bool first = event.is_compute()
+                           ? std::exchange(computed[event.op().index()], 1) == 0
+                           : event.kind == Event::Kind::fetch && graph.on_host(event.tensor()) &&
+                                 std::exchange(fetched[event.tensor().index()], 1) == 0;
+    if (first) firsts.push_back(event);
+  }
+  return firsts;
+}
+
 void Anneal::reorder(double until) {
   // The energy is nearly the bytes over the budget: no repeated computation is there, and the
   // duration does not change.
-  load(first_computations(network_.graph, state_.sequence()), false);
+  load(without_repeats(), false);
   double bytes = 0;
   for (double size : network_.bytes) bytes += size;
   const double price = std::exchange(moves_.price, 1);

@@ -15,7 +15,7 @@ class Anneal {
 
   // Begins from this sequence from now on; keeps it as the best if it is. `offered`: the context
   // has it.
-  void load(std::span<const OpId> sequence, bool offered);
+  void load(std::span<const Event> sequence, bool offered);
   // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
   // (in typical op times).
   void round(double until, double hot, double cold);
@@ -29,18 +29,30 @@ class Anneal {
   void reorder(double until);
 
   bool has_best() const { return !best_.empty(); }
-  const std::vector<OpId>& best() const { return best_; }
+  const std::vector<Event>& best() const { return best_; }
   void offer_best();  // to the context, unless it has it
   const State& state() const { return state_; }
 
  private:
   void step();
   void propose();
+  void propose_with_transfers();
   void propose_first();
   void accept_or_undo(double before);
+  void price_or_undo(double before);
+  void keep_or_undo();
   void save();
+  bool host_is_full() const {
+    return network_.transfers && state_.host_bytes() > network_.host_budget;
+  }
+  std::vector<Event> without_repeats() const;
   bool poll();  // counts work; says whether to stop
-  double energy() const { return state_.duration() + moves_.price * state_.profile().over(); }
+  // `duration`: the run's, or a lower bound on it.
+  double energy(double duration) const {
+    double sum = duration + moves_.price * state_.profile().over();
+    if (network_.transfers) sum += kLinkWeight * state_.fetch_time();
+    return sum;
+  }
   void steer();
 
   const Network& network_;
@@ -50,7 +62,7 @@ class Anneal {
   Moves moves_;
   double unlimited_work_;
   double least_price_, most_price_;
-  std::vector<OpId> best_;
+  std::vector<Event> best_;
   double best_duration_;
   bool offered_ = false;  // the context has best_
   bool unsaved_ = false;  // the state is better than best_, whose duration is up to date

@@ -26,8 +26,8 @@ namespace lowtide::solve::search {
 
 namespace {
 
-const std::array<OptionSpec, 11>& specs() {
-  static const std::array<OptionSpec, 11> table = {{
+const std::array<OptionSpec, 15>& specs() {
+  static const std::array<OptionSpec, 15> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -58,6 +58,12 @@ const std::array<OptionSpec, 11>& specs() {
       switch_option("chains",
                     "a repeated computation takes along the inputs that it is dearer to hold"),
       switch_option("estimates", "hopeless proposals are refused before the state is touched"),
+      switch_option("recompute", "with a link: computes again what was freed"),
+      switch_option("swap",
+                    "with a link: moves tensors to the host and back; off: those of its starts "
+                    "stay as they are"),
+      switch_option("holds", "with a link: a tensor is held until its copy to the host has ended"),
+      switch_option("queues", "with a link: what is in the way of a copy is moved along with it"),
   }};
   return table;
 }
@@ -71,13 +77,18 @@ class Search final : public Solver {
   Traits traits() const override { return {Trait::anytime}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
-    if (std::string why = too_large(problem.graph); !why.empty())
-      return Support::no(std::move(why));
+    if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
+    const Graph& graph = problem.graph;
+    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+      if (const TensorId id(i); graph.on_host(id) && (graph.stays(id) || !problem.machine))
+        return Support::no(problem.machine ? "it does not plan for tensors at home on the host "
+                                             "that the caller holds once they have come"
+                                           : "tensors at home on the host need a link");
     return least_time_only(problem);
   }
 
   Outcome solve(const Problem& problem, Context& context) const override {
-    std::vector<std::vector<OpId>> starts = usable_starts(problem, context);
+    std::vector<std::vector<Event>> starts = usable_starts(problem, context);
     if (context.done()) return context.finish();
     const Network network(problem);
     // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
@@ -89,7 +100,7 @@ class Search final : public Solver {
     anneal.offer_best();
     // What it came to is of use where nothing keeps the budget.
     if (!anneal.has_best() && anneal.state().item_count() > 0)
-      context.offer_sequence(anneal.state().sequence());
+      context.offer_events(anneal.state().sequence());
     // The clock may have run out since the last poll.
     if (context.limits().settings().seconds) context.limits().spend(Limits::kPollWork);
     return context.finish();
@@ -103,7 +114,7 @@ class Search final : public Solver {
   }
 
   // Every start is annealed for a while; then come rounds from the best.
-  static void run(Context& context, Anneal& anneal, const std::vector<std::vector<OpId>>& starts) {
+  static void run(Context& context, Anneal& anneal, const std::vector<std::vector<Event>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double reorder = context.options().number("reorder");
     if (shifts_first(context) && reorder > 0) {
@@ -132,7 +143,7 @@ class Search final : public Solver {
       double until = used + length;
       if (until + 0.3 * length > 1) until = 1;
       if (anneal.has_best())
-        anneal.load(std::vector<OpId>(anneal.best()), true);
+        anneal.load(std::vector<Event>(anneal.best()), true);
       else
         anneal.load(starts[i % starts.size()], true);
       // A repair ends where no single change helps; annealing from the start itself goes elsewhere.
@@ -145,29 +156,47 @@ class Search final : public Solver {
   }
 
   // Those given that keep the problem's order; the graph's own order too if none keeps the budget.
-  static std::vector<std::vector<OpId>> usable_starts(const Problem& problem, Context& context) {
-    std::vector<std::vector<OpId>> starts;
+  static std::vector<std::vector<Event>> usable_starts(const Problem& problem, Context& context) {
+    const Graph& graph = problem.graph;
+    std::vector<std::vector<Event>> starts;
     for (const Plan& plan : context.starts()) {
-      // Its state has computations alone: a plan that transfers is an answer, but no start.
-      if (transfers(plan)) {
+      std::vector<Event> events = events_of(graph, plan);
+      // Without a machine there are computations alone: a plan that transfers is an answer, but no
+      // start.
+      if (transfers(events) && !problem.machine) {
         context.offer(plan);
         continue;
       }
-      auto sequence = without_unread(problem, sequence_of(plan));
-      if (problem.order == Order::free || follows_order(problem.graph, sequence))
-        starts.push_back(std::move(sequence));
+      events = without_unread(problem, events);
+      if (problem.order == Order::free || follows_order(graph, computations(events)))
+        starts.push_back(std::move(events));
     }
-    for (const auto& sequence : starts) {
-      context.offer_sequence(sequence);
-      context.limits().spend(static_cast<std::int64_t>(sequence.size() / 8));
+    for (const auto& events : starts) {
+      context.offer_events(events);
+      context.limits().spend(static_cast<std::int64_t>(events.size() / 8));
       if (context.done()) return starts;
     }
     if (context.has_plan() && !starts.empty()) return starts;
-    const auto order = problem.graph.order();
-    starts.emplace_back(order.begin(), order.end());
-    context.offer_sequence(starts.back());
-    context.limits().spend(static_cast<std::int64_t>(order.size() / 8));
+    starts.push_back(own_events(graph));
+    context.offer_events(starts.back());
+    context.limits().spend(static_cast<std::int64_t>(starts.back().size() / 8));
     return starts;
+  }
+
+  // The graph's own order; what is at home on the host is fetched for its first reader.
+  static std::vector<Event> own_events(const Graph& graph) {
+    std::vector<Event> events;
+    std::vector<std::uint8_t> fetched(graph.tensor_count(), 0);
+    const auto fetch = [&](TensorId id) {
+      if (graph.on_host(id) && std::exchange(fetched[id.index()], 1) == 0)
+        events.push_back(Event::fetch(id));
+    };
+    for (const OpId op : graph.order()) {
+      for (TensorId input : graph.inputs(op)) fetch(input);
+      events.push_back(Event::compute(op));
+    }
+    for (TensorId output : graph.outputs()) fetch(output);
+    return events;
   }
 };
 

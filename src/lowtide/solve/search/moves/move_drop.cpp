@@ -15,26 +15,28 @@ namespace lowtide::solve::search {
 
 Moves::Gap Moves::gap_at(Item item, Value value, Slot slot) const {
   Gap gap;
-  const Item end = state.end(item, network.output_index(value));
+  const Item end = state.end(item, value);
   const auto [last, next] = state.uses_around(value, slot, state.slot(item), state.slot(end));
   gap.value = value;
   gap.last = last == kNone ? item : last;
   gap.next = next == kNone ? end : next;
+  if (next == kNone && network.is_hold(state.node(end))) return gap;
   if (state.slot(gap.next) - state.slot(gap.last) >= 2) gap.item = item;
   return gap;
 }
 
 double Moves::gap_relief(const Gap& gap, Slot until) const {
-  const Node node = state.node(gap.item);
+  const Node node = network.maker(gap.value);
   double relief =
       state.profile().relief(state.slot(gap.last) + 1, until - 1, network.bytes_of(gap.value));
   // The other outputs of the op get a new server too.
   if (network.output_count(node) > 1)
-    for (int k = 0; k < network.output_count(node); ++k) {
-      const Value value = network.output(node, k);
-      if (value == gap.value || state.end_slot(gap.item, k) <= until) continue;
-      const Item use = state.last_use(value, state.slot(gap.item), until);
-      const Slot from = state.slot(use == kNone ? gap.item : use) + 1;
+    for (Value value : network.outputs(node)) {
+      if (value == gap.value) continue;
+      const Item server = network.transfers ? state.server(value, until) : gap.item;
+      if (state.end_slot(server, value) <= until) continue;
+      const Item use = state.last_use(value, state.slot(server), until);
+      const Slot from = state.slot(use == kNone ? server : use) + 1;
       relief += state.profile().relief(from, until - 1, network.bytes_of(value));
     }
   return price * relief;
@@ -44,13 +46,15 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
   double estimate = 0;
   const Slot freed_from = state.slot(gap.last) + 1;
   const double freed = network.bytes_of(gap.value);
-  for (Value value : network.inputs(state.node(gap.item))) {
+  for (Value value : network.inputs(network.maker(gap.value))) {
     const Item server = state.server(value, here);
-    const Slot end = state.end_slot(server, network.output_index(value));
+    const Slot end = state.end_slot(server, value);
     if (end >= here - 1) continue;
     const Node maker = network.maker(value);
     const double bytes = network.bytes_of(value);
-    const double again = network.may_repeat(maker) ? network.time_of(maker) : Profile::kNever;
+    double again = network.may_repeat(maker) ? network.time_of(maker) : Profile::kNever;
+    if (network.transfers && switches.swap)
+      again = std::min(again, kFetchShare * network.copy_in[value]);
     // More than either is all that need be known of it.
     const double enough = std::min(again, limit - estimate + 1) / price;
     // An input that is held instead of the tensor takes the place that this one leaves.
@@ -64,7 +68,14 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
   return estimate;
 }
 
-Moves::Gap Moves::draw_gap(Slot slot) {
+double Moves::cost_of_drop(const Gap& gap, double most) const {
+  const double own = network.time_of(network.maker(gap.value)) + 1e-3 * typical_time;
+  // Inputs only add to the cost.
+  if (own >= most) return own;
+  return own + inputs_estimate(gap, state.slot(gap.next), most - own);
+}
+
+Moves::Gap Moves::draw_gap(Slot slot, bool swap) {
   static constexpr std::array<int, 8> kCandidates = {1, 2, 4, 8, 8, 12, 16, 24};
   const int wanted = kCandidates[random.below(kCandidates.size())];
   const auto waiting = state.spanning(slot);
@@ -76,21 +87,18 @@ Moves::Gap Moves::draw_gap(Slot slot) {
     const Value value = waiting[random.below(waiting.size())];
     const Node node = network.maker(value);
     if (state.slot(State::first_of(node)) >= slot) continue;
-    const Item item = state.latest(node, slot);
-    if (state.end_slot(item, network.output_index(value)) <= slot) continue;
+    if (network.transfers && !(swap ? may_leave(value) : network.may_repeat(node))) continue;
+    const Item item = state.server(value, slot);
+    if (state.end_slot(item, value) <= slot) continue;
     ++found;
     const Gap gap = gap_at(item, value, slot);
     if (gap.item == kNone) continue;
     if (wanted == 1) return gap;
-    const Slot until = state.slot(gap.next);
-    const double relief = gap_relief(gap, until);
-    const double own = network.time_of(node) + 1e-3 * typical_time;
-    // Inputs only add to the cost.
-    const double most = best_ratio > 0 ? relief / best_ratio - own : Profile::kNever;
-    if (most <= 0) continue;
-    const double cost = own + inputs_estimate(gap, until, most);
+    const double relief = swap ? price * plain_relief(gap) : gap_relief(gap, state.slot(gap.next));
+    const double most = best_ratio > 0 ? relief / best_ratio : Profile::kNever;
+    const double cost = swap ? cost_of_swap(gap) : cost_of_drop(gap, most);
     const double ratio = relief / cost;
-    if (ratio <= best_ratio) continue;
+    if (cost >= most || ratio <= best_ratio) continue;
     best_ratio = ratio;
     best = gap;
   }
@@ -100,11 +108,11 @@ Moves::Gap Moves::draw_gap(Slot slot) {
 // In front of which item: mostly the next use.
 Item Moves::place_in_gap(const Gap& gap, Slot slot) {
   const auto draw = random.below(10);
-  const auto inputs = network.inputs(state.node(gap.item));
+  const auto inputs = network.inputs(network.maker(gap.value));
   const Slot until = state.slot(gap.next);
   if (draw < 3 && !inputs.empty()) {
     const Value value = inputs[random.below(inputs.size())];
-    const Slot end = state.end_slot(state.server(value, until), network.output_index(value));
+    const Slot end = state.end_slot(state.server(value, until), value);
     if (end > slot && end < until) return state.item_after(end);
   } else if (draw == 3) {
     const auto span = static_cast<std::size_t>(std::max<Distance>(1, until - slot));
@@ -114,11 +122,12 @@ Item Moves::place_in_gap(const Gap& gap, Slot slot) {
 }
 
 bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
-  const Node node = state.node(gap.item);
+  const Node node = network.maker(gap.value);
   const double time = network.time_of(node);
   const Slot here = state.slot(before);
   // Another repeated computation of the op may become superfluous.
-  const bool repeated = !state.is_first(gap.item) || state.last_of(node) != gap.item;
+  const bool repeated = !state.is_first(gap.item) || state.last_of(node) != gap.item ||
+                        (network.transfers && state.is_fetched(gap.value));
   if (!switches.estimates) {
     limit = std::numeric_limits<double>::infinity();
     return true;
@@ -128,18 +137,26 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
 }
 
 bool Moves::drop_gap(Slot slot) {
-  const Gap gap = draw_gap(slot);
+  const Gap gap = draw_gap(slot, false);
   if (gap.item == kNone) return false;
+  const Node node = network.maker(gap.value);
   const Item before = place_in_gap(gap, slot);
-  if (!may_stand_before(state.node(gap.item), before)) return false;
+  if (!may_stand_before(node, before)) return false;
   double limit = 0;
   if (!worth_trying(gap, before, limit)) return false;
   static constexpr std::array<Allowance, 3> kSizes = {{{8, 0, 2}, {30, 0, 6}, {300, 0, 60}}};
   const auto draw = random.below(8);
   Allowance allowance = kSizes[draw < 4 ? 0 : draw < 7 ? 1 : 2];
-  allowance.duration = state.duration() + limit;
-  repeat(state.node(gap.item), before, allowance, allowance.depth);
+  allowance.duration = state.compute_time() + limit;
+  repeat(node, before, allowance, allowance.depth);
   return true;
+}
+
+bool Moves::relieve(Slot slot) {
+  if (!network.transfers) return drop_gap(slot);
+  const bool swap = switches.swap && (!switches.recompute || random.chance(kSwapShare));
+  if (swap) return swap_gap(slot);
+  return switches.recompute && drop_gap(slot);
 }
 
 }  // namespace lowtide::solve::search

@@ -15,7 +15,7 @@ constexpr std::size_t kFarthest = 7;  // slots beyond the span: up to two to thi
 }  // namespace
 
 bool Moves::may_move(Item item) const {
-  return network.is_op(state.node(item)) && (shift_first || !state.is_first(item));
+  return !state.is_first(item) || (shift_first && network.is_op(state.node(item)));
 }
 
 bool Moves::push_right(Item item, Item before, int& allowance) {

@@ -14,23 +14,38 @@ Moves::Span Moves::span_of(Item item) const {
   Slot low(0), high = first(network.sink());
   const auto raise = [&](Slot slot) { low = std::max(low, slot); };
   const auto lower = [&](Slot slot) { high = std::min(high, slot); };
-  for (Value value : network.inputs(node)) raise(first(network.maker(value)));
+  const auto lower_to = [&](Item other) {
+    if (other != kNone) lower(state.slot(other));
+  };
+  for (Value value : network.inputs(node)) {
+    raise(first(network.maker(value)));
+    if (!network.transfers) continue;
+    if (network.is_away(value)) raise(state.slot(state.next_maker(value, Slot(0))));
+    if (!network.is_hold(node)) continue;
+    raise(state.slot(state.server(value, here)));
+    lower_to(state.next_maker(value, here));
+  }
   if (state.is_first(item)) {
     const OpId self = Network::op_of(node);
     for (OpId op : network.graph.predecessors(self)) raise(first(Network::node_of(op)));
     for (OpId op : network.graph.successors(self)) lower(first(Network::node_of(op)));
     for (Node ended : network.ended(node)) raise(state.slot(state.last_of(ended)));
   } else {
-    const Item earlier = state.previous(item);
-    raise(state.slot(earlier));
-    for (int k = 0; k < network.output_count(node); ++k) raise(state.end_slot(earlier, k));
+    for (Value value : network.outputs(node)) {
+      const Item earlier = state.previous_maker(item, value);
+      raise(state.slot(earlier));
+      raise(state.end_slot(earlier, value));
+    }
   }
-  if (state.next(item) != kNone) lower(state.slot(state.next(item)));
-  for (Node end : network.ends(node)) lower(first(end));
-  for (int k = 0; k < network.output_count(node); ++k) {
-    const Slot end = state.end_slot(item, k);
+  if (!network.transfers) lower_to(state.next(item));
+  if (!network.is_hold(node))
+    for (Node end : network.ends(node)) lower(first(end));
+  for (Value value : network.outputs(node)) {
+    if (network.transfers) lower_to(state.next_maker(value, here));
+    const Slot end = state.end_slot(item, value);
     if (end == here) continue;
-    lower(state.slot(state.first_use(network.output(node, k), here, end + 1)));
+    lower_to(state.first_use(value, here, end + 1));
+    lower_to(state.first_hold(value, here, end + 1));
   }
   return {low, high};
 }
@@ -60,7 +75,7 @@ bool Moves::shift(Item item) {
       if (inputs.empty() || random.chance(0.5)) break;
       const Value value = inputs[random.below(inputs.size())];
       const Item server = state.server(value, here);
-      Item last = state.end(server, network.output_index(value));
+      Item last = state.end(server, value);
       if (last == item) last = state.last_use(value, state.slot(server), here);
       target = state.slot(last == kNone ? server : last) + 1;
       break;

@@ -3,6 +3,9 @@
 //
 // energy = duration + price * (bytes over the budget, summed over the steps)
 //
+// With a machine, a tensor that waits may leave for the host as well as be computed again, and what
+// is said of repeated computations is meant of fetches too.
+//
 // `temperature` (ticks) is what a worsening may cost: moves use it to refuse hopeless proposals by
 // an estimate, which costs a tenth of the change itself.
 #pragma once
@@ -12,11 +15,25 @@
 
 namespace lowtide::solve::search {
 
+// Of two plans that last as long the one with fewer copies is the better start: so much of a copy's
+// time is energy.
+inline constexpr double kLinkWeight = 0.005;
+// What a fetch is taken to cost where it is compared with a computation: most of it is hidden.
+inline constexpr double kFetchShare = 0.3;
+
+// Of what is tried to relieve a step, with a machine.
+inline constexpr double kSwapShare = 0.5;
+
 // What can be left out, to see what it is worth.
 struct Switches {
   bool remove = true, exchange = true, shift = true, push = true;
   bool chains = true;     // a repeated computation may take its inputs along
   bool estimates = true;  // hopeless proposals are refused before they are tried
+  // With a machine.
+  bool recompute = true;  // computations are repeated
+  bool swap = true;       // tensors leave and are fetched; without, those of the start stay as is
+  bool holds = true;      // tensors are held until their copies have ended
+  bool queues = true;     // a swap moves along what its copies stand in the way of
 };
 
 class Moves {
@@ -37,17 +54,25 @@ class Moves {
   // Frees a tensor that is held across `slot` without being used there, and computes it again
   // before its next use.
   bool drop_gap(Slot slot);
+  // Frees a tensor that is held across `slot`, and fetches it before its next use.
+  bool swap_gap(Slot slot);
+  // One of the two, drawn at random.
+  bool relieve(Slot slot);
   // Deletes a repeated computation; its tensors are held from the one before.
   bool remove_repeat();
   // Deletes a repeated computation and drops a gap elsewhere, whatever the price in between.
   bool exchange(bool at_overload);
   // Moves a computation within the span in which no reader changes its server.
   bool shift(Item item);
+  // The same for a fetch or a hold: to where its copy, or the one that it waits for, suggests.
+  bool shift_transfer(Item item);
   // Moves a computation beyond that span, and what stands in its way with it.
   bool push(Item item);
 
-  // A repeated computation drawn at random; kNone if there is none.
+  // A repeated computation drawn at random; kNone if there is none. With a machine, no hold.
   Item any_repeat();
+  // The same, or a hold.
+  Item any_later();
   // A step over the budget, drawn at random; not valid if there is none.
   Slot any_overload();
 
@@ -62,6 +87,8 @@ class Moves {
   void repeat(Node node, Item before, Allowance& allowance, int depth);
   // Removes a repeated computation, and those that only it needed.
   void remove_chain(Item item);
+  // Whether it may be removed: its readers are served by the one before.
+  bool may_remove(Item item) const;
 
  private:
   struct Gap {
@@ -78,7 +105,11 @@ class Moves {
   bool may_move(Item item) const;
   bool push_left(Item item, Item before, int& allowance);
   bool push_right(Item item, Item before, int& allowance);
-  Gap draw_gap(Slot slot);
+  // Of a few drawn, the one that to drop, or to swap, costs least for each byte of relief.
+  Gap draw_gap(Slot slot, bool swap);
+  double cost_of_drop(const Gap& gap, double most) const;  // no need to be exact beyond `most`
+  double cost_of_swap(const Gap& gap) const;
+  double plain_relief(const Gap& gap) const;  // bytes, of the one tensor
   Gap gap_at(Item item, Value value, Slot slot) const;
   double gap_relief(const Gap& gap, Slot until) const;
   double inputs_estimate(const Gap& gap, Slot here, double limit) const;
@@ -86,6 +117,31 @@ class Moves {
   bool worth_trying(const Gap& gap, Item before, double& limit);
   bool may_stand_before(Node node, Item before) const;
   bool hopeless_removal(Item item) const;
+  // Bytes over the budget, summed, that it would cost to hold what this item makes from the makers
+  // before; no need to be exact beyond `limit`.
+  double holding_instead(Item item, double limit) const;
+  // After an item was put in: what it makes unread, and what it makes superfluous.
+  void drop_unread_before(Item item);
+  void drop_superfluous_after(Item item);
+
+  // With a machine (move_swap.cpp). `changed`: of the copy behind the op that changes the value in
+  // place, not of the one before. `slot`: where relief is wanted, if that is known.
+  bool may_leave(Value value) const;  // the host budget allows it
+  void swap_in(const Gap& gap, Slot slot);
+  // Whether a fetch, rather than a computation, makes what an item at the end of its gap reads.
+  bool fetch_instead(Value value, Item server, Item use, Item reader, bool repeats);
+  bool move_to(Item item, Slot slot);
+  double time_needed(Item fetch) const;
+  double just_in_time(double copy, double needed) const;
+  bool has_copy(Value value, bool changed) const;
+  double made_at(Value value, bool changed) const;
+  double freed_at(Value value, bool changed) const;
+  void begin_copy(Value value, bool changed, Slot slot);
+  void remove_holds(Value value, bool changed);
+  bool hold_until_copied(Value value, bool changed);
+  void push_holds(Value value, bool changed, int most);
+  void push_fetches(Item fetch, int most);
+  Slot issued_at(std::int32_t copy) const;
 
   std::vector<Item> doomed_;  // of remove_chain
 };

@@ -14,6 +14,14 @@ Moves::Moves(const Network& graph, State& changing, Random& numbers)
           1.0, graph.total_time / static_cast<double>(std::max<std::size_t>(1, graph.ops)))) {}
 
 Item Moves::any_repeat() {
+  Item item = any_later();
+  if (!network.transfers) return item;
+  for (int tries = 40; item != kNone && network.is_hold(state.node(item)); item = any_later())
+    if (--tries == 0) return kNone;
+  return item;
+}
+
+Item Moves::any_later() {
   if (state.repeat_count() == 0) return kNone;
   return state.repeat(random.below(state.repeat_count()));
 }
@@ -34,42 +42,62 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
     return;
   --allowance.insertions;
   const Item item = state.insert(node, before);
-  const Item earlier = state.previous(item);
-  if (!state.is_first(earlier) && state.unused(earlier)) remove_chain(earlier);
-  const double time = network.time_of(node);
+  drop_unread_before(item);
 
   const auto inputs = network.inputs(node);
   if (!switches.chains) depth = 0;
   for (std::size_t i = inputs.size(); depth > 0 && i > 0; --i) {
     const Value value = inputs[i - 1];
     const Node maker = network.maker(value);
-    if (!network.may_repeat(maker)) continue;
+    const bool repeats = network.may_repeat(maker);
+    if (!repeats && !network.transfers) continue;
+    if (!state.present(item)) return;
     const Slot here = state.slot(item);
     const Item server = state.server(value, here);
-    if (state.end(server, network.output_index(value)) != item) continue;
+    if (state.end(server, value) != item) continue;
     const Item use = state.last_use(value, state.slot(server), here);
     const Slot from = state.slot(use == kNone ? server : use) + 1;
     if (here - from < 2) continue;
+    if (network.transfers && fetch_instead(value, server, use, item, repeats)) continue;
+    if (!repeats) continue;
     const double wanted = (0.3 + 1.4 * random.uniform()) * network.time_of(maker) / price;
     if (state.profile().relief(from, here - 1, network.bytes_of(value), wanted + 1) <= wanted)
       continue;
-    if (state.duration() + network.time_of(maker) > allowance.duration) {
+    if (state.compute_time() + network.time_of(maker) > allowance.duration) {
       allowance.insertions = 0;
       break;
     }
     repeat(maker, item, allowance, depth - 1);
   }
 
-  // Perhaps the next computation of the op has become cheaper to replace by holding this one's.
-  const Item later = state.next(item);
-  if (later == kNone) return;
-  const double limit = (0.5 + random.uniform()) * time / price;
-  double harm = 0;
-  for (int k = 0; k < network.output_count(node) && harm < limit; ++k)
-    if (state.end(later, k) != later)
-      harm += state.profile().harm(state.end_slot(item, k) + 1, state.slot(later) - 1,
-                                   network.bytes_of(network.output(node, k)), limit - harm);
-  if (harm < limit) remove_chain(later);
+  if (state.present(item)) drop_superfluous_after(item);
+}
+
+void Moves::drop_unread_before(Item item) {
+  for (Value value : network.outputs(state.node(item))) {
+    const Item earlier = state.previous_maker(item, value);
+    if (!state.is_first(earlier) && state.unused(earlier)) remove_chain(earlier);
+    if (!network.transfers) return;  // all outputs have the same
+    // A hold is for the copy of what was made before.
+    const Item last = state.end(item, value);
+    if (last != item && network.is_hold(state.node(last))) state.remove(last);
+  }
+}
+
+// Perhaps the next computation of the op has become cheaper to replace by holding this one's.
+void Moves::drop_superfluous_after(Item item) {
+  Item seen = kNone;
+  for (Value value : network.outputs(state.node(item))) {
+    const Item later = state.next_maker_after(item, value);
+    if (later != kNone && later != seen && (seen = later, may_remove(later))) {
+      const Node node = state.node(later);
+      const double won =
+          network.is_fetch(node) ? kFetchShare * network.copy_in[value] : network.time_of(node);
+      const double limit = (0.5 + random.uniform()) * won / price;
+      if (holding_instead(later, limit) < limit) remove_chain(later);
+    }
+    if (!network.transfers) return;
+  }
 }
 
 void Moves::remove_chain(Item item) {
@@ -82,10 +110,14 @@ void Moves::remove_chain(Item item) {
     const Slot here = state.slot(next);
     for (Value value : network.inputs(state.node(next))) {
       const Item server = state.server(value, here);
-      if (!state.is_first(server) && state.end(server, network.output_index(value)) == next)
-        doomed_.push_back(server);
+      if (!state.is_first(server) && state.end(server, value) == next) doomed_.push_back(server);
     }
+    const Node node = state.node(next);
+    const bool changed =
+        network.is_fetch(node) && state.is_changed(network.value_of(node), state.slot(next));
     state.remove(next);
+    if (network.is_fetch(node) && !has_copy(network.value_of(node), changed))
+      remove_holds(network.value_of(node), changed);
   }
 }
 

@@ -10,12 +10,15 @@ namespace lowtide::solve::search {
 
 void State::check_price() const {
   const Graph& graph = network_.graph;
-  const Plan plan = plan_from_sequence(graph, sequence());
+  const Plan plan = plan_from_events(graph, sequence(), network_.machine);
   const Timeline timeline = simulate(graph, plan);
   check(!timeline.violation, "search made a sequence that cannot be run: " +
                                  (timeline.violation ? timeline.violation->reason : ""));
-  check(static_cast<double>(timeline.cost.duration.count()) == duration_,
+  check(static_cast<double>(timeline.cost.duration.count()) == duration(),
         "search prices time otherwise than sim");
+  if (network_.transfers)
+    check(static_cast<double>(timeline.cost.host_peak.count()) == host_,
+          "search counts bytes on the host otherwise than sim");
   double over = 0;
   const auto see = [&](Item item, Bytes live) {
     const double bytes = static_cast<double>(live.count()) - network_.fixed;
@@ -24,14 +27,23 @@ void State::check_price() const {
   };
   Item item = first_of(network_.source());
   see(item, timeline.start);
+  // No step of the plan is a hold: what is live there is as between two.
+  const auto next = [&] {
+    for (;;) {
+      item = item_after(slot(item));
+      if (!network_.is_hold(node(item))) return item;
+      over += std::max(0.0, profile_.at(slot(item)) - network_.budget);
+    }
+  };
   for (std::size_t step = 0; step < plan.steps.size(); ++step) {
-    if (!plan.steps[step].is_compute()) continue;
-    item = item_after(slot(item));
+    const Step& made = plan.steps[step];
+    if (!made.is_compute() && made.kind != StepKind::prefetch) continue;
+    item = next();
     see(item, timeline.live[step]);
   }
   Bytes end = graph.resident();
   for (const TensorId id : live_tensors(graph, plan, plan.steps.size())) end += graph.bytes(id);
-  see(item_after(slot(item)), end);
+  see(next(), end);
   check(std::abs(profile_.over() - over) <= 1e-9 * (1 + over),
         "search adds up bytes over the budget otherwise than sim");
 }

@@ -2,6 +2,7 @@
 #include "lowtide/solve/search/state/network.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "lowtide/solve/search/state/profile.h"
@@ -32,56 +33,70 @@ Csr<Row, Column> transposed(const Csr<Column, Row>& rows, std::size_t columns) {
 
 }  // namespace
 
-std::string too_large(const Graph& graph) {
+std::string too_large(const Problem& problem) {
+  const Graph& graph = problem.graph;
   Bytes sum;
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.freeable(TensorId(i))) sum += graph.bytes(TensorId(i));
+  double time = static_cast<double>(graph.total_time().count());
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (graph.freeable(id) || problem.machine) sum += graph.bytes(id);
+    // Of one copy out and several in.
+    if (problem.machine)
+      for (const Link& link : {problem.machine->device_to_host, problem.machine->host_to_device})
+        time += 4 * (static_cast<double>(link.latency.count()) +
+                     static_cast<double>(graph.bytes(id).count()) *
+                         static_cast<double>(link.ticks.count()) /
+                         static_cast<double>(std::max(link.bytes, Bytes(1)).count()));
+  }
   for (std::size_t i = 0; i < graph.op_count(); ++i) sum += graph.workspace(OpId(i));
   if (static_cast<double>(sum.count()) > Profile::kMostBytes)
     return "it counts bytes in doubles, which are exact only while tensors and workspaces add up "
            "to at most 2^50";
-  if (static_cast<double>(graph.total_time().count()) > kMostTicks)
-    return "it counts time in doubles, which are exact only while the ops' times add up to at most "
-           "2^50";
+  if (time > kMostTicks)
+    return "it counts time in doubles, which are exact only while the ops' times, and the copies "
+           "of all tensors, add up to at most 2^50";
   return {};
 }
 
-Network::Network(const Problem& problem) : graph(problem.graph) {
+Network::Network(const Problem& problem)
+    : graph(problem.graph), machine(problem.machine), transfers(machine.has_value()) {
   ops = graph.op_count();
-  const std::size_t nodes = node_count();
   total_time = static_cast<double>(graph.total_time().count());
 
-  IdVector<TensorId, Value> number(graph.tensor_count());
+  number.assign(graph.tensor_count(), Value());
   Bytes always = graph.resident();
   const auto add_value = [&](TensorId id, Node node) {
     number[id] = Value(bytes.size());
     producer.push_back(node);
+    tensor.push_back(id);
     bytes.push_back(static_cast<double>(graph.bytes(id).count()));
-    own[node] += bytes.back();
+    ++made[node].count;
+    if (!transfers || !graph.on_host(id)) own[node] += bytes.back();
   };
-  own.assign(nodes, 0);
-  workspace.assign(nodes, 0);
-  time.assign(nodes, 0);
-  repeatable.assign(nodes, 0);
-  outputs_from.assign(nodes + 1, Value(0));
+  const std::size_t firsts = first_count();
+  own.assign(firsts, 0);
+  workspace.assign(firsts, 0);
+  time.assign(firsts, 0);
+  repeatable.assign(firsts, 0);
+  made.assign(firsts, {});
   for (const OpId op : AllIds<OpId>(ops)) {
     const Node node = node_of(op);
-    outputs_from[node] = Value(bytes.size());
+    made[node].first = Value(bytes.size());
     workspace[node] = own[node] = static_cast<double>(graph.workspace(op).count());
     time[node] = static_cast<double>(graph.time(op).count());
     repeatable[node] = graph.recomputable(op);
     for (TensorId output : graph.outputs(op)) add_value(output, node);
   }
-  outputs_from[source()] = Value(bytes.size());
+  made[source()].first = Value(bytes.size());
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     if (!graph.is_input(id)) continue;
-    if (graph.freeable(id))
+    if (transfers ? !graph.stays(id) : graph.freeable(id))
       add_value(id, source());
     else
       always += graph.bytes(id);
   }
-  outputs_from[sink()] = outputs_from.back() = Value(bytes.size());
+  made[sink()].first = Value(bytes.size());
   // Negative is hopeless by however much, and must not come near the depth of a hole.
   fixed = static_cast<double>(always.count());
   budget = static_cast<double>(std::max((problem.budget - always).count(), std::int64_t{-1}));
@@ -94,29 +109,83 @@ Network::Network(const Problem& problem) : graph(problem.graph) {
   reads.end_row();
   for (TensorId output : graph.outputs())
     if (number[output].valid()) reads.push(number[output]);
+  if (transfers)
+    for (const Value value : outputs(source())) {
+      const TensorId id = tensor[value];
+      if (!graph.freeable(id) && !graph.on_host(id) && !graph.is_output(id)) reads.push(value);
+    }
   reads.end_row();
+  readers = transposed(reads, value_count());
 
-  for (const Node node : AllIds<Node>(nodes)) {
+  for (const Node node : AllIds<Node>(firsts)) {
     if (is_op(node))
       for (const InPlacePair& pair : graph.overwrites(op_of(node)))
         overwritable.push({number[pair.input], number[pair.output]});
     overwritable.end_row();
   }
-
-  readers = transposed(reads, value_count());
-  for (const Node node : AllIds<Node>(nodes)) {
+  for (const Node node : AllIds<Node>(firsts)) {
     if (is_op(node))
-      for (TensorId changed : graph.mutates(op_of(node))) {
+      for (TensorId id : graph.mutates(op_of(node))) {
         const auto end = [&](OpId op) {
           const Node ended = node_of(op);
           if (ended != node && may_repeat(ended)) ended_by.push(ended);
         };
-        for (OpId reader : graph.consumers(changed)) end(reader);
-        if (graph.is_output(changed) && !graph.is_input(changed)) end(graph.producer(changed));
+        for (OpId reader : graph.consumers(id)) end(reader);
+        if (graph.is_output(id) && !graph.is_input(id)) end(graph.producer(id));
       }
     ended_by.end_row();
   }
-  enders = transposed(ended_by, nodes);
+  enders = transposed(ended_by, firsts);
+  if (transfers) add_transfers(problem);
+}
+
+void Network::add_transfers(const Problem& problem) {
+  const std::size_t values = value_count();
+  away.assign(values, 0);
+  changed_by.assign(values, Node());
+  change.assign(values, -1);
+  host_home = 0;
+  host_budget = problem.host_budget ? static_cast<double>(problem.host_budget->count())
+                                    : std::numeric_limits<double>::infinity();
+  const auto ticks = [](Ticks span) { return static_cast<double>(span.count()); };
+  for (const Value value : bytes.ids()) {
+    const Bytes size = graph.bytes(tensor[value]);
+    copy_out.push_back(ticks(machine->device_to_host.transfer_time(size)));
+    copy_in.push_back(ticks(machine->host_to_device.transfer_time(size)));
+    if (!graph.on_host(tensor[value])) continue;
+    away[value] = 1;
+    host_home += bytes[value];
+  }
+  barrier.assign(first_count(), 0);
+  for (const OpId op : AllIds<OpId>(ops)) barrier[node_of(op)] = graph.is_barrier(op);
+  std::int32_t changes = 0;
+  for (const OpId op : AllIds<OpId>(ops)) {
+    for (TensorId id : graph.mutates(op))
+      if (const Value value = number[id]; value.valid()) {
+        changed.push(value);
+        changed_values.push_back(value);
+        changed_by[value] = node_of(op);
+        change[value] = changes++;
+      }
+    changed.end_row();
+  }
+  for (std::size_t i = ops; i < first_count(); ++i) changed.end_row();
+
+  for (const bool fetches : {true, false})
+    for (const Value value : bytes.ids()) {
+      time.push_back(0);
+      workspace.push_back(0);
+      own.push_back(fetches ? bytes[value] : 0);
+      repeatable.push_back(0);
+      barrier.push_back(0);
+      made.push_back({value, fetches ? 1 : 0});
+      if (!fetches) reads.push(value);
+      reads.end_row();
+      changed.end_row();
+      overwritable.end_row();
+      ended_by.end_row();
+      enders.end_row();
+    }
 }
 
 }  // namespace lowtide::solve::search

@@ -7,12 +7,19 @@
 //
 // A value is a tensor that a plan can make or free; the others are left out. They are numbered
 // anew, those of one node in a row.
+//
+// With a machine all inputs are values but those that the caller holds: the sink reads those that
+// must be there at the end. And each value has two nodes more, after all others, that stand in a
+// sequence any number of times or never: `fetch` makes it, and reads nothing; `hold` reads it, and
+// makes nothing (see Event). Neither takes time on the compute lane.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lowtide/base/csr.h"
 #include "lowtide/base/id_vector.h"
@@ -26,15 +33,17 @@ using Value = Id<struct ValueTag>;
 
 // What all ops may take together, each once: what recomputation adds stays exact in a double too.
 inline constexpr double kMostTicks = 0x1p50;
-// Why the graph's numbers do not fit into doubles; empty if they do.
-std::string too_large(const Graph& graph);
+// Why the problem's numbers do not fit into doubles; empty if they do.
+std::string too_large(const Problem& problem);
 
-// Of a graph that is not too large.
+// Of a problem that is not too large.
 struct Network {
   explicit Network(const Problem& problem);
 
   std::size_t op_count() const { return ops; }
-  std::size_t node_count() const { return ops + 2; }
+  // Ops, source and sink: they stand in every sequence.
+  std::size_t first_count() const { return ops + 2; }
+  std::size_t node_count() const { return time.size(); }
   std::size_t value_count() const { return bytes.size(); }
   Node source() const { return Node(ops); }
   Node sink() const { return Node(ops + 1); }
@@ -44,17 +53,19 @@ struct Network {
 
   std::span<const Value> inputs(Node node) const { return reads[node]; }
   std::span<const Node> users(Value value) const { return readers[value]; }
-  // The k-th output of the node, from 0 to output_count - 1.
-  int output_count(Node node) const {
-    return static_cast<int>(outputs_from[Node(node.index() + 1)].index() -
-                            outputs_from[node].index());
-  }
-  Value output(Node node, int k) const {
-    return Value(outputs_from[node].index() + static_cast<std::size_t>(k));
-  }
-  int output_index(Value value) const {  // its k
-    return static_cast<int>(value.index() - outputs_from[producer[value]].index());
-  }
+  // Those that one node makes: they are numbered in a row.
+  class Values {
+   public:
+    Values(Value first, std::int32_t count)
+        : begin_(first.index()), end_(first.index() + static_cast<std::size_t>(count)) {}
+    auto begin() const { return AllIds<Value>::Iterator(begin_); }
+    auto end() const { return AllIds<Value>::Iterator(end_); }
+
+   private:
+    std::size_t begin_, end_;
+  };
+  Values outputs(Node node) const { return {made[node].first, made[node].count}; }
+  int output_count(Node node) const { return made[node].count; }
   double time_of(Node node) const { return time[node]; }
   double bytes_of(Value value) const { return bytes[value]; }
   Node maker(Value value) const { return producer[value]; }
@@ -67,6 +78,27 @@ struct Network {
   };
   std::span<const Overwrite> overwrites(Node node) const { return overwritable[node]; }
   bool has_overwrites() const { return overwritable.size() > 0; }
+  // With a machine.
+  Node fetch(Value value) const { return Node(first_count() + value.index()); }
+  Node hold(Value value) const { return Node(first_count() + value_count() + value.index()); }
+  bool is_fetch(Node node) const {
+    return node.index() >= first_count() && node.index() < first_count() + value_count();
+  }
+  bool is_hold(Node node) const { return node.index() >= first_count() + value_count(); }
+  // Of a fetch or a hold.
+  Value value_of(Node node) const {
+    const std::size_t i = node.index() - first_count();
+    return Value(is_fetch(node) ? i : i - value_count());
+  }
+  // Of a tensor that is one.
+  Value value_for(TensorId id) const { return number[id]; }
+  // Its home is the host: what the source makes of it is not there, and nobody may read that.
+  bool is_away(Value value) const { return away[value] != 0; }
+  bool is_barrier(Node node) const { return barrier[node] != 0; }
+  // The values that the op changes in place, in its order, and the op that changes a value (not
+  // valid: none). Such values are numbered by `change`.
+  std::span<const Value> changes(Node node) const { return changed[node]; }
+  Node changer(Value value) const { return changed_by[value]; }
   // Ops that end the time in which this one may run again: those that mutate what it reads, or what
   // it made if the graph keeps that.
   std::span<const Node> ends(Node node) const { return enders[node]; }
@@ -74,19 +106,39 @@ struct Network {
   std::span<const Node> ended(Node node) const { return ended_by[node]; }
 
   const Graph& graph;
+  const std::optional<Machine> machine;
   std::size_t ops;
   double budget;      // of what plans can choose, in bytes
   double fixed;       // bytes that are always there: resident, and inputs that stay
   double total_time;  // of each op once
+  bool transfers;     // there is a machine
   IdVector<Node, double> time, own, workspace;
   IdVector<Node, std::uint8_t> repeatable;
-  IdVector<Node, Value> outputs_from;  // one more than there are nodes
+  struct Made {
+    Value first;
+    std::int32_t count = 0;
+  };
+  IdVector<Node, Made> made;
   IdVector<Value, double> bytes;
+  IdVector<Value, TensorId> tensor;
+  IdVector<TensorId, Value> number;
   IdVector<Value, Node> producer;
   Csr<Value, Node> reads;
   Csr<Node, Value> readers;
   Csr<Node, Node> enders, ended_by;
   Csr<Overwrite, Node> overwritable;
+  // With a machine; ticks of a copy, out and in.
+  IdVector<Value, double> copy_out, copy_in;
+  IdVector<Node, std::uint8_t> barrier;
+  IdVector<Value, std::uint8_t> away;
+  Csr<Value, Node> changed;
+  std::vector<Value> changed_values;  // by `change`
+  IdVector<Value, Node> changed_by;
+  IdVector<Value, std::int32_t> change;  // -1: none changes it
+  double host_budget, host_home;         // bytes; of those at home there
+
+ private:
+  void add_transfers(const Problem& problem);
 };
 
 }  // namespace lowtide::solve::search

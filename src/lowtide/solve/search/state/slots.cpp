@@ -33,6 +33,9 @@ void State::place(std::span<const Item> items, std::span<const double> live) {
   }
   work_ += static_cast<std::int64_t>(slots / 8);
   profile_.assign(std::move(values));
+  if (!network_.transfers) return;
+  lanes_.reset(slots / Profile::kBlock);
+  before_.assign(slots, 0);
 }
 
 void State::respace() {
@@ -56,7 +59,9 @@ void State::shift(Slot hole, Slot to) {
     occupant_[slot] = occupant_[slot + step];
     slot_[occupant_[slot]] = slot;
     profile_.set(slot, profile_.at(slot + step));
+    touch(slot);
   }
+  touch(to);
   occupant_[to] = kNone;
   const Item next = item_at(to + 1);
   const double across = profile_.at(to + 1) + in_place_[next] - network_.own_bytes(node(next));
@@ -88,7 +93,9 @@ Slot State::make_room(Item before) {
 void State::check_invariants() const {
   State fresh(network_);
   fresh.load(sequence());
-  check(fresh.duration_ == duration_, "search lost count of time");
+  check(fresh.compute_time_ == compute_time_ && fresh.duration() == duration(),
+        "search lost count of time");
+  check(fresh.host_ == host_ && fresh.fetch_time_ == fetch_time_, "search lost count of copies");
   check(fresh.count_ == count_ && fresh.repeats_.size() == repeats_.size(),
         "search lost count of computations");
   Slot other;
@@ -99,8 +106,9 @@ void State::check_invariants() const {
     other = fresh.slot(same);
     check(node(item) == fresh.node(same), "search lost its sequence");
     check(profile_.at(slot) == fresh.profile_.at(other), "search lost count of bytes");
-    for (int k = 0; k < network_.output_count(node(item)); ++k)
-      check(node(end(item, k)) == fresh.node(fresh.end(same, k)), "search lost the end of a use");
+    for (Value value : network_.outputs(node(item)))
+      check(node(end(item, value)) == fresh.node(fresh.end(same, value)),
+            "search lost the end of a use");
   }
   const double error = std::abs(profile_.over() - fresh.profile_.over());
   check(error <= 1e-9 * (1 + profile_.over()), "search lost count of bytes over the budget");

@@ -11,50 +11,56 @@ namespace lowtide::solve::search {
 
 State::State(const Network& network) : network_(network), profile_(network.budget) {}
 
-void State::load(std::span<const OpId> sequence) {
-  const std::size_t nodes = network_.node_count();
-  node_.resize(nodes);
-  slot_.assign(nodes, Slot());
-  previous_.assign(nodes, kNone);
-  next_.assign(nodes, kNone);
-  ends_at_.resize(nodes);
-  listed_.assign(nodes, -1);
-  in_place_.assign(nodes, 0);
+void State::load(std::span<const Event> sequence) {
+  const std::size_t firsts = network_.first_count();
+  node_.resize(firsts);
+  slot_.assign(firsts, Slot());
+  previous_.assign(firsts, kNone);
+  next_.assign(firsts, kNone);
+  ends_at_.assign(firsts, 0);
+  listed_.assign(firsts, -1);
+  in_place_.assign(firsts, 0);
   stale_.clear();
-  last_.assign(nodes, kNone);
+  last_.assign(network_.node_count(), kNone);
   ends_.resize(network_.value_count());
   repeats_.clear();
   spare_.clear();
   log_.clear();
-  duration_ = 0;
+  compute_time_ = 0;
 
   std::vector<Item> items;
   items.reserve(sequence.size() + 2);
-  for (const Node node : AllIds<Node>(nodes)) {
-    node_[first_of(node)] = node;
-    ends_at_[first_of(node)] = static_cast<std::int32_t>(network_.output(node, 0).index());
-  }
+  for (const Node node : AllIds<Node>(firsts)) node_[first_of(node)] = node;
+  IdVector<Value, Item> current(network_.value_count(), kNone);
   // While loading, slots are places in `items`.
   const auto enter = [&](Node node) {
     Item item = first_of(node);
-    if (last_[node] != kNone) {
+    if (node.index() >= firsts || last_[node] != kNone) {
       item = new_item(node);
       previous_[item] = last_[node];
-      next_[last_[node]] = item;
+      if (last_[node] != kNone) next_[last_[node]] = item;
     }
     last_[node] = item;
     slot_[item] = Slot(items.size());
     items.push_back(item);
-    duration_ += network_.time_of(node);
+    compute_time_ += network_.time_of(node);
     for (Value value : network_.inputs(node)) {
-      const Item server = last_[network_.maker(value)];
-      check(server != kNone, "search: a sequence that reads what is not there");
-      end_ref(server, network_.output_index(value)) = item;
+      check(current[value] != kNone, "search: a sequence that reads what is not there");
+      end_ref(current[value], value) = item;
     }
-    for (int k = 0; k < network_.output_count(node); ++k) end_ref(item, k) = item;
+    for (Value value : network_.outputs(node)) {
+      current[value] = item;
+      end_ref(item, value) = item;
+    }
   };
   enter(network_.source());
-  for (OpId op : sequence) enter(Network::node_of(op));
+  if (network_.transfers)
+    for (const Value value : network_.outputs(network_.source()))
+      if (network_.is_away(value)) current[value] = kNone;
+  for (const Event& event : sequence)
+    enter(event.is_compute()                 ? Network::node_of(event.op())
+          : event.kind == Event::Kind::fetch ? network_.fetch(network_.value_for(event.tensor()))
+                                             : network_.hold(network_.value_for(event.tensor())));
   enter(network_.sink());
   count_ = items.size();
 
@@ -64,10 +70,11 @@ void State::load(std::span<const OpId> sequence) {
     const double workspace = network_.workspace[node];
     live[i] += workspace;
     live[i + 1] -= workspace;
-    for (int k = 0; k < network_.output_count(node); ++k) {
-      const double bytes = network_.bytes_of(network_.output(node, k));
+    for (Value value : network_.outputs(node)) {
+      if (i == 0 && network_.transfers && network_.is_away(value)) continue;
+      const double bytes = network_.bytes_of(value);
       live[i] += bytes;
-      live[end_slot(items[i], k).index() + 1] -= bytes;
+      live[end_slot(items[i], value).index() + 1] -= bytes;
     }
   }
   for (std::size_t i = 1; i < live.size(); ++i) live[i] += live[i - 1];
@@ -76,6 +83,7 @@ void State::load(std::span<const OpId> sequence) {
   occupant_.clear();
   place(items, live);
   index_spans();
+  if (network_.transfers) load_transfers();
 }
 
 void State::index_spans() {
@@ -85,9 +93,10 @@ void State::index_spans() {
   const auto part = [&](Slot slot) { return slot.index() * parts / occupant_.size(); };
   for (const Value value : network_.bytes.ids()) {
     const Node maker = network_.maker(value);
-    if (!network_.may_repeat(maker) || network_.bytes_of(value) == 0) continue;
+    if (network_.bytes_of(value) == 0) continue;
+    if (!network_.may_repeat(maker) && !network_.transfers) continue;
     const Slot begin = slot(first_of(maker)),
-               end = end_slot(last_of(maker), network_.output_index(value));
+               end = end_slot(server(value, Slot(slot_count())), value);
     // Neighbours of three slots and less never wait for long.
     if (end - begin < 4) continue;
     for (std::size_t i = part(begin); i <= part(end); ++i) spans[i].push_back(value);
@@ -100,18 +109,32 @@ void State::index_spans() {
   work_ += static_cast<std::int64_t>(spans_.size() / 16);
 }
 
-std::vector<OpId> State::sequence() const {
-  std::vector<OpId> sequence;
+std::vector<Event> State::sequence() const {
+  std::vector<Event> sequence;
   sequence.reserve(count_);
-  for (Item item : occupant_)
-    if (item.valid() && network_.is_op(node(item))) sequence.push_back(Network::op_of(node(item)));
+  for (Item item : occupant_) {
+    if (!item.valid()) continue;
+    const Node node = this->node(item);
+    if (network_.is_op(node))
+      sequence.push_back(Event::compute(Network::op_of(node)));
+    else if (network_.is_fetch(node))
+      sequence.push_back(Event::fetch(network_.tensor[network_.value_of(node)]));
+    else if (network_.is_hold(node))
+      sequence.push_back(Event::hold(network_.tensor[network_.value_of(node)]));
+  }
   return sequence;
 }
 
 bool State::unused(Item item) const {
-  for (int k = 0; k < network_.output_count(node(item)); ++k)
-    if (end(item, k) != item) return false;
+  for (Value value : network_.outputs(node(item)))
+    if (end(item, value) != item) return false;
   return true;
+}
+
+Item State::later_fetch(Value value, Slot slot, Item computed) const {
+  Item fetch = last_of(network_.fetch(value));
+  while (fetch != kNone && slot_[fetch] >= slot) fetch = previous_[fetch];
+  return fetch != kNone && slot_[fetch] > slot_[computed] ? fetch : computed;
 }
 
 double State::overwritten(Item item) const {
@@ -120,11 +143,21 @@ double State::overwritten(Item item) const {
   for (const auto& [input, output] : network_.overwrites(node(item))) {
     if (output == served) continue;
     const Item server = this->server(input, slot(item));
-    if (end(server, network_.output_index(input)) != item) continue;
+    if (end(server, input) != item) continue;
     sum += network_.bytes_of(output);
     served = output;
   }
   return sum;
+}
+
+bool State::overwrites(Item item, Value value) const {
+  Value served;
+  for (const auto& [input, output] : network_.overwrites(node(item))) {
+    if (output == served || end(server(input, slot(item)), input) != item) continue;
+    if (input == value) return true;
+    served = output;
+  }
+  return false;
 }
 
 void State::refresh_in_place(Item item) {
@@ -132,6 +165,8 @@ void State::refresh_in_place(Item item) {
   const double now = overwritten(item);
   profile_.add(slot(item), slot(item), in_place_[item] - now);
   in_place_[item] = now;
+  if (network_.transfers)
+    for (const auto& pair : network_.overwrites(node(item))) touch(pair.input);
 }
 
 void State::refresh_noted() {
@@ -167,7 +202,32 @@ std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slo
       }
       break;
     }
+  if (network_.transfers)
+    for (Item item = last_of(network_.hold(value)); item != kNone; item = previous(item)) {
+      const Slot here = this->slot(item);
+      if (here > slot) continue;
+      if (here > last_slot) last = item;
+      break;
+    }
   return {last, next};
+}
+
+Item State::first_hold(Value value, Slot slot, Slot end) const {
+  Item first = kNone;
+  if (!network_.transfers) return first;
+  for (Item item = last_of(network_.hold(value)); item != kNone; item = previous(item)) {
+    if (this->slot(item) <= slot) break;
+    if (this->slot(item) < end) first = item;
+  }
+  return first;
+}
+
+Item State::next_maker(Value value, Slot slot) const {
+  Item next = kNone;
+  for (const Node node : {network_.maker(value), network_.fetch(value)})
+    for (Item item = last_of(node); item != kNone && this->slot(item) > slot; item = previous(item))
+      if (next == kNone || this->slot(item) < this->slot(next)) next = item;
+  return next;
 }
 
 std::vector<Item>& State::spare_of(Node node) {
@@ -186,13 +246,15 @@ Item State::new_item(Node node) {
     slot_.push_back(Slot());
     previous_.push_back(kNone);
     next_.push_back(kNone);
-    ends_at_.push_back(static_cast<std::int32_t>(ends_.size()));
+    ends_at_.push_back(static_cast<std::int32_t>(ends_.size()) - first_output(node));
     ends_.resize(ends_.size() + outputs);
     listed_.push_back(-1);
     in_place_.push_back(0);
+    if (network_.transfers) at_item_.push_back(-1);
   } else {
     item = spare.back();
     spare.pop_back();
+    ends_at_[item] += first_output(node_[item]) - first_output(node);
   }
   node_[item] = node;
   previous_[item] = next_[item] = kNone;
@@ -217,8 +279,8 @@ void State::unlist(Item item) {
 void State::attach(Item item) {
   const Slot here = slot(item);
   for (Value value : network_.inputs(node(item))) {
-    const Item server = latest(network_.maker(value), here);
-    Item& last = end_ref(server, network_.output_index(value));
+    touch(value);
+    Item& last = end_ref(server(value, here), value);
     if (slot(last) >= here) continue;
     note_in_place(last);
     profile_.add(slot(last) + 1, here, network_.bytes_of(value));
@@ -229,8 +291,9 @@ void State::attach(Item item) {
 void State::detach(Item item) {
   const Slot here = slot(item);
   for (Value value : network_.inputs(node(item))) {
-    const Item server = latest(network_.maker(value), here);
-    Item& last = end_ref(server, network_.output_index(value));
+    touch(value);
+    const Item server = this->server(value, here);
+    Item& last = end_ref(server, value);
     if (last != item) continue;
     const Item use = last_use(value, slot(server), here);
     last = use == kNone ? server : use;
@@ -246,33 +309,36 @@ Item State::insert_item(Item item, Node node, Item before) {
   slot_[item] = here;
   occupant_[here] = item;
   ++count_;
-  duration_ += network_.time_of(node);
+  compute_time_ += network_.time_of(node);
+  touch(here);
 
-  // Into the chain of the op's items. The first computation comes before all others.
+  // Into the chain of the node's items. The first computation comes before all others.
   Item after = kNone, earlier = last_of(node);
-  while (slot(earlier) > here) {
+  while (earlier != kNone && slot(earlier) > here) {
     after = earlier;
     earlier = previous(earlier);
   }
   previous_[item] = earlier;
   next_[item] = after;
-  next_[earlier] = item;
+  if (earlier != kNone) next_[earlier] = item;
   (after == kNone ? last_[node] : previous_[after]) = item;
+  count_fetch(node, 1);
 
   double born = network_.workspace[node];
-  for (int k = 0; k < network_.output_count(node); ++k) {
-    const Value value = network_.output(node, k);
-    Item& earlier_end = end_ref(earlier, k);
+  for (Value value : network_.outputs(node)) {
+    const Item before_it = network_.transfers ? server(value, here) : earlier;
+    Item& earlier_end = end_ref(before_it, value);
     if (slot(earlier_end) > here) {
-      end_ref(item, k) = earlier_end;
-      const Item use = last_use(value, slot(earlier), here);
-      earlier_end = use == kNone ? earlier : use;
+      end_ref(item, value) = earlier_end;
+      const Item use = last_use(value, slot(before_it), here);
+      earlier_end = use == kNone ? before_it : use;
       note_in_place(earlier_end);
       profile_.add(slot(earlier_end) + 1, here - 1, -network_.bytes_of(value));
     } else {
-      end_ref(item, k) = item;
+      end_ref(item, value) = item;
       born += network_.bytes_of(value);
     }
+    touch(value);
   }
   profile_.fill(here, born);
   attach(item);
@@ -288,23 +354,26 @@ void State::remove_item(Item item) {
   detach(item);
   const Item earlier = previous(item), after = next(item);
   double dying = network_.workspace[op] - std::exchange(in_place_[item], 0);
-  for (int k = 0; k < network_.output_count(op); ++k) {
-    const Value value = network_.output(op, k);
-    if (end(item, k) == item) {
+  for (Value value : network_.outputs(op)) {
+    touch(value);
+    if (end(item, value) == item) {
       dying += network_.bytes_of(value);
     } else {
-      note_in_place(end(earlier, k));
-      profile_.add(end_slot(earlier, k) + 1, here - 1, network_.bytes_of(value));
-      end_ref(earlier, k) = end(item, k);
+      const Item before_it = network_.transfers ? server(value, here) : earlier;
+      note_in_place(end(before_it, value));
+      profile_.add(end_slot(before_it, value) + 1, here - 1, network_.bytes_of(value));
+      end_ref(before_it, value) = end(item, value);
     }
   }
   profile_.vacate(here, dying);
-  next_[earlier] = after;
+  if (earlier != kNone) next_[earlier] = after;
   (after == kNone ? last_[op] : previous_[after]) = earlier;
+  count_fetch(op, -1);
+  touch(here);
   occupant_[here] = kNone;
   slot_[item] = Slot();
   --count_;
-  duration_ -= network_.time_of(op);
+  compute_time_ -= network_.time_of(op);
   refresh_noted();
 }
 
@@ -317,10 +386,13 @@ void State::move_item(Item item, Item before) {
   double own = network_.workspace[op];
   const double saved = std::exchange(in_place_[item], 0);
   double carried = 0;  // outputs that someone reads: live from the item on, wherever it stands
-  for (int k = 0; k < network_.output_count(op); ++k) {
-    const double bytes = network_.bytes_of(network_.output(op, k));
-    (end(item, k) == item ? own : carried) += bytes;
+  for (Value value : network_.outputs(op)) {
+    touch(value);
+    const double bytes = network_.bytes_of(value);
+    (end(item, value) == item ? own : carried) += bytes;
   }
+  touch(from);
+  touch(to);
   occupant_[from] = kNone;
   occupant_[to] = item;
   slot_[item] = to;
@@ -372,12 +444,15 @@ void State::undo() {
       case Change::move: move_item(entry.item, entry.before); break;
     }
   }
+  duration_ = committed_duration_;
 }
 
 void State::commit() {
   for (const Entry& entry : log_)
     if (entry.change == Change::remove) spare_of(entry.node).push_back(entry.item);
   log_.clear();
+  settle();
+  committed_duration_ = duration_;
 }
 
 }  // namespace lowtide::solve::search

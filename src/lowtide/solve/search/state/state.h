@@ -7,6 +7,11 @@
 // before the next item of the same op (its `end`; the item itself if nothing uses it), so a use is
 // always served by the latest item before it. docs/why/search.md has a picture.
 //
+// With a machine there are items that fetch a tensor, and others that hold one. A fetch makes its
+// tensor as a computation does: what is said of the next item of the same op then means the next
+// that makes the tensor. A hold is a use. Copies to the host follow from the fetches as in
+// plan_from_events, and the duration from all that by the three lanes (lanes.h).
+//
 // The sequence lies in an array with holes, so that an insertion moves few items, and "before" is a
 // comparison of two slots. Slots of items change whenever room is made; items keep their numbers.
 // The first computation of a node is the item of the same number, and never is removed.
@@ -23,6 +28,8 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/base/id_vector.h"
 #include "lowtide/base/ids.h"
+#include "lowtide/plan/events.h"
+#include "lowtide/solve/search/state/lanes.h"
 #include "lowtide/solve/search/state/network.h"
 #include "lowtide/solve/search/state/profile.h"
 
@@ -36,10 +43,13 @@ class State {
   explicit State(const Network& network);
 
   // A topological sequence with every op at least once. Forgets the log.
-  void load(std::span<const OpId> sequence);
-  std::vector<OpId> sequence() const;
+  void load(std::span<const Event> sequence);
+  std::vector<Event> sequence() const;
 
-  double duration() const { return duration_; }  // ticks
+  double compute_time() const { return compute_time_; }  // ticks
+  // Of the run. With a machine: as of the latest load, commit, undo or settle.
+  double duration() const { return network_.transfers ? duration_ : compute_time_; }
+  void settle();
   const Profile& profile() const { return profile_; }
   bool within() const { return profile_.within(); }
   std::size_t item_count() const { return count_; }
@@ -50,17 +60,18 @@ class State {
   Node node(Item item) const { return node_[item]; }
   Slot slot(Item item) const { return slot_[item]; }
   bool present(Item item) const { return slot_[item].valid(); }
-  bool is_first(Item item) const { return item.index() < network_.node_count(); }
+  bool is_first(Item item) const { return item.index() < network_.first_count(); }
   Item previous(Item item) const { return previous_[item]; }  // of the same op
   Item next(Item item) const { return next_[item]; }
-  Item last_of(Node node) const { return last_[node]; }
-  // The last reader of the k-th output before the op runs again, or the item itself.
-  Item end(Item item, int k) const { return ends_[end_place(item, k)]; }
-  Slot end_slot(Item item, int k) const { return slot(end(item, k)); }
+  Item last_of(Node node) const { return last_[node]; }  // kNone: there is no such fetch or hold
+  // The last reader of what the item makes before that is made again, or the item itself.
+  Item end(Item item, Value value) const { return ends_[end_place(item, value)]; }
+  Slot end_slot(Item item, Value value) const { return slot(end(item, value)); }
   bool unused(Item item) const;  // nothing reads any of its outputs
   // The bytes that it writes in place of what it is the last to read.
   double overwritten(Item item) const;
-  // A repeated computation, chosen by a number drawn from [0, repeat_count()).
+  // A repeated computation (with a machine: or a fetch, or a hold), chosen by a number drawn from
+  // [0, repeat_count()).
   std::size_t repeat_count() const { return repeats_.size(); }
   Item repeat(std::size_t i) const { return repeats_[i]; }
 
@@ -79,8 +90,22 @@ class State {
     while (slot_[item] >= slot) item = previous_[item];
     return item;
   }
-  Item server(Value value, Slot slot) const { return latest(network_.maker(value), slot); }
-  // The last reader in (begin, slot] and the first in (slot, end); kNone.
+  Item server(Value value, Slot slot) const {
+    const Item computed = latest(network_.maker(value), slot);
+    return network_.transfers ? later_fetch(value, slot, computed) : computed;
+  }
+  // The next item that makes the value; kNone.
+  Item next_maker(Value value, Slot slot) const;
+  // The item right before this one that makes the value: what the readers of this one would get
+  // without it.
+  Item previous_maker(Item item, Value value) const {
+    return network_.transfers ? server(value, slot(item)) : previous(item);
+  }
+  Item next_maker_after(Item item, Value value) const {
+    return network_.transfers ? next_maker(value, slot(item)) : next(item);
+  }
+  // The last reader in (begin, slot], where a hold counts as one, and the first in (slot, end),
+  // where it does not; kNone.
   std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
   // The last (first) reader strictly between two slots; kNone.
   Item last_use(Value value, Slot after, Slot before) const {
@@ -89,6 +114,8 @@ class State {
   Item first_use(Value value, Slot after, Slot before) const {
     return uses_around(value, after, after, before).second;
   }
+  // The first hold in (slot, end); kNone.
+  Item first_hold(Value value, Slot slot, Slot end) const;
   // The tensors that may be made again and that, when the sequence was loaded, were needed on both
   // sides of the slot, or nearly so: few of them are not held across it now.
   std::span<const Value> spanning(Slot slot) const {
@@ -105,6 +132,39 @@ class State {
   void commit();  // keeps them, and clears the undo log
   bool changed() const { return !log_.empty(); }
 
+  // Transfers, with a machine. Times are those of the latest evaluation of the lanes, perhaps of a
+  // change since undone: good enough to choose by.
+  bool is_fetched(Value value) const { return last_[network_.fetch(value)] != kNone; }
+  double host_bytes() const { return host_; }        // its peak
+  double fetch_time() const { return fetch_time_; }  // of all copies in
+  const Lanes& lanes() const { return lanes_; }
+  // A copy out: of the value as it is made at first, or as an op has changed it.
+  std::int32_t copy_clock(Value value, bool changed) const {
+    return static_cast<std::int32_t>(changed ? network_.value_count() : value.index()) +
+           (changed ? network_.change[value] : 0);
+  }
+  std::pair<Value, bool> copied(std::int32_t clock) const;
+  // What is copied is live from this item on.
+  Item copied_item(Value value, bool changed) const;
+  // Whether what an item at this slot makes of the value is what an op has changed it to.
+  bool is_changed(Value value, Slot at) const {
+    const Node changer = network_.changer(value);
+    return changer.valid() && at > slot(first_of(changer));
+  }
+  Item fetched_by(std::int32_t clock) const {
+    return Item(static_cast<std::size_t>(clock) - arrivals_);
+  }
+  std::int32_t arrival_clock(Item fetch) const {
+    return static_cast<std::int32_t>(arrivals_ + fetch.index());
+  }
+  double begin_time(Slot slot) const {  // when what stands there begins
+    return lanes_.begin_of(slot.index() / Profile::kBlock) + before_[slot];
+  }
+  Slot slot_at(double time) const;  // the first that begins then or later, nearly
+  void guess_copy(Value value, bool changed, double end) {
+    lanes_.guess(copy_clock(value, changed), end);
+  }
+
   // InternalError if one is broken; both as slow as pricing a whole plan.
   void check_invariants() const;  // against a state built anew
   void check_price() const;       // bytes of each step and duration, against `sim`
@@ -119,9 +179,13 @@ class State {
   };
 
   Item new_item(Node node);
+  std::int32_t first_output(Node node) const {
+    return static_cast<std::int32_t>(network_.made[node].first.index());
+  }
   std::vector<Item>& spare_of(Node node);
   void enlist(Item item);  // among the repeated computations
   void unlist(Item item);
+  Item later_fetch(Value value, Slot slot, Item computed) const;
   Item insert_item(Item item, Node node, Item before);
   void remove_item(Item item);
   void move_item(Item item, Item before);
@@ -133,20 +197,37 @@ class State {
   }
   void refresh_in_place(Item item);
   void refresh_noted();
+  bool overwrites(Item item, Value value) const;
+  // What happens on the lanes (transfers.cpp). A value is touched when anything changes in what
+  // makes or reads it; a slot when anything changes in what it holds.
+  void touch(Value value) {
+    if (!network_.transfers || is_touched_[value] != 0) return;
+    if (!is_fetched(value) && stops_[value].empty()) return;
+    is_touched_[value] = 1;
+    touched_.push_back(value);
+  }
+  void touch(Slot slot) {
+    if (network_.transfers) lanes_.mark(slot.index() / Profile::kBlock);
+  }
+  void load_transfers();
+  void count_fetch(Node node, int by);
+  void list_stops(Value value);
+  void refresh_stops(Value value);
+  void fill_block(std::size_t block);
   Slot make_room(Item before);  // a hole right in front of it
   void shift(Slot hole, Slot to);
   void respace();
   void index_spans();
   // Spreads the items over the slots; `live` is the bytes during each.
   void place(std::span<const Item> items, std::span<const double> live);
-  std::size_t end_place(Item item, int k) const {
-    return static_cast<std::size_t>(ends_at_[item] + k);
+  std::size_t end_place(Item item, Value value) const {
+    return static_cast<std::size_t>(ends_at_[item]) + value.index();
   }
-  Item& end_ref(Item item, int k) { return ends_[end_place(item, k)]; }
+  Item& end_ref(Item item, Value value) { return ends_[end_place(item, value)]; }
 
   const Network& network_;
   Profile profile_;
-  double duration_ = 0;
+  double compute_time_ = 0;
   mutable std::int64_t work_ = 0;
 
   IdVector<Slot, Item> occupant_;
@@ -154,7 +235,7 @@ class State {
   IdVector<Item, Slot> slot_;
   IdVector<Item, Item> previous_, next_;
   IdVector<Item, double> in_place_;       // `overwritten`, as the profile has it
-  IdVector<Item, std::int32_t> ends_at_;  // where in ends_ those of its outputs begin
+  IdVector<Item, std::int32_t> ends_at_;  // where in ends_ that of its output is, less the output
   IdVector<Item, std::int32_t> listed_;   // where in repeats_; -1: it is not
   std::vector<Item> ends_;
   IdVector<Node, Item> last_;
@@ -164,6 +245,31 @@ class State {
   std::size_t count_ = 0;
   Csr<Value> spans_;  // by part of the slots
   std::vector<Entry> log_;
+
+  // With a machine.
+  struct Stop {
+    Item item;
+    Lanes::Kind kind;
+    std::int32_t clock;
+    bool operator==(const Stop&) const = default;
+  };
+  struct ItemStop {
+    Lanes::Kind kind;
+    std::int32_t clock;
+    std::int32_t next;  // of the same item; -1: none
+  };
+  Lanes lanes_;
+  double duration_ = 0, committed_duration_ = 0;
+  double host_ = 0, fetch_time_ = 0;
+  std::size_t arrivals_ = 0;       // clocks before those of fetches
+  IdVector<Slot, double> before_;  // time in the block before the slot, when last filled
+  IdVector<Value, std::vector<Stop>> stops_;
+  std::vector<Stop> new_stops_;
+  IdVector<Item, std::int32_t> at_item_;  // its first in item_stops_; -1: none
+  std::vector<ItemStop> item_stops_;
+  std::int32_t spare_stop_ = -1;  // a list too
+  std::vector<Value> touched_;
+  IdVector<Value, std::uint8_t> is_touched_;
 };
 
 }  // namespace lowtide::solve::search
