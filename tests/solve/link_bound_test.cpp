@@ -88,7 +88,9 @@ void sweep(Order order, const RandomGraphSettings& base, int graphs, std::uint64
       CHECK(outcome.bound.duration <= cost.duration);
       CHECK(outcome.bound.peak <= cost.peak);
       CHECK(outcome.status != Status::infeasible);
+      CHECK(outcome.link_price.has_value());
       CHECK(outcome.link_price.value_or(0) >= 0);
+      CHECK(outcome.link_price.value_or(0) <= 1);
       ++tally.cases;
       if (cost.duration == graph.total_time()) continue;
       ++tally.stalled;
