@@ -1,5 +1,6 @@
 #include "convert.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -32,10 +33,66 @@ std::string percentage(double fraction) {
     digits.erase(point, 1);
   if (digits.size() < point + 2) digits.append(point + 2 - digits.size(), '0');
   digits.insert(point + 2, ".");
+  digits.erase(0, std::min(digits.find_first_not_of('0'), point + 1));
+  if (digits.ends_with('.')) digits.pop_back();
   return digits + "%";
 }
 
+// A share as the command takes it, which Python may say as a fraction, too.
+std::string percentage_text(const std::string& what, nb::handle share) {
+  if (nb::isinstance<nb::str>(share)) return std::string(text_of(share));
+  const double fraction = PyFloat_AsDouble(share.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  const std::string shown = nb::str(share).c_str();
+  if (!(fraction >= 0) || !std::isfinite(fraction))
+    throw InputError(what + " " + shown,
+                     "is no fraction of 0 or more; 0.05 and \"5%\" are the same");
+  const std::string text = percentage(fraction);
+  try {
+    parse_percentage(text, what);
+  } catch (const InputError&) {
+    throw InputError(what + " " + shown, "too large, or too many digits; write \"5%\" or 0.05");
+  }
+  return text;
+}
+
+// Bytes as the command takes them.
+std::string size_text(const char* what, nb::handle size) {
+  if (nb::isinstance<nb::str>(size)) return std::string(text_of(size));
+  if (auto digits = digits_of(size)) return *digits;
+  throw nb::type_error(
+      (std::string(what) + " must be an int (bytes) or a str (\"64GiB\")").c_str());
+}
+
+// A list with commas.
+std::string list_text(nb::handle techniques) {
+  if (techniques.is_none()) return "default";
+  if (nb::isinstance<nb::str>(techniques)) return std::string(text_of(techniques));
+  std::string list;
+  for (nb::handle name : techniques) {
+    if (!nb::isinstance<nb::str>(name)) throw nb::type_error("techniques are named by str");
+    list += (list.empty() ? "" : ",") + std::string(text_of(name));
+  }
+  return list;
+}
+
 }  // namespace
+
+Techniques techniques_of(nb::handle techniques, bool has_machine) {
+  return parse_techniques(list_text(techniques), has_machine);
+}
+
+Terms terms_of(const GivenTerms& given, const Graph& graph) {
+  if (given.link && given.link->empty()) parse_link(*given.link);  // says what would be right
+  AskedTerms asked{.order = order_of(given.order),
+                   .device = device_from(given.device),
+                   .link = given.link.value_or(""),
+                   .techniques = list_text(given.techniques)};
+  if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);
+  if (given.derate.is_none()) return terms_of(asked, graph);
+  asked.derate = percentage_text("derate", given.derate);
+  return terms_of(asked, graph);
+}
 
 std::string_view text_of(nb::handle str) {
   Py_ssize_t size = 0;
@@ -87,18 +144,7 @@ Objective objective_of(const std::string& word) {
 }
 
 Ticks overhead_limit_of(nb::handle overhead, const Graph& graph) {
-  if (nb::isinstance<nb::str>(overhead)) return overhead_limit(text_of(overhead), graph);
-  const double fraction = PyFloat_AsDouble(overhead.ptr());
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  const std::string shown = nb::str(overhead).c_str();
-  if (!(fraction >= 0) || !std::isfinite(fraction))
-    throw InputError("overhead " + shown,
-                     "is no fraction of 0 or more; 0.05 and \"5%\" are the same");
-  try {
-    return overhead_limit(percentage(fraction), graph);
-  } catch (const InputError&) {
-    throw InputError("overhead " + shown, "too large, or too many digits; write \"5%\" or 0.05");
-  }
+  return overhead_limit(percentage_text("overhead", overhead), graph);
 }
 
 std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
@@ -111,6 +157,13 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph) {
   if (error != std::errc() || ticks < 0)
     throw InputError("time_limit " + *digits, "is no number of ticks from 0 to 2^63 - 1");
   return Ticks(ticks);
+}
+
+nb::list names_from(const Techniques& techniques) {
+  nb::list names;
+  for (const std::string_view name : names_of(techniques))
+    names.append(nb::str(name.data(), name.size()));
+  return names;
 }
 
 void warn(const std::string& name, const std::vector<std::string>& warnings) {

@@ -15,7 +15,7 @@
 
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/terms.h"
 
 namespace lowtide::python {
 
@@ -31,11 +31,24 @@ std::string path_of(nb::handle path);
 Bytes budget_of(nb::handle budget, const Graph& graph, const char* what = "budget");
 // None, a Device, a built-in one's name, or the path of a file.
 std::optional<Device> device_from(nb::handle device);
-// The machine that device and link make on this graph, if either is given.
-std::optional<Machine> machine_from(nb::handle device, const std::optional<std::string>& link,
-                                    const Graph& graph);
 // None, a str as the command takes it, or names: see parse_techniques.
 Techniques techniques_of(nb::handle techniques, bool has_machine);
+
+// The keyword arguments that say what a plan may use.
+struct GivenTerms {
+  const std::string& order;
+  nb::handle device;
+  const std::optional<std::string>& link;
+  nb::handle techniques;
+  nb::handle derate;       // None, a str as the command takes it ("10%"), or a fraction (0.1)
+  nb::handle host_budget;  // None, an int (bytes), or a str as the command takes it
+
+  bool any() const {
+    return order != "free" || !device.is_none() || link || !techniques.is_none() ||
+           !derate.is_none() || !host_budget.is_none();
+  }
+};
+Terms terms_of(const GivenTerms& given, const Graph& graph);
 // "free" or "given"; "time" or "memory".
 Order order_of(const std::string& word);
 Objective objective_of(const std::string& word);
@@ -46,6 +59,8 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph);
 
 // The dict that a plan file has of it.
 nb::object machine_or_none(const std::optional<Machine>& machine);
+
+nb::list names_from(const Techniques& techniques);
 
 // As Python warnings.
 void warn(const std::string& name, const std::vector<std::string>& warnings);

@@ -26,12 +26,6 @@ std::optional<Device> device_from(nb::handle device) {
   return io::device_of(path_of(device));
 }
 
-std::optional<Machine> machine_from(nb::handle device, const std::optional<std::string>& link,
-                                    const Graph& graph) {
-  if (link && link->empty()) parse_link(*link);  // says what would be right
-  return io::asked_machine(device_from(device), link.value_or(""), graph);
-}
-
 nb::object machine_or_none(const std::optional<Machine>& machine) {
   if (!machine) return nb::none();
   const auto dict_of = [](const Link& link) {

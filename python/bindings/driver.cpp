@@ -59,21 +59,20 @@ std::vector<Plan> starts_of(nb::handle start) {
   return starts;
 }
 
-ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& order,
-                       const std::string& objective, nb::handle time_limit, nb::handle device,
-                       const std::optional<std::string>& link, nb::handle techniques,
+ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& objective,
+                       nb::handle time_limit, const GivenTerms& terms,
                        const std::optional<nb::dict>& live_limits) {
   if (!nb::isinstance<ProblemObject>(graph)) {
     if (!nb::isinstance<GraphObject>(graph))
       throw nb::type_error("plan() takes a Graph or a Problem");
-    return make_problem(nb::cast<const GraphObject&>(graph), budget, order, objective, time_limit,
-                        device, link, techniques, live_limits);
+    return make_problem(nb::cast<const GraphObject&>(graph), budget, objective, time_limit, terms,
+                        live_limits);
   }
-  if (!budget.is_none() || order != "free" || objective != "time" || !time_limit.is_none() ||
-      !device.is_none() || link || !techniques.is_none() || live_limits)
+  if (!budget.is_none() || objective != "time" || !time_limit.is_none() || terms.any() ||
+      live_limits)
     throw nb::type_error(
-        "a Problem says budget, order, objective, time_limit, device, link, techniques and "
-        "live_limits itself");
+        "a Problem says budget, order, objective, time_limit, device, link, techniques, derate, "
+        "host_budget and live_limits itself");
   return nb::cast<ProblemObject>(graph);
 }
 
@@ -82,10 +81,11 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, std::optional<nb::dict> options, nb::handle start,
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                   nb::handle techniques, const std::optional<nb::dict>& live_limits) {
+                   nb::handle techniques, nb::handle derate, nb::handle host_budget,
+                   const std::optional<nb::dict>& live_limits) {
   OutcomeObject result;
-  result.asked =
-      asked_of(graph, budget, order, objective, time_limit, device, link, techniques, live_limits);
+  result.asked = asked_of(graph, budget, objective, time_limit,
+                          {order, device, link, techniques, derate, host_budget}, live_limits);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -199,7 +199,8 @@ void bind_driver(nb::module_& module) {
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("options") = nb::none(),
       nb::arg("start") = nb::none(), nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
-      nb::arg("techniques") = nb::none(), nb::arg("live_limits") = nb::none(),
+      nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
+      nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
       nb::sig(
           "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
           "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
@@ -208,14 +209,13 @@ void bind_driver(nb::module_& module) {
           "collections.abc.Iterable[Plan] | None = None, progress: "
           "collections.abc.Callable[[Progress], typing.Any] | None = None, device: Device | str "
           "| os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
-          "collections.abc.Iterable[str] | None = None, live_limits: dict[int, int | str] | None "
+          "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
+          "host_budget: int | str | None = None, live_limits: dict[int, int | str] | None "
           "= None) -> Outcome"),
       "Plan a graph into a memory budget. The plan found is verified.\n\n"
-      "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, "
-      "`live_limits`: see Problem. "
-      "`time`: stop "
-      "after so many "
-      "seconds (10, or none with `work`). `work`: stop after so much work, with the same result "
+      "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
+      "`host_budget`, `live_limits`: see Problem. `time`: stop after so many seconds (10, or none "
+      "with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
       "`lowtide solvers --options` lists them; a dict for values of some ops apart. `start`: plans "
       "to begin from, best first. "

@@ -17,7 +17,7 @@
 
 #include "lowtide/io/plan_json.h"
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/terms.h"
 
 namespace lowtide::python {
 
@@ -46,20 +46,15 @@ struct ProblemObject {
   Bytes budget;
   std::optional<Ticks> time_limit;
   Objective objective = Objective::least_time;
-  Order order = Order::free;
-  std::optional<Machine> machine = std::nullopt;
-  Techniques techniques = {};
+  Terms terms = {};
   std::vector<LiveLimit> live_limits = {};
 
   Problem problem() const {
-    return {.graph = *graph,
-            .budget = budget,
-            .time_limit = time_limit,
-            .objective = objective,
-            .order = order,
-            .machine = machine,
-            .techniques = techniques,
-            .live_limits = live_limits};
+    Problem problem = problem_on(*graph, budget, terms);
+    problem.time_limit = time_limit;
+    problem.objective = objective;
+    problem.live_limits = live_limits;
+    return problem;
   }
 };
 

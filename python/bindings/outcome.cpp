@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/io/text_file.h"
+#include "lowtide/sim/check_plan.h"
 
 #include "problem.h"
 
@@ -82,7 +83,11 @@ void bind_cost(nb::module_& module) {
 
 }  // namespace
 
-PlanFile file_of(const OutcomeObject& o) { return plan_file(o.asked.problem(), *o.outcome, o.how); }
+PlanFile file_of(const OutcomeObject& o) {
+  PlanFile file = plan_file(o.asked.problem(), *o.outcome, o.how);
+  claim_full_link(file, *o.asked.graph, o.asked.terms.full_link);
+  return file;
+}
 
 void bind_outcome(nb::module_& module) {
   bind_cost(module);
@@ -103,7 +108,7 @@ void bind_outcome(nb::module_& module) {
       .def_prop_ro(
           "budget", [](const OutcomeObject& o) { return budget_or_none(o.asked); },
           nb::sig("def budget(self) -> int | None"), "Bytes that were asked for.")
-      .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.order); })
+      .def_prop_ro("order", [](const OutcomeObject& o) { return to_string(o.asked.terms.order); })
       .def_prop_ro(
           "duration",
           [](const OutcomeObject& o) {

@@ -234,6 +234,22 @@ void bind_plan(nb::module_& module) {
           nb::sig("def machine(self) -> dict[str, dict[str, int]] | None"),
           "The links over which it transfers, in ticks, as its file has them, or None.")
       .def_prop_ro(
+          "full_link", [](const PlanObject& plan) { return machine_or_none(plan.file->full_link); },
+          nb::sig("def full_link(self) -> dict[str, dict[str, int]] | None"),
+          "The links that `machine` was derated from, or None.")
+      .def_prop_ro(
+          "techniques",
+          [](const PlanObject& plan) -> nb::object {
+            if (!plan.file->techniques) return nb::none();
+            return names_from(*plan.file->techniques);
+          },
+          nb::sig("def techniques(self) -> list[str] | None"),
+          "Names of all that it was allowed to use, or None where its file does not say.")
+      .def_prop_ro(
+          "host_budget", [](const PlanObject& plan) { return if_there(plan.file->host_budget); },
+          nb::sig("def host_budget(self) -> int | None"),
+          "Bytes on the host that it was made to keep within, or None.")
+      .def_prop_ro(
           "claimed_duration",
           [](const PlanObject& plan) { return if_there(plan.file->claims.duration); },
           nb::sig("def claimed_duration(self) -> int | None"),
@@ -244,6 +260,11 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro(
           "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
           nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
+      .def_prop_ro(
+          "claimed_duration_full_link",
+          [](const PlanObject& plan) { return if_there(plan.file->claims.duration_full_link); },
+          nb::sig("def claimed_duration_full_link(self) -> int | None"),
+          "Ticks that it takes over `full_link`; `verify` says whether it is so.")
       .def("__len__", [](const PlanObject& plan) { return plan.file->plan.steps.size(); })
       .def("__getstate__", [](const PlanObject& plan) { return io::write_plan(*plan.file); })
       .def("__setstate__",

@@ -49,16 +49,13 @@ ProblemObject without_limits(const ProblemObject& problem) {
 
 }  // namespace
 
-ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const std::string& order,
-                           const std::string& objective, nb::handle time_limit, nb::handle device,
-                           const std::optional<std::string>& link, nb::handle techniques,
-                           const std::optional<nb::dict>& live_limits) {
+ProblemObject make_problem(const GraphObject& graph, nb::handle budget,
+                           const std::string& objective, nb::handle time_limit,
+                           const GivenTerms& terms, const std::optional<nb::dict>& live_limits) {
   ProblemObject problem{.graph = graph, .budget = Bytes::max(), .time_limit = std::nullopt};
-  problem.order = order_of(order);
+  problem.terms = terms_of(terms, *graph);
   problem.objective = objective_of(objective);
   problem.time_limit = time_limit_of(time_limit, *graph);
-  problem.machine = machine_from(device, link, *graph);
-  problem.techniques = techniques_of(techniques, problem.machine.has_value());
   if (!budget.is_none())
     problem.budget = budget_of(budget, *graph);
   else if (problem.objective == Objective::least_time)
@@ -68,18 +65,6 @@ ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const st
   if (live_limits) problem.live_limits = limits_from(*live_limits, *graph);
   check_live_limits(problem.problem());
   return problem;
-}
-
-Techniques techniques_of(nb::handle techniques, bool has_machine) {
-  if (techniques.is_none()) return parse_techniques("default", has_machine);
-  if (nb::isinstance<nb::str>(techniques))
-    return parse_techniques(text_of(techniques), has_machine);
-  std::string list;
-  for (nb::handle name : techniques) {
-    if (!nb::isinstance<nb::str>(name)) throw nb::type_error("techniques are named by str");
-    list += (list.empty() ? "" : ",") + std::string(text_of(name));
-  }
-  return parse_techniques(list, has_machine);
 }
 
 nb::object budget_or_none(const ProblemObject& problem) {
@@ -96,25 +81,33 @@ void bind_problem(nb::module_& module) {
           [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
              const std::string& order, const std::string& objective, nb::handle time_limit,
              nb::handle device, const std::optional<std::string>& link, nb::handle techniques,
+             nb::handle derate, nb::handle host_budget,
              const std::optional<nb::dict>& live_limits) {
-            new (self) ProblemObject(make_problem(graph, budget, order, objective, time_limit,
-                                                  device, link, techniques, live_limits));
+            new (self) ProblemObject(
+                make_problem(graph, budget, objective, time_limit,
+                             {order, device, link, techniques, derate, host_budget}, live_limits));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
           nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
           nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
-          nb::arg("techniques") = nb::none(), nb::arg("live_limits") = nb::none(),
-          nb::sig("def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
-                  "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
-                  "device: "
-                  "Device | str | os.PathLike[str] | None = None, link: str | None = None, "
-                  "techniques: str | collections.abc.Iterable[str] | None = None, live_limits: "
-                  "dict[int, int | str] | None = None) -> None"),
+          nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
+          nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
+          nb::sig(
+              "def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
+              "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
+              "device: "
+              "Device | str | os.PathLike[str] | None = None, link: str | None = None, "
+              "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
+              "| None = None, host_budget: int | str | None = None, live_limits: "
+              "dict[int, int | str] | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
           "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
           "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
           "Device, a name or a file. `link`: that link itself, bytes a second and a latency "
-          "(\"25GB/s,10us\"). `techniques`: all that a plan may use, of \"recompute\", "
+          "(\"25GB/s,10us\"). `derate`: how much of the link's bytes a second to leave to others, "
+          "\"10%\" or 0.1; None is \"10%\". `host_budget`: the most bytes that may lie on the "
+          "host, "
+          "with a link alone. `techniques`: all that a plan may use, of \"recompute\", "
           "\"in_place\", \"offload\", \"default\" and \"all\", in a list or with commas in "
           "between; None is \"default\". `live_limits`: by the index of an op, the most bytes that "
           "may be live while it runs, with everything that counts towards the budget: resident "
@@ -122,7 +115,7 @@ void bind_problem(nb::module_& module) {
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
                    "In bytes, or None.")
-      .def_prop_ro("order", [](const ProblemObject& p) { return to_string(p.order); })
+      .def_prop_ro("order", [](const ProblemObject& p) { return to_string(p.terms.order); })
       .def_prop_ro("objective",
                    [](const ProblemObject& p) {
                      return p.objective == Objective::least_memory ? "memory" : "time";
@@ -134,17 +127,24 @@ void bind_problem(nb::module_& module) {
           },
           nb::sig("def time_limit(self) -> int | None"), "In ticks, or None.")
       .def_prop_ro(
-          "machine", [](const ProblemObject& p) { return machine_or_none(p.machine); },
+          "machine", [](const ProblemObject& p) { return machine_or_none(p.terms.machine); },
           nb::sig("def machine(self) -> dict[str, dict[str, int]] | None"),
-          "The links to the host as a plan file has them, in ticks, or None.")
+          "The links to the host that are planned with, derated, as a plan file has them, in "
+          "ticks, "
+          "or None.")
       .def_prop_ro(
-          "techniques",
+          "full_link", [](const ProblemObject& p) { return machine_or_none(p.terms.full_link); },
+          nb::sig("def full_link(self) -> dict[str, dict[str, int]] | None"),
+          "The links that `machine` was derated from, or None.")
+      .def_prop_ro(
+          "host_budget",
           [](const ProblemObject& p) {
-            nb::list names;
-            for (const std::string_view name : names_of(p.techniques))
-              names.append(nb::str(name.data(), name.size()));
-            return names;
+            const auto& most = p.terms.host_budget;
+            return if_any(most.has_value(), most ? most->count() : 0);
           },
+          nb::sig("def host_budget(self) -> int | None"), "In bytes, or None.")
+      .def_prop_ro(
+          "techniques", [](const ProblemObject& p) { return names_from(p.terms.techniques); },
           nb::sig("def techniques(self) -> list[str]"), "Names of all that a plan may use.")
       .def_prop_ro("live_limits", &limits_of, nb::sig("def live_limits(self) -> dict[int, int]"),
                    "In bytes, by the index of the op.")

@@ -8,10 +8,9 @@
 
 namespace lowtide::python {
 
-ProblemObject make_problem(const GraphObject& graph, nb::handle budget, const std::string& order,
-                           const std::string& objective, nb::handle time_limit, nb::handle device,
-                           const std::optional<std::string>& link, nb::handle techniques,
-                           const std::optional<nb::dict>& live_limits);
+ProblemObject make_problem(const GraphObject& graph, nb::handle budget,
+                           const std::string& objective, nb::handle time_limit,
+                           const GivenTerms& terms, const std::optional<nb::dict>& live_limits);
 nb::object budget_or_none(const ProblemObject& problem);
 
 }  // namespace lowtide::python

@@ -29,16 +29,12 @@ struct CurveObject {
   std::shared_ptr<const Tradeoff> curve;
   FoundBy how;
   io::RunFacts facts;
-  std::optional<Machine> machine;
-  Techniques techniques;
 };
 struct FitObject {
   GraphObject graph;
   std::shared_ptr<const Fit> fit;
   FoundBy how;
   io::RunFacts facts;
-  std::optional<Machine> machine;
-  Techniques techniques;
 };
 
 // The point belongs to `whole` and keeps it alive.
@@ -48,9 +44,7 @@ OutcomeObject outcome_of(const Object& from, const std::shared_ptr<const Whole>&
   OutcomeObject outcome;
   outcome.asked.graph = from.graph;
   outcome.asked.budget = point.budget;
-  outcome.asked.order = whole->order;
-  outcome.asked.machine = from.machine;
-  outcome.asked.techniques = from.techniques;
+  outcome.asked.terms = whole->terms;
   outcome.outcome = {whole, &point.outcome};
   outcome.how = from.how;
   return outcome;
@@ -74,13 +68,11 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                  const std::string& order, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
                  nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                 nb::handle techniques) {
+                 nb::handle techniques, nb::handle derate, nb::handle host_budget) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
-  request.order = order_of(order);
-  request.machine = machine_from(device, link, *graph);
-  request.techniques = techniques_of(techniques, request.machine.has_value());
+  request.terms = terms_of({order, device, link, techniques, derate, host_budget}, *graph);
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
   if (request.from > request.to)
@@ -96,8 +88,6 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
     request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
-  result.machine = request.machine;
-  result.techniques = request.techniques;
   result.how = search.found_by("auto", request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
@@ -114,13 +104,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
 FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, nb::object progress, nb::handle device,
-                   const std::optional<std::string>& link, nb::handle techniques) {
+                   const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
+                   nb::handle host_budget) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::FitRequest request;
-  request.order = order_of(order);
-  request.machine = machine_from(device, link, *graph);
-  request.techniques = techniques_of(techniques, request.machine.has_value());
+  request.terms = terms_of({order, device, link, techniques, derate, host_budget}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
@@ -129,8 +118,6 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
     request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
-  result.machine = request.machine;
-  result.techniques = request.techniques;
   result.how = search.found_by("auto", request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
@@ -229,12 +216,14 @@ void bind_curve(nb::module_& module) {
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
       nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
+      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(),
       nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
               "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
               "None = None, seed: int = 0, threads: int = 0, progress: "
               "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
               "| str | os.PathLike[str] | None = None, link: str | None = None, "
-              "techniques: str | collections.abc.Iterable[str] | None = None) -> Curve"),
+              "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
+              "| None = None, host_budget: int | str | None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -280,14 +269,16 @@ void bind_fit(nb::module_& module) {
       nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
-      nb::arg("techniques") = nb::none(),
+      nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
+      nb::arg("host_budget") = nb::none(),
       nb::sig(
           "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
           "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
           "collections.abc.Callable[[FitProgress], typing.Any] | None = None, device: Device | str "
           "| "
           "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
-          "collections.abc.Iterable[str] | None = None) -> Fit"),
+          "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
+          "host_budget: int | str | None = None) -> Fit"),
       "Find the smallest budget within which a plan has at most that overhead: a percentage as "
       "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
 }

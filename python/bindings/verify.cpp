@@ -23,8 +23,9 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
     problem = nb::cast<ProblemObject>(asked);
     graph = problem->graph;
     file.budget = problem->budget;
-    file.order = problem->order;
-    file.techniques = problem->techniques;
+    file.order = problem->terms.order;
+    file.techniques = problem->terms.techniques;
+    file.host_budget = problem->terms.host_budget;
   } else if (nb::isinstance<GraphObject>(asked)) {
     graph = nb::cast<GraphObject>(asked);
     if (!budget.is_none()) file.budget = budget_of(budget, *graph);

@@ -135,13 +135,57 @@ def test_verify_takes_the_machine_from_the_file(chain, swap):
     assert done.code == 2 and "/machine" in done.err and "is missing" in done.err
 
 
-def test_a_start_that_transfers_needs_the_same_link(chain, swap):
+def test_a_start_that_transfers_needs_a_link(chain, swap):
     start = ["plan", chain, "--budget", "100%", "--time", "0.3", "--start", swap]
-    assert lowtide(*start, "--link", "25GB/s,10us").code == 0
     done = lowtide(*start)
     assert done.code == 2 and "say over which link (--device or --link)" in done.err
-    done = lowtide(*start, "--link", "12GB/s,10us")
-    assert done.code == 2 and "are not those of --device or --link" in done.err
+    # Over another link the same steps take another time.
+    for link in ("25GB/s,10us", "12GB/s,10us"):
+        assert lowtide(*start, "--link", link).code == 0
+
+
+@pytest.mark.parametrize("command", [["plan", "--budget", "100%"], ["curve", "--points", "3"],
+                                     ["fit", "--overhead", "5%"]])
+@pytest.mark.parametrize("flags, said", [
+    (["--derate", "10%"], '--derate "10%": there is no link to derate: name a link'),
+    (["--host-budget", "1GiB"], '--host-budget "1GiB": nothing is copied to the host: name a link'),
+    (["--link", "25GB/s", "--derate", "100%"], '--derate "100%": leaves nothing of the link'),
+    (["--link", "25GB/s", "--derate=-1%"], '--derate "-1%": is negative'),
+    (["--link", "25GB/s", "--derate", "0.1"], "did you mean 10%?"),
+    (["--link", "25GB/s", "--derate", "ten"], "is not a percentage"),
+    (["--link", "25GB/s", "--host-budget", "60%"], '--host-budget "60%": is no number of bytes; write bytes (64GiB'),
+    (["--link", "25GB/s", "--host-budget=-1"], '--host-budget "-1": is negative'),
+])
+def test_what_is_asked_of_a_link_is_understood_or_refused(chain, command, flags, said):
+    done = lowtide(command[0], chain, *command[1:], *flags)
+    assert done.code == 2 and said in done.err and not done.out
+
+
+def test_the_duration_over_the_full_link_is_a_claim(chain, swap):
+    plan = json.loads(swap.read_text())
+    full = {way: link | {"bytes": 2 * link["bytes"], "latency": 5} for way, link in MACHINE.items()}
+    swap.write_text(json.dumps(plan | {"full_link": full, "claims": {"duration_full_link": 22}}))
+    # The copy out ends at 5 + 6, when it may be freed; X; the copy back from 13 to 19; C.
+    done = lowtide("verify", chain, swap, "--json").json()
+    assert done["ok"] and done["duration"] == 32 and done["duration_full_link"] == 22
+    assert "full link  22 us" in lowtide("verify", chain, swap).out
+    swap.write_text(json.dumps(plan | {"full_link": full, "claims": {"duration_full_link": 23}}))
+    done = lowtide("verify", chain, swap)
+    assert done.code == 3 and "over the full link is 23, found is 22" in done.out
+
+
+def test_a_host_budget_is_kept(chain, swap):
+    plan = json.loads(swap.read_text())
+    swap.write_text(json.dumps(plan | {"host_budget": 6}))
+    assert lowtide("verify", chain, swap).code == 0
+    swap.write_text(json.dumps(plan | {"host_budget": 5}))
+    done = lowtide("verify", chain, swap)
+    assert done.code == 3 and "the host's peak is 6 bytes, beyond its budget" in done.out
+    written = swap.with_name("kept.plan.json")
+    done = lowtide("plan", chain, "--budget", "100%", "--time", "0.3", "--link", "25GB/s", "--host-budget", "5 GiB",
+                   "--json", "-o", written).json()
+    assert done["host_budget"] == 5 << 30 and done["techniques"] == ["recompute", "in_place", "offload"]
+    assert json.loads(written.read_text())["host_budget"] == 5 << 30
 
 
 def test_convert_prices_anew(resnet, tmp_path):

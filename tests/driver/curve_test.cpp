@@ -51,7 +51,7 @@ void check_point(const Graph& graph, Order order, const TradeoffPoint& point) {
 void check_curve(const Graph& graph, const Tradeoff& curve) {
   const TradeoffPoint* smaller = nullptr;
   for (const TradeoffPoint& point : curve.points) {
-    check_point(graph, curve.order, point);
+    check_point(graph, curve.terms.order, point);
     if (smaller != nullptr) {
       CHECK(smaller->budget < point.budget);
       CHECK(smaller->outcome.bound.duration >= point.outcome.bound.duration);
@@ -64,7 +64,7 @@ void check_curve(const Graph& graph, const Tradeoff& curve) {
     smaller = &point;
   }
   REQUIRE(curve.smallest.has_value());
-  check_point(graph, curve.order, *curve.smallest);
+  check_point(graph, curve.terms.order, *curve.smallest);
   CHECK(curve.smallest->budget >= curve.floor);
   CHECK(curve.smallest->budget == curve.smallest->outcome.cost.peak);
 }
@@ -85,12 +85,12 @@ TEST_CASE("curve: small graphs against brute force") {
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
     driver::CurveRequest request = request_for(graph);
-    request.order = random.chance(0.5) ? Order::given : Order::free;
+    request.terms.order = random.chance(0.5) ? Order::given : Order::free;
     request.from = Bytes(0);
     request.points = 6;
     const Tradeoff found = driver::curve(table, graph, request);
     check_curve(graph, found);
-    const auto best = oracle::all_tradeoffs(graph, request.order);
+    const auto best = oracle::all_tradeoffs(graph, request.terms.order);
     CHECK(found.floor <= best.back().peak);
     CHECK(found.smallest->budget >= best.back().peak);
     for (const TradeoffPoint& point : found.points) {

@@ -27,7 +27,8 @@ driver::FitRequest request_for(const Graph& graph, std::int64_t percent, int thr
 void check_fit(const Graph& graph, const driver::FitRequest& request, const Fit& found) {
   REQUIRE(found.point.has_value());
   const Outcome& outcome = found.point->outcome;
-  const Problem problem{.graph = graph, .budget = found.point->budget, .order = request.order};
+  const Problem problem{
+      .graph = graph, .budget = found.point->budget, .order = request.terms.order};
   const Verdict verdict = verify(problem, outcome.plan.value());
   CHECK(verdict.ok);
   CHECK(verdict.cost == outcome.cost);
@@ -45,11 +46,11 @@ TEST_CASE("fit: small graphs against brute force") {
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
     driver::FitRequest request = request_for(graph, static_cast<std::int64_t>(random.below(60)));
-    request.order = random.chance(0.5) ? Order::given : Order::free;
+    request.terms.order = random.chance(0.5) ? Order::given : Order::free;
     const Fit found = fit(table, graph, request);
     check_fit(graph, request, found);
     const auto least =
-        oracle::least_peak(oracle::all_tradeoffs(graph, request.order), request.time_limit);
+        oracle::least_peak(oracle::all_tradeoffs(graph, request.terms.order), request.time_limit);
     REQUIRE(least.has_value());
     CHECK(found.point->budget >= *least);
     CHECK(found.floor <= *least);

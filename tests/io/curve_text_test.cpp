@@ -85,7 +85,7 @@ TEST_CASE("fit text: how it ended, and graphs without times") {
   const auto said = [&](std::int64_t ticks = 100) {
     return report::fit_text(graph_of(ticks), fit, {});
   };
-  CHECK(has(said(), "4.00 % of 5.00 % allowed"));
+  CHECK(has(said(), "4.00 % (allowed: 5.00 %)"));
   CHECK(has(said(), "gave up"));
   fit.stopped_by = StopReason::deadline;
   CHECK(has(said(), "stopped by the time limit"));

@@ -31,7 +31,11 @@ TEST_CASE("plan file: every key is read") {
   CHECK(file.plan.steps == std::vector<Step>{Step::compute(OpId(0)), Step::offload(TensorId(1)),
                                              Step::compute(OpId(1)), Step::free(TensorId(1)),
                                              Step::prefetch(TensorId(1))});
-  CHECK(file.claims == Claims{Status::optimal, Ticks(123), Bytes(714), std::nullopt});
+  REQUIRE(file.full_link);
+  CHECK(file.full_link->device_to_host == Link{Ticks(2), Bytes(50), Ticks(1)});
+  CHECK(file.techniques == Techniques{.recompute = false, .in_place = false, .offload = true});
+  CHECK(file.host_budget == Bytes(99));
+  CHECK(file.claims == Claims{Status::optimal, Ticks(123), Bytes(714), std::nullopt, Ticks(120)});
   REQUIRE(file.found_by);
   CHECK(file.found_by->solver == "auto");
   CHECK(file.found_by->seed == std::numeric_limits<std::uint64_t>::max());

@@ -382,6 +382,13 @@ def test_a_sink_that_is_no_output_may_go():
 # Lanes. Out: 5 + bytes / 2; in: 3 + bytes / 4.
 
 
+def test_the_duration_over_the_full_link_is_checked():
+    # As below with a link of twice the speed: the copy out of t3 (5 bytes) ends at 117 + 5 + ceil(5 / 4).
+    full = {way: {"latency": 5, "bytes": 4, "ticks": 1} for way in ("device_to_host", "host_to_device")}
+    accept(CHAIN, "c0 c1 c2 o3", duration=125, full_link=full, claims={"duration_full_link": 124})
+    refuse(CHAIN, "c0 c1 c2 o3", "over the full link", None, full_link=full, claims={"duration_full_link": 125})
+
+
 def test_offload_overlaps_computing():
     # t1 exists at 10, copy 10..25 while op 1 runs 10..110, op 2 ends at 117
     accept(CHAIN, "c0 o1 c1 c2", duration=117)

@@ -284,9 +284,19 @@ def check_plan(plan):
     claims = plan.get("claims", {})
     for value in (plan.get("budget"), claims.get("peak"), claims.get("duration"), claims.get("bound")):
         natural(0 if value is None else value)
-    for way in ("device_to_host", "host_to_device") if "machine" in plan else ():
-        numbers = {key: natural(plan["machine"][way][key]) for key in ("latency", "bytes", "ticks")}
-        require(numbers["bytes"] > 0, "a link moves no bytes", ValueError)
+    for machine in (plan[key] for key in ("machine", "full_link") if key in plan):
+        for way in ("device_to_host", "host_to_device"):
+            numbers = {key: natural(machine[way][key]) for key in ("latency", "bytes", "ticks")}
+            require(numbers["bytes"] > 0, "a link moves no bytes", ValueError)
+    over_full_link = natural(claims.get("duration_full_link") or 0)
+    require(not over_full_link or "full_link" in plan, "a full link is missing", ValueError)
+
+
+def duration_over_full_link(network, plan):
+    replay = Replay(network, plan | {"machine": plan["full_link"]})
+    for kind, *indices in plan["steps"]:
+        replay.step(kind, *indices)
+    return replay.duration
 
 
 def verify(graph: dict, plan: dict) -> Result:
@@ -303,6 +313,9 @@ def verify(graph: dict, plan: dict) -> Result:
         step = None
         replay.end()
         replay.check(plan.get("claims", {}))
+        full = plan.get("claims", {}).get("duration_full_link")
+        right = full is None or full == duration_over_full_link(network, plan)
+        require(right, "the claimed duration over the full link is wrong")
     except Refused as refusal:
         error = str(refusal)
     return Result(error is None, error, step, replay.peak, replay.duration, replay.host_peak, network.own_peak())

@@ -133,4 +133,26 @@ TEST_CASE("overhead: a percentage of the time the graph takes once, exact and ro
   }
 }
 
+TEST_CASE("size: bytes, and nothing that is a share") {
+  CHECK(parse_size("64GiB", "host_budget") == Bytes(64LL << 30));
+  CHECK(parse_size("0", "host_budget") == Bytes(0));
+  for (const auto& [text, said] :
+       {std::pair("60%", "is no number of bytes; write bytes"),
+        std::pair("act:5%", "is no number of bytes; write bytes"),
+        std::pair("-1", "is negative; write bytes"),
+        std::pair("", "is not a number with a unit; write bytes"),
+        std::pair("99999999TiB", "larger than any memory; write bytes"),
+        std::pair("6 GX", "the unit \"gx\" is not known; write bytes"),
+        std::pair("0.5", "is no number of bytes (did you mean 50%?);")}) {
+    CAPTURE(text);
+    try {
+      parse_size(text, "host_budget");
+      FAIL("taken for a size");
+    } catch (const InputError& error) {
+      CHECK(error.place() == "host_budget \"" + std::string(text) + "\"");
+      CHECK_MESSAGE(error.reason().find(said) != std::string::npos, error.reason());
+    }
+  }
+}
+
 }  // namespace lowtide

@@ -68,18 +68,29 @@ def test_device_and_link_make_the_machine(graph, tmp_path):
         return lowtide.Problem(graph, "100%", **asked).machine
 
     assert machine() is None
-    assert machine(link="25GB/s,10us") == {"device_to_host": LINK, "host_to_device": LINK}
+    assert machine(link="25GB/s,10us", derate="0%") == {"device_to_host": LINK, "host_to_device": LINK}
+    derated = LINK | {"bytes": 22500}
+    assert machine(link="25GB/s,10us") == {"device_to_host": derated, "host_to_device": derated}
+    assert machine(link="25GB/s,10us", derate=0.1) == machine(link="25GB/s,10us", derate="10%") == machine(device="a100")
+    problem = lowtide.Problem(graph, "100%", link="25GB/s,10us", host_budget="1KiB")
+    assert problem.full_link == {"device_to_host": LINK, "host_to_device": LINK} and problem.host_budget == 1024
+    assert lowtide.Problem(graph, "100%", link="25GB/s", derate=0).full_link is None
     path = tmp_path / "mine.json"
     path.write_text(named("a100").to_json())
     for a100 in ("a100", named("a100"), path):
         assert machine(device=a100) == machine(link="25GB/s,10us")
-    assert machine(device="a100", link="12.5 GB/s")["host_to_device"] == {"latency": 0, "bytes": 12500, "ticks": 1}
+    assert machine(device="a100", link="12.5 GB/s", derate=0)["host_to_device"] == {"latency": 0, "bytes": 12500, "ticks": 1}
 
 
 @pytest.mark.parametrize("asked, said", [
     ({"link": "25"}, r'link "25": does not say the unit of "25"; write bytes a second .*25GB/s,10us'),
     ({"link": ""}, 'link "": does not say bytes a second'),
     ({"link": "-1GB/s"}, "negative"),
+    ({"derate": "10%"}, 'derate "10%": there is no link to derate'),
+    ({"host_budget": 5}, 'host_budget "5": nothing is copied to the host'),
+    ({"link": "25GB/s", "derate": "100%"}, "leaves nothing of the link"),
+    ({"link": "25GB/s", "derate": -0.1}, "derate -0.1: is no fraction of 0 or more"),
+    ({"link": "25GB/s", "host_budget": "60%"}, 'host_budget "60%": is no number of bytes'),
     ({"device": "cpu"}, 'device "cpu": has no link to the host'),
     ({"device": "h1000"}, 'device "h1000": there is none of that name; there are: a10, a100'),
 ])
@@ -103,7 +114,7 @@ def test_solvers_take_a_link(graph):
     problem = lowtide.Problem(graph, "100%", device="a100")
     assert lowtide.plan(problem, solver="search", time=0.2).status in ("feasible", "optimal")
     assert lowtide.plan(problem, solver="bounds", time=0.2).status == "unsupported"
-    with pytest.raises(TypeError, match="techniques and live_limits itself"):
+    with pytest.raises(TypeError, match="host_budget and live_limits itself"):
         lowtide.plan(problem, link="25GB/s")
     assert lowtide.curve(graph, points=2, time=0.3, device="a100").points[-1].plan
     assert lowtide.fit(graph, "5%", time=0.3, link="25GB/s").budget
@@ -118,6 +129,13 @@ def test_plans_that_transfer_keep_their_machine(graph):
     assert plan.machine == document["machine"] and plan.sequence == [0, 1, 2, 3]
     assert lowtide.verify(graph, plan).duration == 32
     assert json.loads(plan.to_json())["machine"] == document["machine"]
+    assert plan.techniques is None and plan.host_budget is None and plan.full_link is None
+    twice = {way: LINK | {"bytes": 2 * LINK["bytes"]} for way in document["machine"]}
+    document |= {"full_link": twice, "claims": {"duration_full_link": 31}, "host_budget": 6, "techniques": ["offload"]}
+    plan = lowtide.Plan.from_json(json.dumps(document))
+    assert plan.full_link == twice and plan.host_budget == 6 and plan.techniques == ["offload"]
+    with pytest.raises(lowtide.PlanError, match="over the full link is 31, found is 32"):
+        lowtide.verify(graph, plan)
     # It is a start over that link, and none without it.
     taken = lowtide.plan(graph, "100%", link="25GB/s,10us", time=0.2, solver="search", start=plan)
     assert taken.plan and taken.duration == 10

@@ -70,6 +70,7 @@ def test_wrong_options_are_said(options, words):
     ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
     ({"techniques": "nonsense"}, ValueError, "techniques: .*nonsense.* is not known"),
     ({"techniques": "all"}, ValueError, "PyTorch runs plans that use in_place and recompute, not offload"),
+    ({"techniques": ["recompute", "offload"]}, ValueError, "not offload: tensors are not copied to the host while"),
     ({"techniques": 3}, TypeError, "techniques must be names .* or None, not 3"),
     ({"order": None}, ValueError, "'free' or 'given', not None"),
 ])

@@ -162,11 +162,11 @@ def _techniques(techniques: Any) -> frozenset[str]:
     except TypeError:
         raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
                         f"{techniques!r}") from None
-    named = frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)
-    if not named <= TECHNIQUES:
-        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not "
-                         f"{', '.join(sorted(named - TECHNIQUES))}")
-    return named
+    words = techniques.split(",") if isinstance(techniques, str) else techniques or ()
+    if any(isinstance(word, str) and word.strip().lower() in ("offload", "all") for word in words):
+        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not offload: "
+                         "tensors are not copied to the host while it runs")
+    return frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)
 
 
 def _reserve(reserve: Any) -> int | None:

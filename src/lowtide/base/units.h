@@ -48,6 +48,11 @@ constexpr Unit<Tag> checked_add(Unit<Tag> a, Unit<Tag> b) {
   return Unit<Tag>(sum);
 }
 
+// A part of a whole, exactly.
+struct Share {
+  std::int64_t numerator = 0, denominator = 1;  // 0 or more; > 0
+};
+
 enum class Rounding { floor, ceil };
 
 // value * numerator / denominator without intermediate overflow; all non-negative, denominator > 0.

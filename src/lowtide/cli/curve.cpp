@@ -49,9 +49,7 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
 driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph,
                                   const CancelToken& cancel) {
   driver::CurveRequest request;
-  request.order = given.search.problem_order();
-  request.machine = given.links.machine(graph);
-  request.techniques = given.links.allowed();
+  request.terms = given.links.terms(given.search.problem_order(), graph);
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)

@@ -22,10 +22,7 @@ std::string plan_path(const std::string& folder, Bytes budget) {
 }  // namespace
 
 CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths)
-    : graph_(graph),
-      paths_(std::move(paths)),
-      machine_(request.machine),
-      techniques_(request.techniques) {
+    : graph_(graph), paths_(std::move(paths)) {
   found_by_.limits = request.settings.limits;
   found_by_.seed = request.settings.seed;
   require_writable(paths_.csv);
@@ -70,12 +67,9 @@ void CurveOutput::write_plans(const Tradeoff& curve, bool all) {
     if (!point.outcome.plan || !there.insert(point.budget).second) return;
     const auto known = plans_.find(point.budget);
     if (!all && known != plans_.end() && known->second == point.outcome.cost) return;
-    const Problem problem{.graph = graph_,
-                          .budget = point.budget,
-                          .order = curve.order,
-                          .machine = machine_,
-                          .techniques = techniques_};
-    write_outcome(plan_path(paths_.folder, point.budget), problem, point.outcome, found_by_);
+    write_outcome(plan_path(paths_.folder, point.budget),
+                  problem_on(graph_, point.budget, curve.terms), curve.terms.full_link,
+                  point.outcome, found_by_);
     plans_[point.budget] = point.outcome.cost;
   };
   for (const TradeoffPoint& point : curve.points) write(point);

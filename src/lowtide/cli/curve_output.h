@@ -33,8 +33,6 @@ class CurveOutput {
 
   const Graph& graph_;
   CurvePaths paths_;
-  std::optional<Machine> machine_;
-  Techniques techniques_;
   driver::Request found_by_;
   std::map<Bytes, Cost> plans_;  // in the folder
 };

@@ -59,8 +59,6 @@ class FitOutput {
     require_writable(path);
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
-    machine_ = request.machine;
-    techniques_ = request.techniques;
   }
 
   void update(const driver::FitProgress& progress) {
@@ -94,19 +92,13 @@ class FitOutput {
     });
   }
   void write(const Fit& fit) const {
-    const Problem problem{.graph = graph_,
-                          .budget = fit.point->budget,
-                          .order = fit.order,
-                          .machine = machine_,
-                          .techniques = techniques_};
-    write_outcome(path_, problem, fit.point->outcome, found_by_);
+    const Problem problem = problem_on(graph_, fit.point->budget, fit.terms);
+    write_outcome(path_, problem, fit.terms.full_link, fit.point->outcome, found_by_);
   }
 
   const Graph& graph_;
   std::string path_;
   driver::Request found_by_;
-  std::optional<Machine> machine_;
-  Techniques techniques_;
   Fit best_;
   std::mutex mutex_;
   std::optional<Autosave> autosave_;
@@ -118,9 +110,7 @@ int run(const FitArguments& given) {
   const Interrupt interrupt;
   const Graph graph = load_plannable_graph(given.graph);
   driver::FitRequest request;
-  request.order = given.search.problem_order();
-  request.machine = given.links.machine(graph);
-  request.techniques = given.links.allowed();
+  request.terms = given.links.terms(given.search.problem_order(), graph);
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,

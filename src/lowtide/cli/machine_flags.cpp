@@ -7,26 +7,38 @@
 
 namespace lowtide::cli {
 
-std::optional<Machine> MachineFlags::machine(const Graph& graph) const {
-  try {
-    std::optional<Device> named;
-    if (!device.empty()) named = io::device_of(device);
-    return io::asked_machine(named, link, graph);
-  } catch (const InputError& error) {
-    if (!error.file().empty()) throw;
-    throw InputError("--" + error.place(), error.reason());
-  }
+namespace {
+
+// The flag that an error's place speaks of, which begins with the name of a member.
+std::string flag_of(const InputError& error) {
+  std::string place = "--" + error.place();
+  constexpr std::string_view kHostBudget = "--host_budget";
+  if (place.starts_with(kHostBudget)) place.replace(0, kHostBudget.size(), "--host-budget");
+  return place;
 }
 
-Techniques MachineFlags::allowed() const {
-  return asked_techniques(techniques, !device.empty() || !link.empty());
+}  // namespace
+
+Terms MachineFlags::terms(Order order, const Graph& graph) const {
+  try {
+    return terms_of({.order = order,
+                     .device = device.empty() ? std::nullopt : std::optional(io::device_of(device)),
+                     .link = link,
+                     .techniques = techniques,
+                     .derate = derate,
+                     .host_budget = host_budget},
+                    graph);
+  } catch (const InputError& error) {
+    if (!error.file().empty()) throw;
+    throw InputError(flag_of(error), error.reason());
+  }
 }
 
 Techniques asked_techniques(const std::string& list, bool has_machine) {
   try {
     return parse_techniques(list, has_machine);
   } catch (const InputError& error) {
-    throw InputError("--" + error.place() + " " + list, error.reason());
+    throw InputError(flag_of(error), error.reason());
   }
 }
 
@@ -36,6 +48,10 @@ void add_machine_flags(CLI::App& command, MachineFlags& flags) {
   command.add_option(
       "--link", flags.link,
       "That link itself: bytes a second and the latency of a transfer (25GB/s,10us)");
+  command.add_option("--derate", flags.derate,
+                     "How much of the link's bytes a second to leave to others (10%)");
+  command.add_option("--host-budget", flags.host_budget,
+                     "The most bytes that may lie on the host at any time (64GiB)");
   command
       .add_option("--techniques", flags.techniques,
                   "All that a plan may use: a list of recompute, in_place, offload; default; all")

@@ -4,9 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lowtide/graph/graph.h"
-#include "lowtide/plan/machine.h"
-#include "lowtide/plan/techniques.h"
+#include "lowtide/plan/terms.h"
 
 namespace CLI {
 class App;
@@ -16,11 +14,10 @@ namespace lowtide::cli {
 
 struct MachineFlags {
   std::string device, link, techniques = "default";
+  std::optional<std::string> derate, host_budget;
 
-  // Nothing if neither flag is given. InputError that names the flag.
-  std::optional<Machine> machine(const Graph& graph) const;
   // InputError that names the flag.
-  Techniques allowed() const;
+  Terms terms(Order order, const Graph& graph) const;
 };
 
 // What --techniques says; InputError that names the flag.

@@ -39,16 +39,15 @@ Plan load_start(const std::string& path, const Problem& problem) {
   PlanFile file = load_plan(path);
   file.claims = {};
   file.budget.reset();
+  file.host_budget.reset();
   file.order = problem.order;
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
     throw InputError(path, "nothing to start from: " + verdict.reason);
-  if (transfers(file.plan) && file.plan.machine != problem.machine)
-    throw InputError(
-        path, problem.machine ? "nothing to start from: the links of its machine are not those of "
-                                "--device or --link"
-                              : "nothing to start from: it copies to the host; say over which link "
-                                "(--device or --link)");
+  if (transfers(file.plan) && !problem.machine)
+    throw InputError(path,
+                     "nothing to start from: it copies to the host; say over which link (--device "
+                     "or --link)");
   return std::move(file.plan);
 }
 
@@ -98,10 +97,9 @@ int run(const PlanArguments& given) {
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_plannable_graph(given.graph);
-  Problem problem{graph, resolve_budget(parse_budget(given.budget), graph)};
-  problem.order = given.search.problem_order();
-  problem.machine = given.links.machine(graph);
-  problem.techniques = given.links.allowed();
+  const Terms terms = given.links.terms(given.search.problem_order(), graph);
+  const Problem problem =
+      problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
 
@@ -120,22 +118,28 @@ int run(const PlanArguments& given) {
                                     progress.bound.duration));
         if (progress.plan == nullptr || !autosave.wanted()) return;
         autosave.save([&, so_far = outcome_of(progress)] {
-          write_outcome(given.output, problem, so_far, request);
+          write_outcome(given.output, problem, terms.full_link, so_far, request);
         });
       };
       answer = driver::solve(solvers, problem, request);
     }
     try {
-      if (!given.output.empty()) write_outcome(given.output, problem, answer.outcome, request);
+      if (!given.output.empty())
+        write_outcome(given.output, problem, terms.full_link, answer.outcome, request);
     } catch (const InputError& error) {
       not_written = error.what();
     }
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
-  const PlanSummary summary{problem,         answer,
-                            given.solver,    given.search.seed,
-                            seconds.count(), not_written.empty() ? given.output : ""};
+  const PlanSummary summary{.graph = graph,
+                            .budget = problem.budget,
+                            .terms = terms,
+                            .answer = answer,
+                            .solver = given.solver,
+                            .seed = given.search.seed,
+                            .seconds = seconds.count(),
+                            .plan_file = not_written.empty() ? given.output : ""};
   fmt::print("{}", given.json ? summary_json(summary) : summary_text(summary, output_style()));
   if (!not_written.empty()) throw InputError("", not_written);
   return answer.outcome.plan ? kPlanFound : kNoPlan;

@@ -10,8 +10,10 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/report/graph_text.h"
+#include "lowtide/report/lanes.h"
 #include "lowtide/report/parts_text.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 
 namespace lowtide::cli {
@@ -20,14 +22,17 @@ void require_writable(const std::string& path) {
   if (!path.empty()) io::require_writable_file(path);
 }
 
-void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
+void write_outcome(const std::string& path, const Problem& problem,
+                   const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request) {
   FoundBy asked;
   asked.solver = request.solver;
   asked.seed = request.seed;
   asked.time_limit = request.limits.seconds;
   asked.work_limit = request.limits.work;
-  io::write_text_file(path, io::write_plan(plan_file(problem, outcome, std::move(asked))));
+  PlanFile file = plan_file(problem, outcome, std::move(asked));
+  claim_full_link(file, problem.graph, full_link);
+  io::write_text_file(path, io::write_plan(file));
 }
 
 namespace {
@@ -47,6 +52,14 @@ std::string smallest_text(const Graph& graph, Bytes smallest) {
 using Json = nlohmann::ordered_json;
 
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
+Json if_there(const auto& value) { return value ? Json(value->count()) : Json(); }
+
+// What the plan found takes over the link that it was derated from, if it takes another time.
+std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
+  const std::optional<Plan>& plan = summary.answer.outcome.plan;
+  if (!plan || !transfers(*plan) || !summary.terms.full_link) return std::nullopt;
+  return duration_over(summary.graph, *plan, *summary.terms.full_link);
+}
 
 Json model_json(const ModelClaim& model) {
   return {{"name", model.name},
@@ -57,7 +70,7 @@ Json model_json(const ModelClaim& model) {
 }  // namespace
 
 std::string summary_text(const PlanSummary& summary, const report::TerminalStyle& style) {
-  const Graph& graph = summary.problem.graph;
+  const Graph& graph = summary.graph;
   const Outcome& outcome = summary.answer.outcome;
   const Ticks base = graph.total_time();
   std::string out;
@@ -65,7 +78,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     out += fmt::format("{:<10} {}\n", key, value);
   };
   row("graph", report::graph_text(graph, style.width - 11, style.unicode));
-  row("budget", report::exact_bytes_text(summary.problem.budget));
+  row("budget", report::exact_bytes_text(summary.budget));
   if (!summary.answer.support.yes) {
     row("status",
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
@@ -83,6 +96,16 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("duration", fmt::format("{} (without recomputation {})",
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
                                 report::ticks_text(base, graph.tick())));
+    if (const auto full = full_link_duration(summary))
+      row("full link", fmt::format("{}, overhead {}: where nobody else uses the link",
+                                   report::ticks_text(*full, graph.tick()),
+                                   report::percent_text(overhead_percent(*full, base))));
+    if (transfers(*outcome.plan)) {
+      const Timeline timeline = simulate(graph, *outcome.plan);
+      const report::Lanes lanes = report::lanes_of(graph, *outcome.plan, timeline);
+      row("copied", report::copied_text(lanes, graph.tick()));
+      row("host", report::exact_bytes_text(outcome.cost.host_peak));
+    }
   } else if (outcome.status == Status::infeasible) {
     row("status", fmt::format("infeasible: no plan can need less than {}",
                               report::exact_bytes_text(outcome.bound.peak)));
@@ -115,7 +138,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
 
 std::string summary_json(const PlanSummary& summary) {
   const Outcome& outcome = summary.answer.outcome;
-  const Ticks base = summary.problem.graph.total_time();
+  const Ticks base = summary.graph.total_time();
   const bool ran = summary.answer.support.yes;
   const bool found = outcome.plan.has_value();
   const bool bounded = ran && outcome.status != Status::infeasible;
@@ -137,16 +160,20 @@ std::string summary_json(const PlanSummary& summary) {
       {"status", status_word(summary.answer)},
       {"solver", summary.solver},
       {"found_by", if_any(!outcome.found_by.empty(), outcome.found_by)},
-      {"order", to_string(summary.problem.order)},
+      {"order", to_string(summary.terms.order)},
       {"seed", summary.seed},
-      {"budget", summary.problem.budget.count()},
+      {"budget", summary.budget.count()},
+      {"techniques", names_of(summary.terms)},
+      {"host_budget", if_there(summary.terms.host_budget)},
       {"peak", if_any(found, outcome.cost.peak.count())},
+      {"host_peak", if_any(found, outcome.cost.host_peak.count())},
       {"duration", if_any(found, outcome.cost.duration.count())},
+      {"duration_full_link", if_there(full_link_duration(summary))},
       {"base_duration", base.count()},
       {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
       {"bound", if_any(bounded, outcome.bound.duration.count())},
       {"gap_percent", if_any(found && std::isfinite(gap), gap)},
-      {"smallest_peak", outcome.smallest_peak ? Json(outcome.smallest_peak->count()) : Json()},
+      {"smallest_peak", if_there(outcome.smallest_peak)},
       {"floor", if_any(ran, outcome.bound.peak.count())},
       {"stopped_by", if_any(ran, to_string(outcome.stopped_by))},
       {"time_s", summary.seconds},

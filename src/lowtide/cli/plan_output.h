@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/plan/terms.h"
 #include "lowtide/report/plot.h"
 
 namespace lowtide::cli {
@@ -15,12 +16,15 @@ void require_writable(const std::string& path);
 // The note of a plan that is not the last word.
 inline constexpr const char* kWrittenMeanwhile = "written while the search was running";
 
-// Writes the plan file of an outcome; limits and seed are the request's.
-void write_outcome(const std::string& path, const Problem& problem, const Outcome& outcome,
+// Writes the plan file of an outcome; limits and seed are the request's. `full_link`: as of Terms.
+void write_outcome(const std::string& path, const Problem& problem,
+                   const std::optional<Machine>& full_link, const Outcome& outcome,
                    const driver::Request& request);
 
 struct PlanSummary {
-  const Problem& problem;
+  const Graph& graph;
+  Bytes budget;
+  const Terms& terms;
   const driver::Answer& answer;
   std::string solver;
   std::uint64_t seed;

@@ -26,7 +26,8 @@ struct VerifyArguments {
 
 using Json = nlohmann::ordered_json;
 
-void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
+void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& verdict,
+                bool has_plan) {
   const bool holds = verdict.kind == PlanVerdict::Kind::holds;
   Json json = {{"ok", holds},
                {"plan", has_plan},
@@ -35,6 +36,8 @@ void print_json(const Graph& graph, const PlanVerdict& verdict, bool has_plan) {
   const bool priced = verdict.cost && has_plan;
   json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
   json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
+  const auto& full = file.claims.duration_full_link;
+  json["duration_full_link"] = holds && full ? Json(full->count()) : Json();
   json["host_peak"] = priced ? Json(verdict.cost->host_peak.count()) : Json();
   json["overhead_percent"] =
       holds && priced ? Json(overhead_percent(verdict.cost->duration, graph.total_time())) : Json();
@@ -58,6 +61,9 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));
   fmt::print("overhead   {}\n",
              report::percent_text(overhead_percent(verdict.cost->duration, graph.total_time())));
+  if (const auto& full = file.claims.duration_full_link)
+    fmt::print("full link  {}, overhead {}\n", report::ticks_text(*full, graph.tick()),
+               report::percent_text(overhead_percent(*full, graph.total_time())));
   if (verdict.cost->host_peak.count() > 0)
     fmt::print("host       {}\n", report::bytes_text(verdict.cost->host_peak));
 }
@@ -71,7 +77,7 @@ int run(const VerifyArguments& given) {
   // A file that says there is no plan is not priced; the plan of a graph without ops has no steps.
   const bool has_plan = !file.plan.steps.empty() || verdict.cost.has_value();
   if (given.json)
-    print_json(graph, verdict, has_plan);
+    print_json(graph, file, verdict, has_plan);
   else
     print_text(graph, file, verdict, has_plan);
   if (verdict.kind != PlanVerdict::Kind::holds) return kNotVerified;

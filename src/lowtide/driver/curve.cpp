@@ -95,8 +95,7 @@ class CurveRun {
       : graph_(graph),
         request_(request),
         budgets_(budgets_of(request)),
-        sweep_(solvers, graph, request.order, request.machine, request.techniques,
-               request.settings) {}
+        sweep_(solvers, graph, request.terms, request.settings) {}
 
   Tradeoff run() {
     report();
@@ -255,7 +254,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
 
 Tradeoff CurveRun::result() const {
   Tradeoff tradeoff;
-  tradeoff.order = request_.order;
+  tradeoff.terms = request_.terms;
   tradeoff.own_peak = own_peak(graph_);
   for (Bytes budget : budgets_) tradeoff.points.push_back(sweep_.point(budget));
   tradeoff.smallest = sweep_.point(smallest());

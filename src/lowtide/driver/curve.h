@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
@@ -20,9 +19,7 @@ struct CurveProgress {
 };
 
 struct CurveRequest {
-  Order order = Order::free;
-  std::optional<Machine> machine = std::nullopt;  // as of Problem
-  Techniques techniques = {};
+  Terms terms = {};
   Bytes from, to;
   std::size_t points = 16;  // evenly spaced, both ends included; fewer if there are fewer budgets
   SweepSettings settings;   // limits of the whole curve

@@ -50,6 +50,9 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
                                   .solvers = &solvers,
                                   .watcher = request.watcher};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
+  // The same steps over other links are a plan all the same, of another duration.
+  for (Plan& start : settings.starts)
+    if (start.machine && problem.machine) start.machine = problem.machine;
   // A plan of another graph or in a forbidden order is nothing to begin from.
   Problem unlimited = problem;
   unlimited.budget = Bytes::max();

@@ -21,7 +21,8 @@ struct Request {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  // Best first. They may be over the budget; those that break another rule are left out.
+  // Best first. They may be over the budget and of other links, of which they take the problem's;
+  // those that break another rule are left out.
   std::vector<Plan> starts;
   Bound known;  // proven of the problem before; zero if nothing is
   solve::Watcher watcher;

@@ -34,8 +34,7 @@ class FitRun {
   FitRun(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request)
       : request_(request),
         own_peak_(own_peak(graph)),
-        sweep_(solvers, graph, request.order, request.machine, request.techniques,
-               request.settings) {}
+        sweep_(solvers, graph, request.terms, request.settings) {}
 
   Fit run() {
     if (smallest() != nullptr) {
@@ -49,7 +48,7 @@ class FitRun {
  private:
   Fit result() const {
     Fit fit;
-    fit.order = request_.order;
+    fit.terms = request_.terms;
     fit.own_peak = own_peak_;
     fit.time_limit = request_.time_limit;
     fit.floor = floor();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
@@ -18,9 +17,7 @@ struct FitProgress {
 };
 
 struct FitRequest {
-  Order order = Order::free;
-  std::optional<Machine> machine = std::nullopt;  // as of Problem
-  Techniques techniques = {};
+  Terms terms = {};
   Ticks time_limit;  // of the plan
   SweepSettings settings;
   // At the start and after every round, on the caller's thread.

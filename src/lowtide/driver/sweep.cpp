@@ -39,15 +39,12 @@ struct Sweep::Job {
   bool ran = false;
 };
 
-Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
-             const std::optional<Machine>& machine, const Techniques& techniques,
+Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms& terms,
              SweepSettings settings)
     : solvers_(solvers),
-      allowed_(graph, techniques),
+      allowed_(graph, terms.techniques),
       graph_(allowed_.graph()),
-      order_(order),
-      machine_(machine),
-      techniques_(techniques),
+      terms_(terms),
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
@@ -70,14 +67,6 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
   if (improving == nullptr || proving == nullptr) return;
   improving_ = improving->name();
   proving_ = proving->name();
-}
-
-Problem Sweep::problem(Bytes budget) const {
-  return {.graph = graph_,
-          .budget = budget,
-          .order = order_,
-          .machine = machine_,
-          .techniques = techniques_};
 }
 
 // Limits poll by work done under them; here it is done elsewhere and charged afterwards.

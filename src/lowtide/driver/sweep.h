@@ -39,8 +39,7 @@ class Sweep {
   using Wanted = std::function<bool(const Cost&)>;
 
   // Knows the plan of the graph's own order from the start. InputError as solve() for the solver.
-  Sweep(const solve::SolverTable& solvers, const Graph& graph, Order order,
-        const std::optional<Machine>& machine, const Techniques& techniques,
+  Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms& terms,
         SweepSettings settings);
 
   const Frontier& known() const { return known_; }
@@ -81,7 +80,7 @@ class Sweep {
     double seconds = std::numeric_limits<double>::infinity();
     std::int64_t work = std::numeric_limits<std::int64_t>::max();
   };
-  Problem problem(Bytes budget) const;
+  Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
   void share_seconds(std::vector<Job>& jobs, double seconds) const;
   void run(Job& job, const Wanted& wanted) const;
@@ -91,9 +90,7 @@ class Sweep {
   const solve::SolverTable& solvers_;
   AllowedGraph allowed_;
   const Graph& graph_;  // of allowed_
-  Order order_;
-  std::optional<Machine> machine_;
-  Techniques techniques_;
+  Terms terms_;
   SweepSettings settings_;
   Limits limits_;
   Frontier known_;

@@ -48,6 +48,10 @@ Json if_any(const std::optional<Value>& value) {
 
 Json text_if_any(std::string_view text) { return text.empty() ? Json() : Json(text); }
 
+Json host_budget_json(const Terms& terms) {
+  return terms.host_budget ? Json(terms.host_budget->count()) : Json();
+}
+
 Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
   const Figures figures = figures_of(graph, own_peak, point);
   return {{"budget", point.budget.count()},
@@ -75,7 +79,9 @@ std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts
     points.push_back(point_json(graph, curve.own_peak, point));
   return line(
       {{"graph", graph.name()},
-       {"order", to_string(curve.order)},
+       {"order", to_string(curve.terms.order)},
+       {"techniques", names_of(curve.terms)},
+       {"host_budget", host_budget_json(curve.terms)},
        {"seed", facts.seed},
        {"base_duration", graph.total_time().count()},
        {"own_peak", curve.own_peak.count()},
@@ -89,7 +95,9 @@ std::string curve_json(const Graph& graph, const Tradeoff& curve, const RunFacts
 std::string fit_json(const Graph& graph, const Fit& fit, const RunFacts& facts,
                      std::string_view plan_file) {
   Json json = {{"graph", graph.name()},
-               {"order", to_string(fit.order)},
+               {"order", to_string(fit.terms.order)},
+               {"techniques", names_of(fit.terms)},
+               {"host_budget", host_budget_json(fit.terms)},
                {"seed", facts.seed},
                {"base_duration", graph.total_time().count()},
                {"own_peak", fit.own_peak.count()},

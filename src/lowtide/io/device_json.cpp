@@ -151,20 +151,6 @@ Device device_of(const std::string& name_or_path) {
                        "; a file of your own needs a point or a slash in its name (./FILE)");
 }
 
-std::optional<Machine> asked_machine(const std::optional<Device>& device, const std::string& link,
-                                     const Graph& graph) {
-  if (!device && link.empty()) return std::nullopt;
-  const auto speed = link.empty() ? device->host_link : parse_link(link);
-  const std::string place =
-      link.empty() ? "device " + quoted(device->name) : "link " + quoted(link);
-  if (!speed) throw InputError(place, "has no link to the host; give one (link 25GB/s,10us)");
-  try {
-    return machine_of(*speed, graph.tick());
-  } catch (const InputError& error) {
-    throw InputError(place, error.reason());
-  }
-}
-
 std::optional<std::int64_t> stated_operations(const Op& op) {
   if (op.attributes.find("flops") == std::string::npos) return std::nullopt;
   const JsonDocument attributes(op.attributes);

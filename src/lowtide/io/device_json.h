@@ -8,7 +8,6 @@
 
 #include "lowtide/device/device.h"
 #include "lowtide/device/op_price.h"
-#include "lowtide/plan/machine.h"
 
 namespace lowtide::io {
 
@@ -23,12 +22,6 @@ std::string write_device(const Device& device);
 // A built-in device by its name; what looks like a file (a slash or a point in it, or "-") is read.
 // InputError (place: device "NAME") lists the names.
 Device device_of(const std::string& name_or_path);
-
-// The machine of a problem on this graph, for somebody who gave a device, a link ("25GB/s,10us"),
-// both (the link counts) or neither (an empty link: no machine). InputError (place: device "NAME"
-// or link "TEXT") also for a device that has no link and for a graph whose tick is no time.
-std::optional<Machine> asked_machine(const std::optional<Device>& device, const std::string& link,
-                                     const Graph& graph);
 
 // The whole number that the op's attributes say under "flops", if they do: StatedOperations.
 // InputError (place: the op's name) for one that is none.

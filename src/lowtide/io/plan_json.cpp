@@ -77,7 +77,7 @@ Techniques read_techniques(JsonValue list) {
   return techniques;
 }
 
-Link read_link(JsonValue object, UnknownKeys& unknown) {
+Link read_link(JsonValue object, std::string_view where, UnknownKeys& unknown) {
   std::optional<std::int64_t> latency, bytes, ticks;
   for (const auto& [key, value] : object.members()) {
     if (key == "latency") {
@@ -88,7 +88,7 @@ Link read_link(JsonValue object, UnknownKeys& unknown) {
     } else if (key == "ticks") {
       ticks = value.as_count();
     } else {
-      unknown.add("machine", key);
+      unknown.add(where, key);
     }
   }
   if (!latency || !bytes || !ticks)
@@ -96,15 +96,15 @@ Link read_link(JsonValue object, UnknownKeys& unknown) {
   return {Ticks(*latency), Bytes(*bytes), Ticks(*ticks)};
 }
 
-Machine read_machine(JsonValue object, UnknownKeys& unknown) {
+Machine read_machine(JsonValue object, std::string_view where, UnknownKeys& unknown) {
   std::optional<Link> out, in;
   for (const auto& [key, value] : object.members()) {
     if (key == "device_to_host") {
-      out = read_link(value, unknown);
+      out = read_link(value, where, unknown);
     } else if (key == "host_to_device") {
-      in = read_link(value, unknown);
+      in = read_link(value, where, unknown);
     } else {
-      unknown.add("machine", key);
+      unknown.add(where, key);
     }
   }
   if (!out || !in) object.refuse("a machine has \"device_to_host\" and \"host_to_device\"");
@@ -122,6 +122,8 @@ Claims read_claims(JsonValue object, UnknownKeys& unknown) {
       if (!is_null(value)) claims.peak = Bytes(value.as_count());
     } else if (key == "bound") {
       if (!is_null(value)) claims.bound = Ticks(value.as_count());
+    } else if (key == "duration_full_link") {
+      if (!is_null(value)) claims.duration_full_link = Ticks(value.as_count());
     } else {
       unknown.add("claims", key);
     }
@@ -225,7 +227,9 @@ PlanFile read_document(const JsonDocument& document) {
     } else if (key == "host_budget") {
       if (!is_null(value)) file.host_budget = Bytes(value.as_count());
     } else if (key == "machine") {
-      file.plan.machine = read_machine(value, unknown);
+      file.plan.machine = read_machine(value, key, unknown);
+    } else if (key == "full_link") {
+      file.full_link = read_machine(value, key, unknown);
     } else if (key == "transforms") {
       for (const JsonValue transform : value.items()) {
         const auto kind = transform.find("kind");
@@ -248,6 +252,9 @@ PlanFile read_document(const JsonDocument& document) {
   if (!has_hash) root.refuse("has no \"graph_hash\"");
   if (!has_steps) root.refuse("has no \"steps\"");
   refuse_transfers_without_machine(root, file.plan);
+  if (file.claims.duration_full_link && !file.full_link)
+    throw InputError(root.pointer() + "/full_link",
+                     "is missing, but \"duration_full_link\" is claimed");
   unknown.warn(file.warnings);
   return file;
 }

@@ -35,6 +35,11 @@ std::string link_json(const Link& link) {
                      link.bytes.count(), link.ticks.count());
 }
 
+std::string machine_json(const Machine& machine) {
+  return "{\n    \"device_to_host\": " + link_json(machine.device_to_host) +
+         ",\n    \"host_to_device\": " + link_json(machine.host_to_device) + "\n  }";
+}
+
 std::string steps_json(const Plan& plan) {
   constexpr std::size_t kLineSteps = 6;
   if (plan.steps.empty()) return "[]";
@@ -60,6 +65,8 @@ std::string claims_json(const Claims& claims) {
   if (claims.duration) members.add("duration", std::to_string(claims.duration->count()));
   if (claims.peak) members.add("peak", std::to_string(claims.peak->count()));
   if (claims.bound) members.add("bound", std::to_string(claims.bound->count()));
+  if (claims.duration_full_link)
+    members.add("duration_full_link", std::to_string(claims.duration_full_link->count()));
   return "{" + members.text() + "}";
 }
 
@@ -113,11 +120,8 @@ std::string write_plan(const PlanFile& file) {
   members.add_text("graph_name", file.graph_name);
   if (file.budget) members.add("budget", std::to_string(file.budget->count()));
   members.add_text("order", to_string(file.order));
-  if (file.plan.machine)
-    members.add("machine",
-                "{\n    \"device_to_host\": " + link_json(file.plan.machine->device_to_host) +
-                    ",\n    \"host_to_device\": " + link_json(file.plan.machine->host_to_device) +
-                    "\n  }");
+  if (file.plan.machine) members.add("machine", machine_json(*file.plan.machine));
+  if (file.full_link) members.add("full_link", machine_json(*file.full_link));
   if (file.techniques) {
     std::string names;
     for (const std::string_view name : names_of(*file.techniques))

@@ -68,22 +68,39 @@ BudgetSpec parse_budget(std::string_view text) {
   return spec;
 }
 
-Ticks overhead_limit(std::string_view overhead, const Graph& graph) {
-  const auto refuse_overhead = [&](const std::string& what) {
-    throw InputError("overhead \"" + std::string(overhead) + "\"",
-                     what + "; write a percentage of 0 or more (5%, 0.5%)");
+Bytes parse_size(std::string_view text, std::string_view what) {
+  BudgetSpec size;
+  std::string why = "is no number of bytes";
+  try {
+    size = parse_budget(text);
+    if (size.kind == BudgetSpec::Kind::bytes) return size.bytes;
+  } catch (const InputError& error) {
+    why = error.reason().substr(0, error.reason().find(';'));
+  }
+  throw InputError(std::string(what) + " \"" + std::string(text) + "\"",
+                   why + "; write bytes (64GiB, 512MB, 1000000)");
+}
+
+Share parse_percentage(std::string_view text, std::string_view what) {
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(std::string(what) + " \"" + std::string(text) + "\"",
+                     why + "; write a percentage of 0 or more (5%, 0.5%)");
   };
   BudgetSpec share;
   try {
-    share = parse_budget(std::string(overhead) + (overhead.ends_with('%') ? "" : "%"));
+    share = parse_budget(std::string(text) + (text.ends_with('%') ? "" : "%"));
   } catch (const InputError&) {
-    refuse_overhead(overhead.starts_with('-') ? "is negative" : "is not a percentage");
+    refuse(text.starts_with('-') ? "is negative" : "is not a percentage");
   }
-  if (share.kind != BudgetSpec::Kind::share_of_peak) refuse_overhead("is not a percentage");
+  if (share.kind != BudgetSpec::Kind::share_of_peak) refuse("is not a percentage");
   const bool fraction = share.numerator > 0 && share.numerator < share.denominator / 100;
-  if (!overhead.ends_with('%') && fraction)
-    refuse_overhead("has no % (did you mean " +
-                    as_percent(100 * share.numerator, share.denominator) + "?)");
+  if (!text.ends_with('%') && fraction)
+    refuse("has no % (did you mean " + as_percent(100 * share.numerator, share.denominator) + "?)");
+  return {share.numerator, share.denominator};
+}
+
+Ticks overhead_limit(std::string_view overhead, const Graph& graph) {
+  const Share share = parse_percentage(overhead, "overhead");
   try {
     const Ticks base = graph.total_time();
     return checked_add(base, Ticks(checked_mul_div(base.count(), share.numerator, share.denominator,

@@ -20,6 +20,13 @@ struct BudgetSpec {
 // Throws InputError (place "budget") saying what would be right.
 BudgetSpec parse_budget(std::string_view text);
 
+// A size in bytes alone, written as such a budget. Throws InputError (place: `what` "TEXT").
+Bytes parse_size(std::string_view text, std::string_view what);
+
+// "5%" or "5", exactly. Throws InputError (place: `what` "TEXT") for what is no percentage of 0 or
+// more.
+Share parse_percentage(std::string_view text, std::string_view what);
+
 // The most that a plan may take if its overhead is to be "5%" or "5" at most: exact, rounded down,
 // at most Ticks::max(). Throws InputError (place "overhead") for what is no percentage.
 Ticks overhead_limit(std::string_view overhead, const Graph& graph);

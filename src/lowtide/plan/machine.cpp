@@ -24,4 +24,30 @@ Machine machine_of(const LinkSpeed& speed, TickUnit tick) {
   return {link, link};
 }
 
+namespace {
+
+std::int64_t checked_product(std::int64_t a, std::int64_t b) {
+  return checked_mul_div(a, b, 1, Rounding::floor);
+}
+
+Link derated(const Link& link, std::int64_t left, std::int64_t whole) {
+  const std::int64_t common = std::gcd(link.bytes.count(), link.ticks.count());
+  const std::int64_t bytes = link.bytes.count() / common, ticks = link.ticks.count() / common;
+  const std::int64_t above = std::gcd(bytes, whole), below = std::gcd(ticks, left);
+  return {link.latency, Bytes(checked_product(bytes / above, left / below)),
+          Ticks(checked_product(ticks / below, whole / above))};
+}
+
+}  // namespace
+
+Machine derated(const Machine& machine, const Share& share) {
+  check(share.numerator >= 0 && share.numerator < share.denominator, "something of a link is left");
+  const std::int64_t left = share.denominator - share.numerator;
+  const std::int64_t common = std::gcd(left, share.denominator);
+  const auto of = [&](const Link& link) {
+    return derated(link, left / common, share.denominator / common);
+  };
+  return {of(machine.device_to_host), of(machine.host_to_device)};
+}
+
 }  // namespace lowtide

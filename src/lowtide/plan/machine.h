@@ -29,4 +29,9 @@ struct Machine {
 // the latency rounded up. Throws InputError (place "link") for flop and none, which are no times.
 Machine machine_of(const LinkSpeed& speed, TickUnit tick);
 
+// The same links with `share` (below 1) of their bytes a second left to others; the latency stays,
+// since it is no matter of how much is moved. Exact, in lowest terms. Throws OverflowError where
+// that takes more than 63 bits.
+Machine derated(const Machine& machine, const Share& share);
+
 }  // namespace lowtide

@@ -19,6 +19,7 @@ struct Claims {
   std::optional<Ticks> duration = std::nullopt;
   std::optional<Bytes> peak = std::nullopt;
   std::optional<Ticks> bound = std::nullopt;
+  std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over its file's full link
   bool operator==(const Claims&) const = default;
 };
 
@@ -42,6 +43,7 @@ struct PlanFile {
   Order order = Order::free;
   std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit
+  std::optional<Machine> full_link = std::nullopt;      // what the plan's machine was derated from
   Plan plan;                                            // no steps where no plan was found
   Claims claims;
   std::optional<FoundBy> found_by;

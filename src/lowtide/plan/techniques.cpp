@@ -20,6 +20,12 @@ constexpr std::array<Named, 3> kNamed = {{{"recompute", &Techniques::recompute},
 
 constexpr Techniques kNone{.recompute = false, .in_place = false, .offload = false};
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n\v\f\r";
+  const std::size_t first = std::min(text.find_first_not_of(kBlank), text.size());
+  return text.substr(first, text.find_last_not_of(kBlank) + 1 - first);
+}
+
 }  // namespace
 
 std::vector<std::string_view> names_of(const Techniques& techniques) {
@@ -36,27 +42,28 @@ bool add_technique(Techniques& techniques, std::string_view name) {
 }
 
 Techniques parse_techniques(std::string_view list, bool has_machine) {
+  const std::string place = "techniques \"" + std::string(list) + "\"";
   const auto refuse = [&](const std::string& reason) {
-    throw InputError("techniques", reason +
-                                       "; write a list such as recompute,in_place of: recompute, "
-                                       "in_place, offload, default, all");
+    throw InputError(place, reason +
+                                "; write a list such as recompute,in_place of: recompute, "
+                                "in_place, offload, default, all");
   };
-  const std::string words = without_spaces(list);
+  const bool none = without_spaces(list).empty();
   Techniques techniques = kNone;
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t end = std::min(words.find(',', at), words.size());
-    const std::string word = words.substr(at, end - at);
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    const std::string_view given = trimmed(list.substr(at, end - at));
+    const std::string word = without_spaces(given);
     at = end + 1;
     if (word == "all" || word == "default") {
       techniques.recompute = techniques.in_place = true;
       if (has_machine || word == "all") techniques.offload = true;
     } else if (word.empty()) {
-      refuse(words.empty() ? "names none" : "has an empty place between its commas");
-    } else if (!add_technique(techniques, word)) {
-      refuse("\"" + word + "\" is not known");
+      refuse(none ? "names none" : "has an empty place between its commas");
+    } else if (word.size() != given.size() || !add_technique(techniques, word)) {
+      refuse("\"" + std::string(given) + "\" is not known");
     } else if (word == "offload" && !has_machine) {
-      throw InputError("techniques",
-                       "offload needs a link to the host: name one with device or link");
+      throw InputError(place, "offload needs a link to the host: name one with device or link");
     }
   }
   return techniques;

@@ -18,8 +18,8 @@ struct Techniques {
 };
 
 // A list with commas, which is the whole set: recompute, in_place, offload; "default", for all
-// three where there is a machine and the first two where there is none; "all". InputError (place
-// "techniques") for other words, none at all, and for "offload" where there is no machine.
+// three where there is a machine and the first two where there is none; "all". InputError (place:
+// techniques "LIST") for other words, none at all, and for "offload" where there is no machine.
 Techniques parse_techniques(std::string_view list, bool has_machine);
 
 // The names of those in the set, in the order above.

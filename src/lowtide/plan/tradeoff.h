@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/problem.h"
+#include "lowtide/plan/terms.h"
 
 namespace lowtide {
 
@@ -20,7 +20,7 @@ struct TradeoffPoint {
 // By ascending budgets durations never rise, and neither do bounds: a plan for one budget is one
 // for every larger, and what is proven of one holds for every smaller.
 struct Tradeoff {
-  Order order = Order::free;
+  Terms terms = {};
   Bytes own_peak;                     // of the graph in its own order
   std::vector<TradeoffPoint> points;  // ascending
   // The smallest budget for which a plan was found, which is that plan's peak.
@@ -31,7 +31,7 @@ struct Tradeoff {
 
 // The smallest budget for which a plan within the time limit was found.
 struct Fit {
-  Order order = Order::free;
+  Terms terms = {};
   Bytes own_peak;
   Ticks time_limit;
   std::optional<TradeoffPoint> point = std::nullopt;  // its budget is its plan's peak

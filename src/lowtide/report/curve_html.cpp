@@ -38,7 +38,7 @@ std::string data_of(const Graph& graph, const Tradeoff& curve) {
                      {"opCount", graph.op_count()},
                      {"tensorCount", graph.tensor_count()},
                      {"base", graph.total_time().count()},
-                     {"order", to_string(curve.order)},
+                     {"order", to_string(curve.terms.order)},
                      {"ownPeak", curve.own_peak.count()},
                      {"floor", curve.floor.count()},
                      {"points", points},

@@ -109,7 +109,7 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
     if (base.count() == 0)
       row("overhead", "the graph has no times: no plan is slower than another");
     else
-      row("overhead", fmt::format("{} of {} allowed",
+      row("overhead", fmt::format("{} (allowed: {})",
                                   percent_text(overhead_percent(outcome.cost.duration, base)),
                                   percent_text(overhead_percent(fit.time_limit, base))));
     if (base.count() > 0)

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 
@@ -23,7 +24,7 @@ constexpr std::int64_t kLevels = Scale::kLevels;
 
 struct Glyphs {
   std::array<std::string_view, kLevels + 1> area, again;  // by level
-  std::string_view before, budget, peak, side, tick_left, corner, bottom, tick_below;
+  std::string_view before, budget, peak, side, tick_left, corner, bottom, tick_below, wait;
 };
 
 constexpr Glyphs kUnicode{{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
@@ -35,7 +36,8 @@ constexpr Glyphs kUnicode{{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇",
                           "┤",
                           "└",
                           "─",
-                          "┬"};
+                          "┬",
+                          "×"};
 constexpr Glyphs kAscii{{" ", "_", "_", "_", "_", "#", "#", "#", "#"},
                         {" ", ".", ".", ":", ":", "+", "+", "#", "#"},
                         ".",
@@ -45,7 +47,8 @@ constexpr Glyphs kAscii{{" ", "_", "_", "_", "_", "#", "#", "#", "#"},
                         "+",
                         "+",
                         "-",
-                        "+"};
+                        "+",
+                        "x"};
 
 class Plotter {
  public:
@@ -64,7 +67,9 @@ class Plotter {
   void paint_peak(const MemoryProfile& profile, Ink mark, Ink value);
   std::string rows() const;
   std::string steps() const;
+  std::string times() const;
   std::string recomputed() const;
+  std::string lanes() const;
   std::string legend() const;
   Line& line_at(std::size_t row) { return grid_[row]; }
 
@@ -102,7 +107,7 @@ std::string Plotter::draw() {
   paint_budget();
   if (plot_.before) paint_peak(*plot_.before, Ink::before, Ink::plain);
   paint_peak(plot_.run, Ink::run, Ink::strong);
-  return rows() + steps() + recomputed() + legend();
+  return rows() + (plot_.time ? times() : steps()) + recomputed() + lanes() + legend();
 }
 
 void Plotter::label_rows() {
@@ -114,6 +119,9 @@ void Plotter::label_rows() {
   if (scale_.budget_row())
     labels_.push_back({*scale_.budget_row(), bytes_text(*plot_.budget), Ink::budget});
   for (const Label& label : labels_) gutter_ = std::max(gutter_, label.text.size() + 1);
+  if (plot_.time)
+    for (const PlotLane& lane : plot_.time->lanes)
+      gutter_ = std::max(gutter_, lane.name.size() + 1);
 }
 
 void Plotter::paint(const MemoryProfile& profile, bool as_area) {
@@ -192,6 +200,52 @@ std::string Plotter::steps() const {
   return axis.text(colour_) + labels.text(colour_);
 }
 
+std::string Plotter::times() const {
+  Line axis(width_), labels(width_);
+  axis.put(gutter_, glyphs_.corner, Ink::faint);
+  for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
+  const std::string end = ticks_text(plot_.time->duration, plot_.time->tick);
+  const auto all = static_cast<double>(std::max<std::int64_t>(plot_.time->duration.count(), 1));
+  const auto columns = static_cast<double>(columns_.columns);
+  const double distance = std::max(1.0, round_up(all * 12 / columns));
+  for (double time = 0; time < all; time += distance) {
+    const auto column = gutter_ + 1 + static_cast<std::size_t>(time / all * columns);
+    const std::string label =
+        time == 0 ? "0" : ticks_text(Ticks(static_cast<std::int64_t>(time)), plot_.time->tick);
+    const std::size_t left = column - std::min(label.size() / 2, column);
+    if (left + label.size() + 2 + end.size() > width_) break;
+    axis.put(column, glyphs_.tick_below, Ink::faint);
+    labels.write(left, label, Ink::faint);
+  }
+  labels.write(width_ - end.size(), end, Ink::faint);
+  return axis.text(colour_) + labels.text(colour_);
+}
+
+// A row each: how much of a column's time the lane is busy. Where a lane that should be busy waits
+// for most of a column, that is what is drawn.
+std::string Plotter::lanes() const {
+  if (!plot_.time) return {};
+  std::string out;
+  for (const PlotLane& lane : plot_.time->lanes) {
+    Line line(width_);
+    line.write(gutter_ - 1 - lane.name.size(), lane.name, Ink::faint);
+    for (std::size_t i = 0; i < columns_.columns; ++i) {
+      const std::size_t first = columns_.first(i),
+                        last = std::min(columns_.last(i), lane.busy.size());
+      if (first >= last) break;
+      double busy = 0;
+      for (std::size_t at = first; at < last; ++at) busy += lane.busy[at];
+      busy /= static_cast<double>(last - first);
+      const bool waits = lane.waits && busy < 1 - 1e-9;
+      const auto level = static_cast<std::size_t>(std::ceil(busy * kLevels - 1e-9));
+      line.put(gutter_ + 1 + i, waits && busy < 0.5 ? glyphs_.wait : glyphs_.area[level],
+               waits ? Ink::wait : Ink::run);
+    }
+    out += line.text(colour_);
+  }
+  return out;
+}
+
 // Recomputations in each column, against the column that has the most.
 std::string Plotter::recomputed() const {
   const auto before = [&](std::size_t step) {
@@ -223,6 +277,8 @@ std::string Plotter::legend() const {
     entries.push_back({glyphs_.budget, "budget " + bytes_text(*plot_.budget), Ink::budget});
   if (!plot_.recomputed.empty())
     entries.push_back({glyphs_.again[kLevels / 2], "recomputing", Ink::again});
+  if (plot_.time && !plot_.time->lanes.empty())
+    entries.push_back({glyphs_.wait, "waiting for copies", Ink::wait});
 
   std::string out;
   Line line(width_);

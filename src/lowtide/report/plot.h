@@ -1,4 +1,4 @@
-// Memory over steps, drawn with characters.
+// Memory over steps or time, drawn with characters.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lowtide/graph/graph.h"
 #include "lowtide/report/memory_profile.h"
 
 namespace lowtide::report {
@@ -23,12 +24,27 @@ struct TerminalStyle {
 // Whether the environment (LC_ALL, LC_CTYPE, LANG) asks for UTF-8.
 bool utf8_locale();
 
+// What one lane does over time, a stretch of it each.
+struct PlotLane {
+  std::string_view name;
+  std::vector<double> busy;  // the part of each stretch, 0 to 1
+  bool waits = false;        // what is not busy is drawn as waiting
+};
+
+// For a plot over time: entries of `live` are stretches of time, all as long.
+struct TimeAxis {
+  Ticks duration;  // of all stretches of the longer run
+  TickUnit tick = TickUnit::none;
+  std::vector<PlotLane> lanes;  // of `run`, drawn below the axis
+};
+
 struct MemoryPlot {
   MemoryProfile run;                                   // drawn as an area
   std::optional<MemoryProfile> before = std::nullopt;  // drawn behind it
   std::optional<Bytes> budget = std::nullopt;          // drawn as a line, if it is not far above
   std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
   std::string_view run_name = "plan", before_name = "own order";
+  std::optional<TimeAxis> time = std::nullopt;  // absent: over steps
 };
 
 // Lines that end in a newline. The vertical scale starts at 0; each column shows the most that any

@@ -11,6 +11,7 @@ std::string_view escape_of(Ink ink) {
     case Ink::strong: return "\x1b[0;1m";
     case Ink::run: return "\x1b[0;36m";
     case Ink::budget: return "\x1b[0;33m";
+    case Ink::wait: return "\x1b[0;31m";
     case Ink::again: return "\x1b[0;35m";
     case Ink::before:
     case Ink::faint: return "\x1b[0;90m";

@@ -9,7 +9,7 @@
 
 namespace lowtide::report {
 
-enum class Ink : std::uint8_t { plain, strong, faint, run, before, budget, again };
+enum class Ink : std::uint8_t { plain, strong, faint, run, before, budget, again, wait };
 
 // `text` in that ink: between ANSI escape sequences if `colour`, else as it is.
 std::string inked(std::string_view text, Ink ink, bool colour);

@@ -99,6 +99,7 @@ Run make_run(const Graph& graph, Plan plan) {
     run.recomputed_steps.push_back(i);
     run.recomputed_time += graph.time(step.op());
   }
+  run.lanes = lanes_of(graph, run.plan, run.timeline);
   run.overhead_percent = overhead_percent(run.timeline.cost.duration, graph.total_time());
   describe_peak(graph, run);
   return run;

@@ -11,6 +11,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
+#include "lowtide/report/lanes.h"
 #include "lowtide/report/repetition.h"
 #include "lowtide/sim/simulate.h"
 
@@ -44,6 +45,7 @@ struct Run {
   std::vector<std::size_t> recomputed_steps;  // computations of an op after its first, ascending
   Ticks recomputed_time;                      // that they take
   double overhead_percent = 0;                // over computing each op once
+  Lanes lanes;                                // of a plan that copies to the host
   std::vector<LiveTensor> largest;            // at the peak, the largest first, at most kLargest
   std::vector<RoleBytes>
       by_role;      // at the peak, all live tensors, the largest first; no empty ones

@@ -101,6 +101,7 @@ function drawChart() {
     node.append(svg("line", { class: "pin", x1: x(pin), x2: x(pin), y1: height, y2: y(0) }), svg("circle", { class: "pinned", cx: x(pin), cy: height, r: 4 }));
   }
   node.append(svg("g", { id: "over" }));
+  drawLanes(range);
   drawOverview();
 }
 
@@ -168,13 +169,17 @@ function drawCursor() {
     if (other !== run && value < edges(other)[other.points])
       lines.push(line("muted", `${other.label} here: ${bytesText(other.live[pointAt(other, value)])}`));
   tip.replaceChildren(...lines);
-
-  const chart = $("chart").getBoundingClientRect(), left = chart.left + (at * chart.width) / geometry.width;
-  const fits = left + 16 + tip.offsetWidth < document.documentElement.clientWidth - 8;
-  tip.style.left = `${window.scrollX + Math.max(8, fits ? left + 16 : left - 16 - tip.offsetWidth)}px`;
-  tip.style.top = `${window.scrollY + chart.top + TOP}px`;
+  placeTip(at, $("chart").getBoundingClientRect().top + TOP);
   $("chart").setAttribute("aria-valuenow", run.step(cursor));
   $("chart").setAttribute("aria-valuetext", `step ${run.step(cursor)}, ${what}${again ? ", again" : ""}, ${bytesText(run.live[cursor])}`);
+}
+
+// Beside `at`, in pixels of the chart; `top` in the window.
+function placeTip(at, top) {
+  const tip = $("tip"), chart = $("chart").getBoundingClientRect(), left = chart.left + (at * chart.width) / geometry.width;
+  const fits = left + 16 + tip.offsetWidth < document.documentElement.clientWidth - 8;
+  tip.style.left = `${window.scrollX + Math.max(8, fits ? left + 16 : left - 16 - tip.offsetWidth)}px`;
+  tip.style.top = `${window.scrollY + top}px`;
 }
 
 // Of the points that share a pixel, the one that is drawn.
@@ -278,6 +283,7 @@ function listen() {
   $("zoom-in").onclick = () => zoom(0.5);
   $("zoom-out").onclick = () => zoom(2);
   $("zoom-all").onclick = () => setView(0, 1);
+  listenToLanes();
   new ResizeObserver(() => requestAnimationFrame(() => {
     if (chart.clientWidth === geometry.width) return;
     drawChart();

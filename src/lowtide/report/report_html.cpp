@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -28,6 +29,8 @@ namespace lowtide::report {
 namespace {
 
 constexpr std::size_t kSampledPoints = 12'000;  // of each run, where there are too many steps
+constexpr std::size_t kSampledCopies = 3'000;   // of each lane there
+constexpr std::ptrdiff_t kMostMoved = 400;      // tensors that are listed with their copies
 constexpr std::size_t kMostNames = 4'000'000;   // bytes of them in a full page, origins included
 constexpr auto kReplaceInvalid = nlohmann::json::error_handler_t::replace;  // of UTF-8
 constexpr std::size_t kLongestName = 160;                                   // characters
@@ -143,6 +146,16 @@ class PageData {
   }
   void write_head();
   void write_run(const Run& run);
+  void write_lanes(const Run& run);
+  void write_copies(std::string_view key, const Lanes& lanes, bool out);
+  void write_moved(const Moved& moved, std::int64_t tensor);
+  // 5 x place + kind.
+  std::int64_t code_of(const Step& step) {
+    const std::size_t place =
+        step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor());
+    return static_cast<std::int64_t>(kStepKinds.size() * place +
+                                     static_cast<std::size_t>(step.kind));
+  }
   void write_points(const Run& run);
   void write_recomputed(std::string_view key, const std::vector<Recomputed>& groups);
   void write_tensors();
@@ -209,6 +222,93 @@ void PageData::write_run(const Run& run) {
       });
     });
     write_points(run);
+    if (!run.lanes.copies.empty()) json_.key("lanes").object([&] { write_lanes(run); });
+  });
+}
+
+void PageData::write_lanes(const Run& run) {
+  const Lanes& lanes = run.lanes;
+  json_.key("bytesOut").number(lanes.out);
+  json_.key("bytesIn").number(lanes.in);
+  json_.key("copying").number(lanes.copying);
+  json_.key("hidden").number(lanes.hidden);
+  json_.key("stalled").number(lanes.stalled);
+  write_copies("out", lanes, true);
+  write_copies("in", lanes, false);
+
+  // The longest, where there are too many.
+  std::vector<Stall> stalls = lanes.stalls;
+  if (!full_ && stalls.size() > kSampledCopies) {
+    const auto length = [](const Stall& stall) { return stall.end - stall.begin; };
+    std::ranges::nth_element(stalls, stalls.begin() + kSampledCopies, std::greater(), length);
+    stalls.resize(kSampledCopies);
+    std::ranges::sort(stalls, {}, &Stall::begin);
+  }
+  json_.key("stalls").object([&] {
+    const auto column = [&](std::string_view key, auto value_of) {
+      json_.key(key).array(stalls, [&](const Stall& stall) { json_.number(value_of(stall)); });
+    };
+    column("what", [&](const Stall& stall) {
+      return stall.step < run.timeline.live.size() ? code_of(run.plan.steps[stall.step]) : -1;
+    });
+    column("begin", [](const Stall& stall) { return stall.begin; });
+    column("end", [](const Stall& stall) { return stall.end; });
+  });
+
+  Moved rest;
+  json_.key("moved").array(lanes.moved, [&](const Moved& moved) {
+    if (&moved - lanes.moved.data() >= kMostMoved)
+      add_up(rest, moved);
+    else
+      write_moved(moved, static_cast<std::int64_t>(tensors_.place(moved.tensor)));
+  });
+  json_.key("rest").array(std::span(&rest, rest.bytes > Bytes(0) ? 1 : 0),
+                          [&](const Moved& moved) { write_moved(moved, -1); });
+}
+
+void PageData::write_moved(const Moved& moved, std::int64_t tensor) {
+  json_.tuple([&] {
+    json_.number(tensor);
+    json_.number(moved.out);
+    json_.number(moved.in);
+    json_.number(moved.bytes);
+    json_.number(moved.time);
+    json_.number(moved.hidden);
+  });
+}
+
+// The copies of one lane, in its order; where there are too many, several that follow one another
+// are one: it stands for the largest of them.
+void PageData::write_copies(std::string_view key, const Lanes& lanes, bool out) {
+  struct Group {
+    Copy largest;
+    Ticks begin, end;
+    Moved sum;
+    std::size_t count() const { return sum.out + sum.in; }
+  };
+  const auto all = static_cast<std::size_t>(std::ranges::count(lanes.copies, out, &Copy::out));
+  const std::size_t each = full_ ? 1 : (all + kSampledCopies - 1) / kSampledCopies;
+  std::vector<Group> groups;
+  for (const Copy& copy : lanes.copies) {
+    if (copy.out != out) continue;
+    if (groups.empty() || groups.back().count() == each)
+      groups.push_back({.largest = copy, .begin = copy.begin, .end = {}, .sum = {}});
+    Group& group = groups.back();
+    if (graph_.bytes(copy.tensor) > graph_.bytes(group.largest.tensor)) group.largest = copy;
+    group.end = copy.end;
+    add_up(group.sum, moved_by(graph_, copy));
+  }
+  json_.key(key).object([&] {
+    const auto column = [&](std::string_view name, auto value_of) {
+      json_.key(name).array(groups, [&](const Group& group) { json_.number(value_of(group)); });
+    };
+    column("tensor", [&](const Group& group) { return tensors_.place(group.largest.tensor); });
+    column("begin", [](const Group& group) { return group.begin; });
+    column("end", [](const Group& group) { return group.end; });
+    column("copying", [](const Group& group) { return group.sum.time; });
+    column("hidden", [](const Group& group) { return group.sum.hidden; });
+    column("bytes", [](const Group& group) { return group.sum.bytes; });
+    column("count", [](const Group& group) { return group.count(); });
   });
 }
 
@@ -235,9 +335,7 @@ void PageData::write_points(const Run& run) {
   if (!full_) column("at", [](std::size_t step) { return step; });
   column("what", [&](std::size_t i) {
     const Step& step = run.plan.steps[i];
-    return kStepKinds.size() *
-               (step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor())) +
-           static_cast<std::size_t>(step.kind);
+    return code_of(step);
   });
   // Of full pages alone: what each step in place overwrites, by point.
   if (full_) {
@@ -330,7 +428,8 @@ std::string html_report(const Graph& graph, const Report& report, std::size_t fu
                     .main = kReportMain,
                     .style = {},
                     .data = PageData(graph, report, full_steps).write(),
-                    .script = std::string(kReportScript) + std::string(kReportChart)});
+                    .script = std::string(kReportScript) + std::string(kReportChart) +
+                              std::string(kReportLanes)});
 }
 
 }  // namespace lowtide::report

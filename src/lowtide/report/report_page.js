@@ -6,6 +6,7 @@
 //   over   in full pages: by point, the tensors that a step in place overwrites
 //   live   bytes in use      clock  when the point has ended
 //   extra  time lost so far  again  "1" where an op is computed again
+//   lanes  of a plan that copies to the host: see report_lanes.js
 const KINDS = ["compute", "compute in place", "free", "offload", "prefetch"];
 const [COMPUTE, IN_PLACE, FREE, , PREFETCH] = KINDS.keys();
 const ROLES = ["input", "parameter", "state", "constant", "activation", "gradient"];
@@ -72,10 +73,15 @@ class Run {
   }
   // [what is done, where in the model]
   describe(point) {
-    const index = this.index(point), thing = this.computes(point) ? D.ops[index] : D.tensors[index];
-    const over = this.overwritten(point).map((i) => D.tensors[i].name);
-    return [`${KINDS[this.kind(point)]} ${thing.name}${over.length ? ` over ${over.join(", ")}` : ""}`, thing.origin];
+    const [what, where] = describeCode(this.what[point]), over = this.overwritten(point).map((i) => D.tensors[i].name);
+    return [`${what}${over.length ? ` over ${over.join(", ")}` : ""}`, where];
   }
+}
+
+// The same of an entry of `what`.
+function describeCode(code) {
+  const kind = code % KINDS.length, thing = (kind === COMPUTE || kind === IN_PLACE ? D.ops : D.tensors)[Math.floor(code / KINDS.length)];
+  return [`${KINDS[kind]} ${thing.name}`, thing.origin];
 }
 
 // The file has columns; here they become objects.
@@ -90,7 +96,7 @@ const runs = D.runs.map((data) => new Run(data));
 const [own, plan] = runs;
 const state = {
   shown: plan || own,  // drawn as an area; the cursor is on it
-  axis: "steps",
+  axis: plan && plan.lanes ? "time" : "steps",  // copies have a place in time alone
   view: [0, 1],        // the part of the axis that is seen
   cursor: -1, pinned: -1,
 };
@@ -144,6 +150,7 @@ function drawFigures() {
     const bound = D.bound === null || !D.base ? "" : `; no plan has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
     list.push(figure("Recomputed", "", plural(plan.recomputations, "op"), `of ${countText(plan.computations)} computations, ${ticksText(plan.recomputedTime)}`));
+    if (plan.lanes) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), copiedText(plan.lanes)));
   } else {
     list.push(figure("Duration", "", ticksText(own.duration), "of computing each op once"));
     list.push(figure("Inputs and parameters", "", bytesText(D.inputs), "in use from the start"));
@@ -184,7 +191,7 @@ function drawRecomputed(groups) {
 
 function drawParts() {
   const rows = D.parts.filter((part) => part.work || part.plans), timed = rows.some((part) => part.seconds);
-  const change = (sign, ticks) => (ticks ? sign + percentText((100 * ticks) / Math.max(1, D.base)) : "");
+  const share = (ticks) => (ticks ? percentText((100 * ticks) / Math.max(1, D.base)) : "");
   $("parts-part").hidden = rows.length === 0;
   $("parts").replaceChildren(table("What each solver took and found", [
     { title: "solver", kind: "name", text: (row) => row.name },
@@ -192,8 +199,8 @@ function drawParts() {
       ? { title: "seconds", kind: "number", text: (row) => row.seconds.toFixed(3) }
       : { title: "work", kind: "number", text: (row) => countText(row.work) },
     { title: "plans", kind: "number", text: (row) => (row.plans ? countText(row.plans) : "") },
-    { title: "overhead", kind: "number", text: (row) => change("\u2212", row.won) },
-    { title: "bound", kind: "number", text: (row) => change("+", row.bound) },
+    { title: "less overhead", kind: "number", text: (row) => share(row.won) },
+    { title: "higher bound", kind: "number", text: (row) => share(row.bound) },
   ], rows, { still: true }));
 }
 
@@ -204,6 +211,7 @@ function drawLegend() {
   const entries = [...bands.reverse(), ...runs.filter((other) => other !== run).map((other) => ["own", other.label])];
   if (D.budget !== null) entries.push(["budget", "budget"]);
   if (run.recomputations) entries.push(["again", "computed again"]);
+  if (run.lanes && run.lanes.stalled) entries.push(["stall", "waiting for copies"]);
   $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));
 }
 
@@ -254,6 +262,7 @@ function main() {
   drawFigures();
   drawSums();
   drawParts();
+  drawCopied();
   let groups = D.recomputedAlike.length ? D.recomputedAlike : D.recomputed;
   const draw = (which) => drawRecomputed(groups = which);
   draw(groups);

@@ -43,6 +43,7 @@ class Writer {
     remarks();
     roles();
     tensors();
+    copied();
     recomputed();
     blocks();
     parts();
@@ -63,11 +64,13 @@ class Writer {
 
   void head();
   void plot();
+  void plot_over_time();
   void figures();
   void remarks();
   void roles();
   void tensors();
   void recomputed();
+  void copied();
   void blocks();
   void parts();
 
@@ -88,6 +91,7 @@ void Writer::head() {
 }
 
 void Writer::plot() {
+  if (!run_.lanes.copies.empty()) return plot_over_time();
   MemoryPlot plot{.run = {run_.timeline.start, run_.timeline.live},
                   .budget = report_.budget,
                   .recomputed = run_.recomputed_steps};
@@ -96,6 +100,32 @@ void Writer::plot() {
   else
     plot.run_name = plot.before_name;
   out_ += plot_memory(plot, style_) + '\n';
+}
+
+// Copies have no place among the steps: what they do beside computing is seen over time alone.
+void Writer::plot_over_time() {
+  constexpr std::size_t kStretches = 4000;
+  const Run& own = report_.before;
+  const Ticks duration = std::max(run_.timeline.cost.duration, own.timeline.cost.duration);
+  const std::vector<Bytes> before = live_by_time(own.plan, own.timeline, duration, kStretches),
+                           live = live_by_time(run_.plan, run_.timeline, duration, kStretches);
+  std::vector<std::size_t> again;
+  for (const std::size_t step : run_.recomputed_steps)
+    again.push_back(stretch_of(run_.timeline.begin[step], duration, kStretches));
+  const Lanes& lanes = run_.lanes;
+  TimeAxis time{
+      .duration = duration,
+      .tick = report_.tick,
+      .lanes = {{"compute", computing_by_time(lanes, run_.timeline, duration, kStretches), true},
+                {"out", copying_by_time(lanes, true, duration, kStretches)},
+                {"in", copying_by_time(lanes, false, duration, kStretches)}}};
+  out_ += plot_memory({.run = {run_.timeline.start, live},
+                       .before = MemoryProfile{own.timeline.start, before},
+                       .budget = report_.budget,
+                       .recomputed = again,
+                       .time = std::move(time)},
+                      style_) +
+          '\n';
 }
 
 void Writer::figures() {
@@ -120,6 +150,8 @@ void Writer::figures() {
   if (run_.transfers > 0) {
     row("transfers", count_of(own.transfers), count_of(run_.transfers));
     row("host peak", bytes_text(a.host_peak), bytes_text(b.host_peak));
+    row("waiting", ticks_text(own.lanes.stalled, report_.tick),
+        ticks_text(run_.lanes.stalled, report_.tick));
   }
   std::vector<TableColumn> columns{names, before};
   if (has_plan()) columns.insert(columns.end(), {after, changes});
@@ -192,6 +224,39 @@ void Writer::tensors() {
   heading("The largest tensors there");
   std::vector<TableColumn> columns{bytes, shares, roles, names};
   if (any_maker) columns.push_back(makers);
+  if (any_origin) columns.push_back(origins);
+  out_ += draw_table(std::move(columns), style_);
+}
+
+void Writer::copied() {
+  const Lanes& lanes = run_.lanes;
+  if (lanes.moved.empty()) return;
+  TableColumn bytes{"bytes", Align::right}, out{"out", Align::right}, in{"in", Align::right},
+      time{"time", Align::right, false, 2}, hidden{"hidden", Align::right},
+      names{"tensor", Align::left, true}, origins{"origin", Align::left, true, 1};
+  bool any_origin = false;
+  const auto row = [&](const Moved& moved) {
+    bytes.cells.push_back(bytes_text(moved.bytes));
+    out.cells.push_back(count_of(moved.out));
+    in.cells.push_back(count_of(moved.in));
+    time.cells.push_back(ticks_text(moved.time, report_.tick));
+    hidden.cells.push_back(percent(hidden_share(moved.hidden, moved.time)));
+    names.cells.push_back(moved.name);
+    origins.cells.push_back(moved.origin);
+    any_origin = any_origin || !moved.origin.empty();
+  };
+  const std::size_t shown = std::min(lanes.moved.size(), kRows);
+  Moved rest;
+  for (std::size_t i = 0; i < lanes.moved.size(); ++i) {
+    if (i < shown)
+      row(lanes.moved[i]);
+    else
+      add_up(rest, lanes.moved[i]);
+  }
+  rest.name = fmt::format("{} more", count_of(lanes.moved.size() - shown));
+  if (shown < lanes.moved.size()) row(rest);
+  heading(fmt::format("Copied to the host: {}", copied_text(lanes, report_.tick)));
+  std::vector<TableColumn> columns{bytes, out, in, time, hidden, names};
   if (any_origin) columns.push_back(origins);
   out_ += draw_table(std::move(columns), style_);
 }

@@ -2,6 +2,7 @@
 #include "lowtide/sim/check_plan.h"
 
 #include "lowtide/graph/hash.h"
+#include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide {
@@ -27,7 +28,24 @@ std::optional<std::string> false_claim(const Claims& claims, const Cost& cost) {
   return std::nullopt;
 }
 
+// The same of what is claimed of other links than the plan's own.
+std::optional<std::string> false_full_link(const Graph& graph, const PlanFile& file) {
+  const auto& claimed = file.claims.duration_full_link;
+  if (!claimed) return std::nullopt;
+  if (!file.full_link) return "a duration over the full link is claimed, yet no full link is named";
+  const Ticks found = duration_over(graph, file.plan, *file.full_link);
+  if (*claimed == found) return std::nullopt;
+  return "the claimed duration over the full link is " + number(*claimed) + ", found is " +
+         number(found);
+}
+
 }  // namespace
+
+void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Machine>& full_link) {
+  if (!full_link || !transfers(file.plan)) return;
+  file.full_link = full_link;
+  file.claims.duration_full_link = duration_over(graph, file.plan, *full_link);
+}
 
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
   using Kind = PlanVerdict::Kind;
@@ -68,8 +86,9 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
         step < file.plan.steps.size() ? "step " + std::to_string(step) + ": " : std::string();
     return {Kind::broken, place + verdict.violation->reason, step, verdict.cost};
   }
-  if (auto reason = false_claim(claims, verdict.cost))
-    return {Kind::broken, std::move(*reason), std::nullopt, verdict.cost};
+  auto reason = false_claim(claims, verdict.cost);
+  if (!reason) reason = false_full_link(graph, file);
+  if (reason) return {Kind::broken, std::move(*reason), std::nullopt, verdict.cost};
   return {Kind::holds, {}, std::nullopt, verdict.cost};
 }
 

@@ -23,9 +23,13 @@ struct PlanVerdict {
   std::optional<Cost> cost;         // what the steps cost, up to the one at fault
 };
 
+// Adds to the file of a plan that transfers what it takes over the links that its machine was
+// derated from, if it was.
+void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Machine>& full_link);
+
 // Steps are judged by `verify` with the file's own budget, order, machine and techniques. Then:
-// duration and peak are those claimed; no bound is beyond the duration; the bound of an optimal
-// plan is its duration; status and the presence of steps agree.
+// duration, peak and the duration over the full link are those claimed; no bound is beyond the
+// duration; the bound of an optimal plan is its duration; status and the presence of steps agree.
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
 
 }  // namespace lowtide

@@ -108,6 +108,7 @@ std::optional<std::string> Replay::compute(OpId op, std::span<const TensorId> ov
 
   during_ = live_ + made + graph_.workspace(op);
   live_ += made;
+  began_ = start;
   compute_lane_ = ended_ = end;
   if (graph_.is_barrier(op)) out_lane_ = in_lane_ = end;
   for (const TensorId gone : overwritten) state(gone).live = false;
@@ -134,6 +135,7 @@ std::optional<std::string> Replay::free(TensorId id) {
   if (!graph_.freeable(id) && !tensor.on_host)
     return "free of " + graph_.label(id) +
            ": it is an input that is not releasable and has no host copy";
+  began_ = compute_lane_;
   compute_lane_ = ended_ = std::max(compute_lane_, tensor.settled);
   during_ = live_;
   live_ -= graph_.bytes(id);
@@ -150,6 +152,7 @@ std::optional<std::string> Replay::offload(TensorId id) {
   const Ticks start = std::max(out_lane_, tensor.exists);
   const Ticks end =
       checked_add(start, plan_.machine->device_to_host.transfer_time(graph_.bytes(id)));
+  began_ = start;
   out_lane_ = tensor.settled = ended_ = end;
   if (!tensor.host_space) host_ += graph_.bytes(id);
   tensor.host_space = tensor.on_host = true;
@@ -167,6 +170,7 @@ std::optional<std::string> Replay::prefetch(TensorId id) {
   const Ticks start = std::max(in_lane_, compute_lane_);
   const Ticks end =
       checked_add(start, plan_.machine->host_to_device.transfer_time(graph_.bytes(id)));
+  began_ = start;
   in_lane_ = tensor.settled = tensor.exists = ended_ = end;
   live_ += graph_.bytes(id);
   during_ = live_;

@@ -28,7 +28,9 @@ class Replay {
   Bytes live() const { return live_; }      // between steps
   Bytes during() const { return during_; }  // during the latest step
   Bytes host() const { return host_; }
-  Ticks ended() const { return ended_; }  // when the latest step ended on its lane
+  // When the latest step began and ended on its lane; a free begins when that lane comes to it.
+  Ticks began() const { return began_; }
+  Ticks ended() const { return ended_; }
   Ticks duration() const;
   bool is_live(TensorId id) const { return tensors_[id.index()].live; }
   const std::vector<OpId>& first_computations() const { return first_; }
@@ -56,7 +58,7 @@ class Replay {
   std::vector<std::uint8_t> computed_;
   std::vector<OpId> first_;
   Bytes live_, during_, host_;
-  Ticks compute_lane_, out_lane_, in_lane_, ended_;
+  Ticks compute_lane_, out_lane_, in_lane_, began_, ended_;
 };
 
 }  // namespace lowtide

@@ -19,6 +19,7 @@ Timeline run(Replay replay, const Plan& plan) {
   Timeline timeline;
   timeline.start = timeline.cost.peak = replay.live();
   timeline.live.reserve(plan.steps.size());
+  timeline.begin.reserve(plan.steps.size());
   timeline.end.reserve(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (auto why = replay.apply(plan.steps[i])) {
@@ -26,6 +27,7 @@ Timeline run(Replay replay, const Plan& plan) {
       break;
     }
     timeline.live.push_back(replay.during());
+    timeline.begin.push_back(replay.began());
     timeline.end.push_back(replay.ended());
     timeline.cost.peak = std::max(timeline.cost.peak, replay.during());
   }
@@ -40,6 +42,12 @@ Timeline run(Replay replay, const Plan& plan) {
 }  // namespace
 
 Timeline simulate(const Graph& graph, const Plan& plan) { return run(Replay(graph, plan), plan); }
+
+Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
+  Plan over = plan;
+  over.machine = links;
+  return simulate(graph, over).cost.duration;
+}
 
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
   Replay replay(graph, plan);

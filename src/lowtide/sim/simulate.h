@@ -22,7 +22,9 @@ struct Timeline {
   Cost cost;                // up to the violation, if there is one
   Bytes start;              // bytes in use before the first step
   std::vector<Bytes> live;  // bytes in use during each step, resident bytes and workspace included
-  std::vector<Ticks> end;   // when each step has ended on its lane; a free: when it may take effect
+  // When each step begins and ends on its lane. A free begins when that lane comes to it and ends
+  // when it may take effect.
+  std::vector<Ticks> begin, end;
   std::optional<Violation> violation;
 
   // The first step with the most bytes in use; the number of steps if the start has the most.
@@ -33,6 +35,9 @@ struct Timeline {
 // for indices out of range: it says so in `violation` and stops there. A plan that transfers must
 // have its machine. Sums beyond 2^63 are violations too.
 Timeline simulate(const Graph& graph, const Plan& plan);
+
+// How long the same steps take over other links.
+Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 
 // The tensors in use during one step (inputs, outputs and everything else live), by index.
 // `step` may be the number of steps: then those live at the end.

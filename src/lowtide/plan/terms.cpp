@@ -1,0 +1,81 @@
+// A link is planned with as if others used a tenth of it: plans sit on its limit, and where it
+// turns out slower than it was said to be they lose far more than the tenth costs them.
+#include "lowtide/plan/terms.h"
+
+#include "lowtide/base/error.h"
+#include "lowtide/plan/budget.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::string_view kDerate = "10%";
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::optional<Machine> machine_of(const AskedTerms& asked, TickUnit tick) {
+  if (!asked.device && asked.link.empty()) return std::nullopt;
+  const auto speed = asked.link.empty() ? asked.device->host_link : parse_link(asked.link);
+  const std::string place =
+      asked.link.empty() ? "device " + quoted(asked.device->name) : "link " + quoted(asked.link);
+  if (!speed) throw InputError(place, "has no link to the host; give one (link 25GB/s,10us)");
+  try {
+    return machine_of(*speed, tick);
+  } catch (const InputError& error) {
+    throw InputError(place, error.reason());
+  }
+}
+
+Machine derated(const Machine& full, std::string_view text) {
+  const Share share = parse_percentage(text, "derate");
+  const auto refuse = [&](const std::string& why) {
+    throw InputError("derate " + quoted(text), why);
+  };
+  if (share.numerator >= share.denominator)
+    refuse("leaves nothing of the link; write a percentage from 0 to below 100 (10%)");
+  try {
+    return derated(full, share);
+  } catch (const OverflowError&) {
+    refuse("has too many digits for this link; write fewer (10%)");
+  }
+  return full;
+}
+
+}  // namespace
+
+Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms) {
+  return {.graph = graph,
+          .budget = budget,
+          .order = terms.order,
+          .machine = terms.machine,
+          .techniques = terms.techniques,
+          .host_budget = terms.host_budget};
+}
+
+std::vector<std::string_view> names_of(const Terms& terms) {
+  Techniques usable = terms.techniques;
+  if (!terms.machine) usable.offload = false;
+  return names_of(usable);
+}
+
+Terms terms_of(const AskedTerms& asked, const Graph& graph) {
+  Terms terms;
+  terms.order = asked.order;
+  const std::optional<Machine> full = machine_of(asked, graph.tick());
+  terms.techniques = parse_techniques(asked.techniques, full.has_value());
+  const auto demand_link = [&](const std::optional<std::string>& given, const std::string& name,
+                               const std::string& why) {
+    if (given && !full)
+      throw InputError(name + " " + quoted(*given),
+                       why + ": name a link to the host with device or link, or leave this out");
+  };
+  demand_link(asked.derate, "derate", "there is no link to derate");
+  demand_link(asked.host_budget, "host_budget", "nothing is copied to the host");
+  if (asked.host_budget) terms.host_budget = parse_size(*asked.host_budget, "host_budget");
+  if (!full) return terms;
+  terms.machine = derated(*full, asked.derate ? std::string_view(*asked.derate) : kDerate);
+  if (terms.machine != full) terms.full_link = full;
+  return terms;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,44 @@
+// What plans of a graph may use, whatever their budget; and how people say it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/device/device.h"
+#include "lowtide/plan/problem.h"
+
+namespace lowtide {
+
+struct Terms {
+  Order order = Order::free;
+  std::optional<Machine> machine = std::nullopt;  // planned with; absent: no transfers
+  Techniques techniques = {};
+  std::optional<Bytes> host_budget = std::nullopt;
+  // What the machine was derated from, if it was: plans say what they take over it, too.
+  std::optional<Machine> full_link = std::nullopt;
+};
+
+Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
+
+// The names of the techniques for which there is something to use.
+std::vector<std::string_view> names_of(const Terms& terms);
+
+// As the command and Python take it. Absent and empty: not said.
+struct AskedTerms {
+  Order order = Order::free;
+  std::optional<Device> device = std::nullopt;  // whose link to the host
+  std::string link = {};                        // counts before the device's; see parse_link
+  std::string techniques = "default";
+  std::optional<std::string> derate =
+      std::nullopt;  // a share of the link's bytes a second; 10% if absent
+  std::optional<std::string> host_budget = std::nullopt;  // in bytes
+};
+
+// InputError (place: the member, and its text if it has one) for what cannot be read, a device
+// without a link, a graph whose tick is no time, and for what asks something of a link where there
+// is none.
+Terms terms_of(const AskedTerms& asked, const Graph& graph);
+
+}  // namespace lowtide

@@ -1,0 +1,74 @@
+// What goes on beside one another while a plan runs that copies to the host: computing, copies out,
+// copies in; where computing waits; which tensors left, and how much of their copying is hidden.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/plan.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide::report {
+
+struct Copy {
+  std::size_t step;
+  TensorId tensor;
+  bool out;          // to the host; otherwise back
+  Ticks begin, end;  // on its lane
+  Ticks hidden;      // while the device computes
+};
+
+// A time in which the compute lane waits for copies: before a computation, at a free or, with the
+// number of steps, at the end.
+struct Stall {
+  std::size_t step;
+  Ticks begin, end;
+};
+
+// All copies of one tensor, or of several.
+struct Moved {
+  TensorId tensor;
+  std::string name = {}, origin = {};  // of the op that makes it; as LiveTensor has them
+  std::size_t out = 0, in = 0;         // copies each way
+  Bytes bytes = {};                    // that these move
+  Ticks time = {}, hidden = {};        // of the copies, and of it while the device computes
+};
+
+struct Lanes {
+  std::vector<Copy> copies;   // in the order of the steps
+  std::vector<Stall> stalls;  // ascending
+  std::vector<Moved> moved;   // the most bytes first
+  Bytes out, in;              // that all copies move each way
+  Ticks copying, hidden;      // of all copies, as of Moved
+  Ticks stalled;
+};
+
+// Empty for a plan without copies. `timeline` is the plan's.
+Lanes lanes_of(const Graph& graph, const Plan& plan, const Timeline& timeline);
+
+Moved moved_by(const Graph& graph, const Copy& copy);
+// Adds other copies.
+void add_up(Moved& sum, const Moved& other);
+
+// The part of the copying that is hidden, 0 to 1; 1 if there is none.
+double hidden_share(Ticks hidden, Ticks copying);
+
+// "1.50 GiB out, 1.50 GiB in, 93.1 % of the time hidden; computing waits for 2.30 ms".
+std::string copied_text(const Lanes& lanes, TickUnit tick);
+
+// What follows cuts a duration into `count` equal stretches.
+std::size_t stretch_of(Ticks time, Ticks duration, std::size_t count);
+// The most bytes in use in each stretch, up to the end of the run. A step lasts from the end of the
+// one before on the compute lane to its own; a copy counts when its step comes.
+std::vector<Bytes> live_by_time(const Plan& plan, const Timeline& timeline, Ticks duration,
+                                std::size_t count);
+// The part of each stretch, 0 to 1, up to the end of the run: in which no stall is; in which copies
+// run that way.
+std::vector<double> computing_by_time(const Lanes& lanes, const Timeline& timeline, Ticks duration,
+                                      std::size_t count);
+std::vector<double> copying_by_time(const Lanes& lanes, bool out, Ticks duration,
+                                    std::size_t count);
+
+}  // namespace lowtide::report

@@ -1,0 +1,118 @@
+// The lanes of a plan that copies to the host, over time, below the chart: computing, copies out,
+// copies in. report_chart.js comes first.
+//
+// run.lanes has, in columns, the copies of the lanes `out` and `in` (in sampled pages one for each of
+// several that follow one another: `count` of them, with the largest one's tensor) and the stalls, in
+// which computing waits: `what` is done then, as of points, or -1 at the end of the run.
+const LANES = ["compute", "out", "in"], LANE = 16, LANE_GAP = 5;
+const laneTop = (lane) => 4 + lane * (LANE + LANE_GAP);
+
+// The first span that ends after `time`.
+function spanAt(spans, time) {
+  let low = 0, high = spans.end.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (spans.end[middle] > time) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+// Boxes for those within [low, high), merged where they share a pixel.
+function boxes(spans, [low, high], lane) {
+  const out = [];
+  let from = -1, to = -1;
+  const put = () => { if (from >= 0) out.push(`M${px(from)},${laneTop(lane)}h${px(Math.max(to - from, 0.8))}v${LANE}H${px(from)}z`); };
+  for (let i = spanAt(spans, low); i < spans.end.length && spans.begin[i] < high; ++i) {
+    const left = geometry.x(Math.max(spans.begin[i], low)), right = geometry.x(Math.min(spans.end[i], high));
+    // A line between two copies, where there is room for one.
+    if (from >= 0 && (left - to > 0.6 || right - from > 4)) { put(); from = -1; }
+    if (from < 0) from = left + (right - left > 3 ? 0.6 : 0);
+    to = right;
+  }
+  put();
+  return out.join("");
+}
+
+function drawLanes(range) {
+  const run = state.shown, { right, x } = geometry;
+  $("lanes").hidden = !run.lanes || state.axis !== "time";
+  if ($("lanes").hidden) return;
+  const [node] = frame($("lanes"), laneTop(LANES.length) + 2);
+  LANES.forEach((name, lane) => node.append(
+    svg("rect", { class: "lane", x: LEFT, y: laneTop(lane), width: right - LEFT, height: LANE }),
+    svg("text", { x: LEFT - 10, y: laneTop(lane) + 12, "text-anchor": "end" }, name)));
+  const whole = { begin: [0], end: [run.clock[run.points - 1] || 0] };
+  const again = { begin: [], end: [] };
+  for (let i = pointAt(run, range[0]); i < run.points && run.edges.time[i] < range[1]; ++i)
+    if (run.recomputes(i)) { again.begin.push(run.edges.time[i]); again.end.push(run.edges.time[i + 1]); }
+  for (const [kind, spans, lane] of [["computing", whole, 0], ["computing-again", again, 0], ["stall", run.lanes.stalls, 0],
+    ["copy-out", run.lanes.out, 1], ["copy-in", run.lanes.in, 2]])
+    node.append(svg("path", { class: kind, d: boxes(spans, range, lane) }));
+  node.append(svg("g", { id: "over-lanes" }));
+}
+
+function copiedText(lanes) {
+  const hidden = lanes.copying ? lanes.hidden / lanes.copying : 1;
+  return `${bytesText(lanes.bytesOut)} out, ${bytesText(lanes.bytesIn)} in, ${percentText(100 * hidden, 1)} of the time hidden; computing ${lanes.stalled ? `waits for ${ticksText(lanes.stalled)}` : "never waits"}`;
+}
+
+function drawCopied() {
+  $("copied-part").hidden = !plan || !plan.lanes;
+  if ($("copied-part").hidden) return;
+  $("copied-sum").textContent = copiedText(plan.lanes);
+  const row = ([tensor, out, back, bytes, time, hidden]) => ({ tensor: D.tensors[tensor], out, back, bytes, time, share: time ? hidden / time : 1 });
+  const rows = [...plan.lanes.moved, ...plan.lanes.rest].map(row), most = Math.max(1, ...rows.map((one) => one.bytes));
+  const rest = D.tensorCount && plan.lanes.rest.length ? "all others" : "";
+  $("copied").replaceChildren(table("Copied to the host", [
+    { title: "bytes", kind: "number", text: (one) => bytesText(one.bytes), value: (one) => one.bytes },
+    { title: "", kind: "meter", value: (one) => one.bytes / most },
+    { title: "out", kind: "number", text: (one) => countText(one.out), value: (one) => one.out },
+    { title: "in", kind: "number", text: (one) => countText(one.back), value: (one) => one.back },
+    { title: "time", kind: "number", text: (one) => ticksText(one.time), value: (one) => one.time },
+    { title: "hidden", kind: "number", text: (one) => percentText(100 * one.share, 1), value: (one) => one.share },
+    { title: "tensor", kind: "name", text: (one) => (one.tensor ? one.tensor.name : rest) },
+    { title: "origin", kind: "name", text: (one) => (one.tensor ? one.tensor.origin : "") },
+  ], rows, { long: true }));
+}
+
+// What the lane does at that time, as lines of the tip, and the span it is; null for nothing.
+function laneNews(lane, time, near) {
+  const run = state.shown, spans = lane === 0 ? run.lanes.stalls : lane === 1 ? run.lanes.out : run.lanes.in;
+  const i = spanAt(spans, time - near);
+  if (i >= spans.end.length || spans.begin[i] > time + near) return null;
+  const took = `${ticksText(spans.begin[i])} to ${ticksText(spans.end[i])}, ${ticksText(spans.end[i] - spans.begin[i])}`;
+  if (lane === 0) {
+    const what = spans.what[i] < 0 ? "The end" : describeCode(spans.what[i])[0];
+    return [i, spans, [`Waiting ${ticksText(spans.end[i] - spans.begin[i])}`, `${what} waits for copies`, took]];
+  }
+  const tensor = D.tensors[spans.tensor[i]], several = spans.count[i] > 1;
+  const hidden = spans.copying[i] ? spans.hidden[i] / spans.copying[i] : 1;
+  return [i, spans, [
+    several ? `${plural(spans.count[i], "copy").replace("copys", "copies")} ${LANES[lane]}, the largest ${tensor.name}` : `${lane === 1 ? "offload" : "prefetch"} of ${tensor.name}`,
+    `${bytesText(spans.bytes[i])}, ${percentText(100 * hidden, 1)} of the time hidden`, took, tensor.origin]];
+}
+
+function listenToLanes() {
+  const host = $("lanes"), tip = $("tip");
+  const leave = () => {
+    tip.hidden = true;
+    if ($("over-lanes")) $("over-lanes").replaceChildren();
+  };
+  host.addEventListener("pointermove", (event) => {
+    const box = host.getBoundingClientRect();
+    const at = ((event.clientX - box.left) * geometry.width) / box.width;
+    const lane = Math.floor((event.clientY - box.top - 4 + LANE_GAP / 2) / (LANE + LANE_GAP));
+    leave();
+    if (lane < 0 || lane >= LANES.length || at < LEFT || at > geometry.right) return;
+    const news = laneNews(lane, geometry.value(at), Math.abs(geometry.value(at + 1) - geometry.value(at)));
+    if (!news) return;
+    const [i, spans, [head, ...lines]] = news, left = Math.max(geometry.x(spans.begin[i]), LEFT);
+    $("over-lanes").replaceChildren(svg("rect", { class: "chosen-copy", x: px(left), y: laneTop(lane), height: LANE,
+      width: px(Math.max(1.5, Math.min(geometry.x(spans.end[i]), geometry.right) - left)) }));
+    tip.replaceChildren(element("div", { class: "strong" }, head), ...lines.filter((line) => line).map((line) => element("div", { class: "muted" }, line)));
+    tip.hidden = false;
+    placeTip(at, box.top + laneTop(lane) + LANE + 6);
+  });
+  host.addEventListener("pointerleave", leave);
+}
