@@ -18,11 +18,12 @@ function spanAt(spans, time) {
   return low;
 }
 
-// Boxes for those within [low, high), merged where they share a pixel.
-function boxes(spans, [low, high], lane) {
+// Boxes for those within [low, high), merged where they share a pixel. None is narrower than `least`:
+// many short stalls must not look like long ones.
+function boxes(spans, [low, high], lane, least = 0.8) {
   const out = [];
   let from = -1, to = -1;
-  const put = () => { if (from >= 0) out.push(`M${px(from)},${laneTop(lane)}h${px(Math.max(to - from, 0.8))}v${LANE}H${px(from)}z`); };
+  const put = () => { if (from >= 0) out.push(`M${from.toFixed(2)},${laneTop(lane)}h${Math.max(to - from, least).toFixed(2)}v${LANE}H${from.toFixed(2)}z`); };
   for (let i = spanAt(spans, low); i < spans.end.length && spans.begin[i] < high; ++i) {
     const left = geometry.x(Math.max(spans.begin[i], low)), right = geometry.x(Math.min(spans.end[i], high));
     // A line between two copies, where there is room for one.
@@ -48,7 +49,7 @@ function drawLanes(range) {
     if (run.recomputes(i)) { again.begin.push(run.edges.time[i]); again.end.push(run.edges.time[i + 1]); }
   for (const [kind, spans, lane] of [["computing", whole, 0], ["computing-again", again, 0], ["stall", run.lanes.stalls, 0],
     ["copy-out", run.lanes.out, 1], ["copy-in", run.lanes.in, 2]])
-    node.append(svg("path", { class: kind, d: boxes(spans, range, lane) }));
+    node.append(svg("path", { class: kind, d: boxes(spans, range, lane, kind === "stall" ? 0.1 : 0.8) }));
   node.append(svg("g", { id: "over-lanes" }));
 }
 
