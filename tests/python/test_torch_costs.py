@@ -43,6 +43,19 @@ def test_what_a_loss_holds_beyond_what_it_shows_is_counted(loss, reduction, weig
     assert peak <= report.budget and report.peak - 64 <= peak <= report.peak
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_the_workspace_of_embedding_bags_is_that_of_bags_which_hold_something(mode):
+    module = nn.EmbeddingBag(64, 256, mode=mode)
+    inputs = torch.randint(64, (100,)), torch.arange(0, 100, 5)
+    step = lowtide.torch.optimize(module, inputs, budget="100%", costs="cpu", work=1000, time=None, fallback="error")
+    gradient = torch.ones(20, 256)
+    step(*inputs).backward(gradient)
+    module.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    peak = lowtide.torch.measure_peak(lambda: step(*inputs).backward(gradient), held=(module, inputs))
+    assert report.peak - 64 <= peak + gradient.nbytes <= report.peak + 64
+
+
 class Scored(nn.Module):
     """A layer under a mean squared error, which holds more than it shows."""
 

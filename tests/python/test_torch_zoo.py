@@ -60,6 +60,7 @@ def alone(monkeypatch):
     with rnn, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+        warnings.filterwarnings("ignore", "lowtide: the marks of torch.utils.checkpoint", lowtide.torch.LowtideWarning)
         yield
     torch.set_num_threads(threads)
 

@@ -1,5 +1,5 @@
 // Sums of ranges against a plain list.
-#include "lowtide/solve/kumar/common/range_max.h"
+#include "lowtide/solve/sequence/range_max.h"
 
 #include <algorithm>
 
@@ -16,13 +16,17 @@ TEST_CASE("range_max: adds to ranges and knows the largest") {
     CAPTURE(count);
     std::vector<std::int64_t> plain(count);
     for (auto& each : plain) each = random.between(-50, 50);
-    solve::kumar::RangeMax tree(plain);
+    solve::RangeMax tree(plain);
     for (int i = 0; i < 60; ++i) {
       const std::size_t begin = random.below(count + 1), end = random.below(count + 1);
       const std::int64_t value = random.between(-20, 20);
       tree.add(begin, end, value);
       for (std::size_t k = begin; k < end; ++k) plain[k] += value;
       REQUIRE(tree.values(count) == plain);
+      if (begin < end)
+        REQUIRE(tree.largest(begin, end) ==
+                *std::max_element(plain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  plain.begin() + static_cast<std::ptrdiff_t>(end)));
       // Beyond the last position there are zeros.
       const std::int64_t largest = *std::max_element(plain.begin(), plain.end());
       REQUIRE(tree.largest() >= largest);

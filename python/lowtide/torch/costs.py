@@ -42,11 +42,13 @@ from .operators import DTYPES, Kernel, leaves, touched_bytes
 from .roofline import DEVICES, collective_ns, kernel_ns
 from .storages import bytes_of, storage
 
-_FORMAT = 2  # to be raised when what is measured, or how, becomes something else: older figures are not believed
+_FORMAT = 3  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
+
+_COUNTS = ("bag_size",)  # arguments that are numbers of elements: kernels skip what has none
 
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
@@ -175,12 +177,20 @@ class Prices:
 
     def _run(self, kernel: Kernel) -> tuple[int, list[int], int]:
         """Workspace, what the results hold (_held), and ns of one run."""
-        args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
+        args, kwargs = self._made_up(kernel)
         made: list[Any] = []
         began = time.perf_counter()
         needed = workspace(lambda: made.append(kernel.target(*args, **kwargs)), self._device)
         took = int((time.perf_counter() - began) * 1e9)
         return needed, _held(kernel, made[0], (args, kwargs)), took
+
+    def _made_up(self, kernel: Kernel) -> tuple[Any, Any]:
+        """Arguments for it, of numbers that any kernel takes, and with which it has to do all that it may have to."""
+        args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
+        for argument, value in zip(kernel.target._schema.arguments, args, strict=False):
+            if argument.name in _COUNTS:
+                value.fill_(1)
+        return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:
         return self._seconds == float("inf") or self._estimate(kernel) < _ENOUGH * 1e9
@@ -204,7 +214,7 @@ class Prices:
     def _runnable(self, kernel: Kernel) -> Callable[[], Any] | None:
         """The kernel on tensors of its own, run once; None if it refuses made-up numbers."""
         try:
-            args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
+            args, kwargs = self._made_up(kernel)
             kernel.target(*args, **kwargs)
             self._wait()
         except Exception:  # noqa: BLE001: any kernel may

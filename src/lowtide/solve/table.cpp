@@ -9,6 +9,7 @@
 #include "lowtide/solve/interface/solver.h"
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
+#include "lowtide/solve/offload/offload.h"
 #include "lowtide/solve/order/order.h"
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/sqrt/sqrt.h"
@@ -23,6 +24,7 @@ SolverTable make_solvers() {
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());
+  table.add(offload::make_offload());
   table.add(kumar::twremat::make_twremat());
   table.add(kumar::pwremat::make_pwremat());
   table.add(search::make_search());

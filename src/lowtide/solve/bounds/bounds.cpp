@@ -41,6 +41,13 @@ const std::vector<OptionSpec>& option_table() {
   return table;
 }
 
+// These must be brought before anything reads them: no plan that only computes does.
+bool has_tensors_on_host(const Graph& graph) {
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.on_host(TensorId(i))) return true;
+  return false;
+}
+
 class Bounds final : public Solver {
  public:
   std::string_view name() const override { return "bounds"; }
@@ -50,17 +57,15 @@ class Bounds final : public Solver {
   Traits traits() const override { return {Trait::proving}; }
   std::span<const OptionSpec> options() const override { return option_table(); }
   Support supports(const Problem& problem) const override {
-    if (problem.machine)
-      return Support::no("its bounds are for recomputation alone, not for transfers to the host");
     return least_time_only(problem);
   }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     for (const Plan& start : context.starts()) context.offer(start);
-    context.offer_sequence(problem.graph.order());
+    if (!has_tensors_on_host(problem.graph)) context.offer_sequence(problem.graph.order());
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
-    const bool given = problem.order == Order::given;
+    const bool given = problem.order == Order::given && !problem.machine;
     const ProverSettings settings{.gaps = given && options.on("gaps"),
                                   .cuts = options.on("cuts"),
                                   .branching = options.on("cuts") && options.on("branching"),

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
+#include "lowtide/solve/bounds/cut/cut_link.h"
 #include "lowtide/solve/bounds/cut/cut_plan.h"
 #include "lowtide/solve/bounds/cut/cut_point.h"
 
@@ -41,10 +43,11 @@ Prover::Prover(const Problem& problem, Context& context, const ProverSettings& s
       profile_(own_profile(problem.graph)) {}
 
 void Prover::run() {
-  const std::vector<OpId> ops =
-      settings_.cuts ? critical_ops(problem_, profile_, kMostMoments) : std::vector<OpId>();
+  const std::vector<OpId> ops = moments();
   const std::size_t first = std::min(ops.size(), kFirstMoments);
   for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
+  // What is proven without the link costs it nothing.
+  if (problem_.machine && settings_.cuts && proven() == Ticks(0)) context_.tell_link_price(0);
   if (settings_.gaps && !context_.done()) {
     cover_.emplace(problem_, profile_);
     if (cover_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
@@ -87,6 +90,20 @@ void Prover::run() {
   }
 }
 
+// With a machine those beside the peak prove less than others, far from it, at which the link has
+// had less time: so the first are taken from all over the graph.
+std::vector<OpId> Prover::moments() const {
+  if (!settings_.cuts) return {};
+  const std::vector<OpId> all = critical_ops(problem_, profile_, kMostMoments);
+  if (!problem_.machine) return all;
+  std::vector<OpId> ops = critical_ops(problem_, profile_, kFirstMoments);
+  std::vector<std::uint8_t> taken(problem_.graph.op_count(), 0);
+  for (const OpId op : ops) taken[op.index()] = 1;
+  std::ranges::copy_if(all, std::back_inserter(ops),
+                       [&](OpId op) { return taken[op.index()] == 0; });
+  return ops;
+}
+
 void Prover::cut(OpId op) {
   const Graph& graph = problem_.graph;
   if (context_.limits().spend(static_cast<std::int64_t>(graph.link_count()) / kLinksPerUnit))
@@ -94,14 +111,28 @@ void Prover::cut(OpId op) {
   CutSearch search(problem_, CutNetwork(problem_, cut_point_of(problem_, op)), scale_,
                    context_.limits());
   if (context_.limits().spend(Limits::kPollWork)) return;
-  const CutFound found = search.maximise({}, {multiplier_, proven(), enough()});
+  LinkShares shares = shares_;
+  const CutFound found = maximise(search, {multiplier_, proven(), enough()}, shares);
   if (found.stopped) return;
   if (found.infeasible) return claim_infeasible(search);
   const bool best = found.extra > proven() || cuts_.empty();
-  if (best) multiplier_ = found.multiplier;
+  if (best) {
+    multiplier_ = found.multiplier;
+    shares_ = shares;
+  }
+  if (problem_.machine && found.extra > proven())
+    context_.tell_link_price(found.moved / static_cast<double>(scale_.total));
   claim(found.extra);
   if (best) offer(op, search);
-  cuts_.push_back({.op = op, .found = found, .nodes = kFirstNodes, .search = {}, .branch = {}});
+  cuts_.push_back(
+      {.op = op, .found = found, .shares = shares, .nodes = kFirstNodes, .search = {}, .branch = {}});
+}
+
+CutFound Prover::maximise(CutSearch& search, const CutAim& aim, LinkShares& shares) {
+  if (!problem_.machine) return search.maximise({}, aim);
+  const CutFound found = maximise_shares(search, shares, scale_, aim);
+  shares = search.shares();
+  return found;
 }
 
 void Prover::cover(std::int64_t steps) {
@@ -121,7 +152,8 @@ void Prover::branch_at(Cut& cut) {
     cut.search = std::make_unique<CutSearch>(
         problem_, CutNetwork(problem_, cut_point_of(problem_, cut.op)), scale_, context_.limits());
     // The first search may have given up early.
-    cut.found = cut.search->maximise({}, {cut.found.multiplier, Ticks(0), enough()});
+    cut.found =
+        maximise(*cut.search, {cut.found.multiplier, Ticks(0), enough()}, cut.shares);
     if (cut.found.stopped) return;
     cut.branch = std::make_unique<CutBranch>(*cut.search, cut.found);
   }
@@ -197,7 +229,9 @@ bool Prover::stages(std::int64_t work) {
 
 void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
-  if (!search.best() || context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
+  // What a cut sends to the host is no plan yet; a start for one it is not either.
+  if (!search.best() || problem_.machine) return;
+  if (context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
     return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);
   if (!sequence || context_.limits().spend(Limits::kPollWork)) return;
@@ -206,7 +240,10 @@ void Prover::offer(OpId op, const CutSearch& search) {
 
 void Prover::claim_infeasible(CutSearch& search) {
   context_.raise_floor(problem_.budget + Bytes(1));
-  if (const auto least = search.least_bytes()) context_.raise_floor(*least);
+  if (problem_.machine)
+    context_.raise_floor(search.network().fixed());
+  else if (const auto least = search.least_bytes())
+    context_.raise_floor(*least);
 }
 
 void Prover::claim(Ticks extra) {

@@ -31,12 +31,14 @@ class Prover {
   struct Cut {
     OpId op;
     CutFound found;
+    LinkShares shares = {};
     std::int64_t nodes = 0;  // to grant it next
     bool exhausted = false;
     std::unique_ptr<CutSearch> search;
     std::unique_ptr<CutBranch> branch;
   };
 
+  std::vector<OpId> moments() const;  // in the order in which to try them
   void cut(OpId op);
   void cover(std::int64_t steps);
   void branch_at(Cut& cut);
@@ -47,6 +49,7 @@ class Prover {
   void offer(OpId op, const CutSearch& search);
   void claim_infeasible(CutSearch& search);
   void claim(Ticks extra);
+  CutFound maximise(CutSearch& search, const CutAim& aim, LinkShares& shares);
 
   Ticks base() const { return problem_.graph.total_time(); }
   Ticks proven() const { return context_.bound().duration - base(); }
@@ -67,6 +70,7 @@ class Prover {
   std::optional<StageBranch> stages_;
   bool staged_well_ = false;     // its last turn has raised the bound
   std::int64_t multiplier_ = 0;  // of the best cut so far
+  LinkShares shares_;            // of the same
 };
 
 }  // namespace lowtide::solve::bounds

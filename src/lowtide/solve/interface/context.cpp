@@ -40,8 +40,7 @@ bool Context::offer(Plan plan, std::string_view found_by) {
   const bool smaller = !outcome_.smallest_peak || cost.peak < *outcome_.smallest_peak;
   if (smaller) outcome_.smallest_peak = cost.peak;
   const bool within = cost.peak <= problem_.budget &&
-                      (!problem_.time_limit || cost.duration <= *problem_.time_limit) &&
-                      (!problem_.host_budget || cost.host_peak <= *problem_.host_budget);
+                      (!problem_.time_limit || cost.duration <= *problem_.time_limit);
   if (!within) {
     if ((!repair_start_ || cost.peak < repair_cost_.peak) &&
         (!has_plan() || cost.duration < outcome_.cost.duration)) {

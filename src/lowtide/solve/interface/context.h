@@ -78,6 +78,8 @@ class Context {
   // plan beats it: from then on no claim of an engine is believed, earlier or later.
   void raise_engine_bound(Ticks duration);
   bool engine_believed() const { return engine_believed_; }
+  // What the best bound so far says of the links (Outcome::link_price).
+  void tell_link_price(double price) { outcome_.link_price = price; }
   // Of the solver's own, narrower model.
   void set_model(ModelClaim claim) { outcome_.model = std::move(claim); }
   // For portfolios: the statistics of the part of that name, created by the first call. Plans

@@ -73,15 +73,19 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
 Bytes peak_floor(const Problem& problem) {
   const Graph& graph = problem.graph;
   const bool transfers = problem.machine.has_value();
-  // With a link to the host any input may be away while it is not used.
-  const auto always = [&](TensorId id) { return !transfers && !graph.freeable(id); };
-  Bytes fixed = graph.resident(), at_end = graph.resident();
+  // With a link to the host any input may be away while it is not used, unless the caller holds it.
+  const auto always = [&](TensorId id) {
+    return !graph.freeable(id) && !graph.on_host(id) && (!transfers || graph.stays(id));
+  };
+  Bytes fixed = graph.resident(), at_start = graph.resident(), at_end = graph.resident();
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     if (always(id)) fixed += graph.bytes(id);
-    if (graph.is_output(id) || !graph.freeable(id)) at_end += graph.bytes(id);
+    if (graph.is_input(id) && !graph.on_host(id)) at_start += graph.bytes(id);
+    if (graph.is_output(id) || (!graph.freeable(id) && !graph.on_host(id)))
+      at_end += graph.bytes(id);
   }
-  Bytes floor = std::max(graph.resident() + graph.input_bytes(), at_end);
+  Bytes floor = std::max(at_start, at_end);
   for (std::size_t i = 0; i < graph.op_count(); ++i)
     floor =
         std::max(floor, fixed + running(graph, OpId(i), graph.least_workspace(OpId(i)), always));

@@ -6,9 +6,9 @@
 namespace lowtide::solve {
 
 // At least: the bytes that stand there at the start; those that must stand there at the end; and
-// for every op what lives while it runs. Without transfers, inputs that are not releasable count
-// always; with the order given too, so does what cannot be made again until its last use. Linear in
-// the links.
+// for every op what lives while it runs. Inputs that the caller holds count always; without
+// transfers so does every input that is not releasable, and with the order given too, so does what
+// cannot be made again until its last use. Linear in the links.
 Bytes peak_floor(const Problem& problem);
 
 }  // namespace lowtide::solve

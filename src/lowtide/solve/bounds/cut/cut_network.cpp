@@ -1,6 +1,10 @@
 // The network grows backwards from what is sure to be read after the cut point. A tensor that is
 // needed in any case, or that only one op of the network reads, needs no node of its own: its price
 // is then a supply of its producer, or an arc between the two ops.
+//
+// With a machine an input that must be there at the end may be away as any other tensor. One whose
+// home is the host has a copy there from the start, which takes no transfer, until an op changes it
+// in place; then a new one must be made, now or later.
 #include "lowtide/solve/bounds/cut/cut_network.h"
 
 #include <algorithm>
@@ -13,6 +17,7 @@ class Builder {
  public:
   Builder(const Problem& problem, const CutPoint& cut_point)
       : graph_(problem.graph),
+        hosts_(problem.machine.has_value()),
         cut_point_(cut_point),
         state_(graph_.tensor_count(), State::absent),
         node_(graph_.op_count(), -1) {}
@@ -22,7 +27,7 @@ class Builder {
   Bytes fix_what_is_in_use() {
     Bytes bytes = graph_.resident() + graph_.least_workspace(cut_point_.op);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
-      if (!graph_.freeable(TensorId(i))) bytes += fix(TensorId(i));
+      if (always_there(TensorId(i))) bytes += fix(TensorId(i));
     for (TensorId id : graph_.inputs(cut_point_.op)) bytes += fix(id);
     for (TensorId id : graph_.outputs(cut_point_.op)) bytes += fix(id);
     return bytes;
@@ -34,6 +39,9 @@ class Builder {
       if (cut_point_.side[i] == Side::after)
         for (TensorId id : graph_.inputs(OpId(i))) need(id, State::needed);
     for (TensorId id : graph_.outputs()) need(id, State::needed);
+    for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+      if (const TensorId id(i); graph_.on_host(id) ? changed(id) : !graph_.freeable(id))
+        need(id, State::needed);
     Bytes forced;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const OpId producer = graph_.producer(tensors[i]);
@@ -42,7 +50,7 @@ class Builder {
         node_[producer.index()] = static_cast<std::int32_t>(ops.size());
         ops.push_back(producer);
         for (TensorId id : graph_.inputs(producer)) need(id, State::soft);
-      } else if (state(tensors[i]) == State::needed) {
+      } else if (!hosts_ && state(tensors[i]) == State::needed) {
         forced += fix(tensors[i]);
       }
     }
@@ -53,6 +61,16 @@ class Builder {
   State& state(TensorId id) { return state_[id.index()]; }
   std::int32_t node(OpId op) const { return op.valid() ? node_[op.index()] : -1; }
   Side side(OpId op) const { return cut_point_.side[op.index()]; }
+  // Whether an op that comes no later than the cut point changes it in place.
+  bool changed(TensorId id) const {
+    const auto readers = graph_.consumers(id);
+    return mutates_[id.index()] != 0 &&
+           std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
+             const auto changed = graph_.mutates(reader);
+             return (side(reader) == Side::before || side(reader) == Side::at) &&
+                    std::find(changed.begin(), changed.end(), id) != changed.end();
+           });
+  }
 
   std::vector<TensorId> tensors;
   std::vector<OpId> ops;
@@ -72,23 +90,19 @@ class Builder {
     tensors.push_back(id);
   }
 
+  bool always_there(TensorId id) const {
+    return !graph_.freeable(id) && !graph_.on_host(id) && (!hosts_ || graph_.stays(id));
+  }
+
   bool can_run_again(OpId op) const {
     if (!op.valid()) return false;
     // Its first computation may still come.
     if (side(op) == Side::either) return true;
     if (!graph_.recomputable(op)) return false;
-    const auto mutated = [&](TensorId id) {
-      const auto readers = graph_.consumers(id);
-      return std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
-        const auto changed = graph_.mutates(reader);
-        return (side(reader) == Side::before || side(reader) == Side::at) &&
-               std::find(changed.begin(), changed.end(), id) != changed.end();
-      });
-    };
     for (TensorId id : graph_.inputs(op))
-      if (mutates_[id.index()] != 0 && mutated(id)) return false;
+      if (changed(id)) return false;
     for (TensorId id : graph_.outputs(op))
-      if (mutates_[id.index()] != 0 && graph_.is_output(id) && mutated(id)) return false;
+      if (graph_.is_output(id) && changed(id)) return false;
     return true;
   }
 
@@ -100,15 +114,28 @@ class Builder {
   }
 
   const Graph& graph_;
+  bool hosts_;
   const CutPoint& cut_point_;
   std::vector<State> state_;
   std::vector<std::int32_t> node_;
   std::vector<std::uint8_t> mutates_ = mutated_somewhere(graph_);
 };
 
+// Of a transfer; as much as can be said where no plan can make one.
+Ticks least_time(const Link& link, std::int64_t bytes) {
+  if (link.latency < Ticks(0) || link.bytes <= Bytes(0) || link.ticks < Ticks(0))
+    return Ticks::max();
+  try {
+    return link.transfer_time(Bytes(bytes));
+  } catch (const OverflowError&) {
+    return Ticks::max();
+  }
+}
+
 }  // namespace
 
-CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point) {
+CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
+    : hosts_(problem.machine.has_value()) {
   const Graph& graph = problem.graph;
   Builder builder(problem, cut_point);
   fixed_ = builder.fix_what_is_in_use();
@@ -116,9 +143,10 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point) {
   ops_ = std::move(builder.ops);
   for (const OpId op : ops_) {
     flow_.add_node();
-    again_.push_back(builder.side(op) == Side::before ? graph.time(op) : Ticks(0));
-    all_again_ += again_.back();
+    sides_.push_back(builder.side(op));
   }
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    times_[static_cast<std::size_t>(builder.side(OpId(i)))] += graph.time(OpId(i));
 
   // Readers of soft tensors; the number is a node that stands for all of them if there are several.
   std::vector<std::int32_t> readers(graph.tensor_count(), 0), node(graph.tensor_count(), -1);
@@ -141,10 +169,19 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point) {
     const bool needed = builder.state(id) == State::needed;
     Choice choice{id,
                   graph.bytes(id).count(),
+                  Ticks(0),
+                  Ticks(0),
                   needed,
                   needed ? -1 : node[id.index()],
                   builder.node(graph.producer(id)),
                   -1};
+    if (hosts_) {
+      const bool changed = builder.changed(id), home = graph.on_host(id);
+      // What has been changed is read no more: there it needs a copy on the host alone.
+      if (!home || changed) choice.out = least_time(problem.machine->device_to_host, choice.bytes);
+      if (!home || !changed || graph.is_output(id))
+        choice.in = least_time(problem.machine->host_to_device, choice.bytes);
+    }
     if (!needed && choice.producer >= 0) choice.arc = flow_.add_arc(choice.reader, choice.producer);
     choices_.push_back(choice);
   }
@@ -157,6 +194,7 @@ void CutNetwork::clear() {
 }
 
 void CutNetwork::grow_price(const Choice& choice, std::int64_t by) {
+  if (choice.outright()) return;
   if (choice.needed)
     flow_.grow_supply(choice.producer, by);
   else if (choice.arc >= 0)

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace lowtide::solve::bounds {
@@ -52,6 +53,8 @@ CutScale::CutScale(const Graph& graph, std::int64_t prices) {
   most = (std::int64_t{1} << 61) / (static_cast<std::int64_t>(graph.tensor_count()) + 1) / prices;
   // The whole graph's time stays below an eighth of the largest price.
   time_shift = std::clamp(width(most) - 4 - width(graph.total_time().count()), -62, 40);
+  total = scaled(graph.total_time());
+  longest = time_shift >= 0 ? most >> time_shift : Ticks::max().count();
   Bytes bytes;
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) bytes += graph.bytes(TensorId(i));
   price_shift = std::min(width(bytes.count()), 62);
@@ -70,9 +73,45 @@ CutSearch::CutSearch(const Problem& problem, CutNetwork network, const CutScale&
       network_(std::move(network)),
       scale_(scale),
       limits_(limits),
-      holds_(network_.choices().size(), Hold::open) {
-  for (std::size_t i = 0; i < network_.ops().size(); ++i)
-    all_again_ += scale_.scaled(network_.again(i));
+      holds_(network_.choices().size(), Hold::open),
+      again_(network_.ops().size()),
+      host_(network_.choices().size()) {
+  const auto choices = network_.choices();
+  outright_ = std::any_of(choices.begin(), choices.end(),
+                          [](const CutNetwork::Choice& choice) { return choice.outright(); });
+  set_shares({});
+}
+
+void CutSearch::set_shares(const LinkShares& shares) {
+  shares_ = shares;
+  const auto share = [](std::int64_t scaled, std::int64_t of) {
+    return Wide{scaled} * of >> LinkShares::kBits;
+  };
+  // What runs before costs an hour less the worth of an hour of the link out, and what runs after
+  // an hour less that of the link in; an op that may do either costs at least the lesser.
+  const std::int64_t before_rather = std::max<std::int64_t>(0, shares.out - shares.in);
+  all_again_ = 0;
+  for (std::size_t i = 0; i < again_.size(); ++i) {
+    const bool before = network_.side(i) == Side::before;
+    again_[i] = static_cast<std::int64_t>(
+        share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
+              before ? LinkShares::kAll - shares.in : before_rather));
+    all_again_ += again_[i];
+  }
+  const auto choices = network_.choices();
+  for (std::size_t i = 0; i < host_.size(); ++i) {
+    host_[i] = scale_.most;
+    if (!network_.hosts()) continue;
+    const Wide price = share(scale_.transfer(choices[i].out), shares.out) +
+                       share(scale_.transfer(choices[i].in), shares.in);
+    host_[i] = static_cast<std::int64_t>(std::min<Wide>(price, scale_.most));
+    all_again_ += host_[i];
+  }
+  const Wide taken = Wide{scale_.scaled_up(network_.time(Side::before))} * shares.out +
+                     Wide{scale_.scaled_up(network_.time(Side::after))} * shares.in +
+                     Wide{scale_.scaled_up(network_.time(Side::either))} *
+                         std::max(shares.out, shares.in);
+  link_time_ = clamped((taken + LinkShares::kAll - 1) >> LinkShares::kBits);
 }
 
 void CutSearch::decide(std::span<const std::pair<std::int32_t, Hold>> holds) {
@@ -88,19 +127,25 @@ void CutSearch::decide(std::span<const std::pair<std::int32_t, Hold>> holds) {
 std::int64_t CutSearch::price(std::size_t choice, std::int64_t multiplier) const {
   switch (holds_[choice]) {
     case Hold::kept: return 0;
-    case Hold::dropped: return scale_.most;
+    case Hold::dropped: return host_[choice];
     case Hold::open: break;
   }
   const Wide price = Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift;
-  return price < scale_.most ? static_cast<std::int64_t>(price) : scale_.most;
+  return price < host_[choice] ? static_cast<std::int64_t>(price) : host_[choice];
+}
+
+bool CutSearch::is_kept(std::size_t choice, std::int64_t multiplier) const {
+  if (holds_[choice] != Hold::open) return holds_[choice] == Hold::kept;
+  return Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift <=
+         host_[choice];
 }
 
 void CutSearch::start_afresh() {
   network_.clear();
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
-    network_.flow().grow_drain(static_cast<std::int32_t>(i), scale_.scaled(network_.again(i)));
+    network_.flow().grow_drain(static_cast<std::int32_t>(i), again_[i]);
   for (std::size_t i = 0; i < holds_.size(); ++i)
-    if (holds_[i] == Hold::dropped) network_.grow_price(network_.choices()[i], scale_.most);
+    if (holds_[i] == Hold::dropped) network_.grow_price(network_.choices()[i], host_[i]);
   flow_multiplier_ = 0;
 }
 
@@ -116,31 +161,88 @@ bool CutSearch::evaluate(std::int64_t multiplier, Point& point) {
   point.bytes = 0;
   point.kept.assign(choices.size(), 0);
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    if (holds_[i] != Hold::open || !network_.kept(choices[i])) continue;
+    if (holds_[i] != Hold::open || !network_.pays(choices[i])) continue;
+    if (network_.hosts() && !is_kept(i, multiplier)) continue;
     point.kept[i] = 1;
     point.bytes += choices[i].bytes;
   }
+  if (network_.hosts()) find_slopes(point);
+  const std::int64_t paid = network_.flow().value() + paid_outright(multiplier);
   const Wide room = Wide{multiplier} * room_;
   const Wide rounded = (room + (Wide{1} << scale_.price_shift) - 1) >> scale_.price_shift;
-  point.value = clamped(network_.flow().value() - rounded);
-  if (point.bytes <= room_ && network_.flow().value() < scale_.most * 2) remember_if_best();
+  point.value = clamped(Wide{paid} - rounded - link_time_);
+  if (point.bytes <= room_ && paid < scale_.most * 2) remember_if_best(multiplier);
   return true;
 }
 
-void CutSearch::remember_if_best() {
+std::int64_t CutSearch::paid_outright(std::int64_t multiplier) const {
+  std::int64_t sum = 0;
+  if (!outright_) return sum;
+  const auto choices = network_.choices();
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    if (choices[i].outright()) sum += price(i, multiplier);
+  return sum;
+}
+
+void CutSearch::find_slopes(Point& point) const {
+  const auto choices = network_.choices();
+  double out = 0, in = 0;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (!network_.pays(choices[i]) || is_kept(i, point.multiplier)) continue;
+    out += static_cast<double>(scale_.transfer(choices[i].out));
+    in += static_cast<double>(scale_.transfer(choices[i].in));
+  }
+  point.moved = std::ldexp(out * static_cast<double>(shares_.out) +
+                               in * static_cast<double>(shares_.in),
+                           -LinkShares::kBits);
+  const auto scaled = [&](Ticks time) { return static_cast<double>(scale_.scaled(time)); };
+  const bool rather_out = shares_.out >= shares_.in;
+  for (std::size_t i = 0; i < network_.ops().size(); ++i) {
+    if (!network_.runs_again(i)) continue;
+    const double time = scaled(problem_.graph.time(network_.ops()[i]));
+    if (network_.side(i) == Side::before) {
+      in -= time;
+    } else if (rather_out) {
+      out += time;
+      in -= time;
+    }
+  }
+  const double either = scaled(network_.time(Side::either));
+  point.out_slope = out - scaled(network_.time(Side::before)) - (rather_out ? either : 0);
+  point.in_slope = in - scaled(network_.time(Side::after)) - (rather_out ? 0 : either);
+}
+
+// What the cut takes: to run ops again, or for the links to do more than they can meanwhile.
+void CutSearch::remember_if_best(std::int64_t multiplier) {
   Kept found;
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
-    if (network_.runs_again(i)) found.extra += network_.again(i);
+    if (network_.runs_again(i) && network_.side(i) == Side::before)
+      found.extra += problem_.graph.time(network_.ops()[i]);
   if (best_ && best_->extra <= found.extra) return;
   const auto choices = network_.choices();
   std::int64_t bytes = network_.fixed().count();
+  Wide out = 0, in = 0;
+  bool hosts = false;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const bool kept = network_.kept(choices[i]);
-    if (kept && holds_[i] == Hold::dropped) return;
-    if (kept || holds_[i] == Hold::kept)
+    const bool pays = network_.pays(choices[i]);
+    if (!network_.hosts() && pays && holds_[i] == Hold::dropped) return;
+    if (holds_[i] == Hold::kept || (pays && (!network_.hosts() || is_kept(i, multiplier)))) {
       bytes += choices[i].bytes;
-    else
-      found.dropped.push_back(choices[i].tensor);
+      continue;
+    }
+    found.dropped.push_back(choices[i].tensor);
+    if (!pays) continue;
+    hosts = true;
+    out += choices[i].out.count();
+    in += choices[i].in.count();
+  }
+  if (hosts) {
+    const Ticks either = network_.time(Side::either);
+    const Wide late_out = out - (network_.time(Side::before) + either).count();
+    const Wide late_in = in - (network_.time(Side::after) + either).count();
+    found.extra = Ticks(clamped(std::max<Wide>(late_out, 0) +
+                                std::max<Wide>(late_in, found.extra.count())));
+    if (best_ && best_->extra <= found.extra) return;
   }
   if (bytes > problem_.budget.count()) return;
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
@@ -165,6 +267,28 @@ std::int64_t CutSearch::limit_of(const Point& left, const Point& right) const {
                  (Wide{at + 1 - left.multiplier} * (left.bytes - room_) >> scale_.price_shift) + 2);
 }
 
+// The cut's plane over multiplier and shares.
+void CutSearch::tell(const Point& point, CutFound& found) {
+  const auto value = static_cast<double>(point.value);
+  found.value = std::max(found.value, value);
+  found.limit = value;
+  found.out_slope = point.out_slope;
+  found.in_slope = point.in_slope;
+  found.moved = point.moved;
+}
+
+// Of both cuts' planes the mixture that is level in the multiplier.
+void CutSearch::mix(const Point& left, const Point& right, CutFound& found) const {
+  const double more = static_cast<double>(left.bytes - room_);
+  const double less = static_cast<double>(room_ - right.bytes);
+  const double part = less / (more + less);
+  const auto both = [&](double a, double b) { return part * a + (1 - part) * b; };
+  found.limit = static_cast<double>(limit_of(left, right));
+  found.out_slope = both(left.out_slope, right.out_slope);
+  found.in_slope = both(left.in_slope, right.in_slope);
+  found.moved = both(left.moved, right.moved);
+}
+
 std::int32_t CutSearch::differing(const CutNetwork& network, const Point& left,
                                   const Point& right) {
   std::int32_t branch = -1;
@@ -182,6 +306,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   decide(holds);
   CutFound found;
   found.multiplier = aim.multiplier;
+  found.value = -std::numeric_limits<double>::infinity();
   if (room_ < 0) {
     found.infeasible = true;
     return found;
@@ -197,6 +322,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     if (point.value > best || point.multiplier == 0) found.multiplier = point.multiplier;
     best = std::max(best, point.value);
     found.extra = scale_.ticks(best);
+    if (network_.hosts()) tell(point, found);
     // Nothing that runs each op at most once more takes as long.
     found.infeasible = best > all_again_;
   };
@@ -248,6 +374,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     }
   }
   found.branch = differing(network_, left, right);
+  if (network_.hosts()) mix(left, right, found);
   return found;
 }
 

@@ -9,7 +9,7 @@
 #include "lowtide/base/id_vector.h"
 #include "lowtide/base/ids.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/solve/kumar/common/range_max.h"
+#include "lowtide/solve/sequence/range_max.h"
 
 namespace lowtide::solve::kumar {
 

@@ -1,4 +1,4 @@
-// Bytes over positions: adds to ranges, and the maximum of all, in logarithmic time.
+// Bytes over positions: adds to ranges, and the maximum of all or of a range, in logarithmic time.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace lowtide::solve::kumar {
+namespace lowtide::solve {
 
 class RangeMax {
  public:
@@ -22,6 +22,23 @@ class RangeMax {
   }
 
   std::int64_t largest() const { return largest_[1]; }
+
+  // Of [begin, end), which is not empty.
+  std::int64_t largest(std::size_t begin, std::size_t end) const {
+    constexpr std::int64_t kNone = INT64_MIN;
+    std::int64_t left = kNone, right = kNone;
+    std::size_t low = begin + size_, high = end + size_;
+    for (; low < high; low /= 2, high /= 2) {
+      // What was taken so far lies below the node left of `low`, and below `high`.
+      if (left != kNone) left += added_[low - 1];
+      if (right != kNone) right += added_[high];
+      if (low % 2 == 1) left = std::max(left, largest_[low++]);
+      if (high % 2 == 1) right = std::max(right, largest_[--high]);
+    }
+    for (--low; low > 0 && left != kNone; low /= 2) left += added_[low];
+    for (; high > 0 && right != kNone; high /= 2) right += added_[high];
+    return std::max(left, right);
+  }
 
   // To [begin, end), which may be empty.
   void add(std::size_t begin, std::size_t end, std::int64_t value) {
@@ -72,4 +89,4 @@ class RangeMax {
   std::vector<std::int64_t> largest_, added_;
 };
 
-}  // namespace lowtide::solve::kumar
+}  // namespace lowtide::solve

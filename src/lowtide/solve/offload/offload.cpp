@@ -1,0 +1,113 @@
+// Problem: keep a budget by moving tensors to the host and back, with little waiting.
+//
+// Idea: take a sequence of computations as it is, the graph's own order or that of a start. Go
+// along it, and wherever it needs more than the budget, choose tensors to be away there (gaps.cpp);
+// then place their transfers by the rule of solve/sequence/placement. A budget that is just kept
+// leaves no room to fetch ahead, so lower targets are tried too.
+//
+// From: Belady's rule on pages of many sizes; vDNN (M. Rhu et al., MICRO 2016) and Capuchin (X.
+// Peng et al., ASPLOS 2020) choose tensors by time between uses as well. There the lanes decide
+// what may go; here the placement does, and what is chosen keeps the budget first.
+//
+// Invariant: the computations are those of the sequence, so what is offered is legal in both
+// orders.
+//
+// Loses: once the link is busy all the time, since it never computes again what would be cheaper
+// to; what it makes then is a start for those who do both.
+#include "lowtide/solve/offload/offload.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "lowtide/solve/offload/gaps.h"
+#include "lowtide/solve/sequence/placement.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::solve::offload {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Score>, 2> kScores = {
+    {{"relief", Score::relief}, {"farthest", Score::farthest}}};
+// Of what is above the budget: so much lower are the targets.
+constexpr std::array<double, 4> kSpare = {0, 0.03, 0.1, 0.25};
+
+const std::array<OptionSpec, 1>& specs() {
+  static const std::array<OptionSpec, 1> table = {{
+      {.name = "score",
+       .usage = "what leaves first: that which relieves most for its transfer time, that which is "
+                "needed last, or each in turn",
+       .default_choice = "all",
+       .choices = {"all", "relief", "farthest"}},
+  }};
+  return table;
+}
+
+class Offload final : public Solver {
+ public:
+  std::string_view name() const override { return "offload"; }
+  std::string_view summary() const override {
+    return "greedy swapping to the host in the order that it is given; needs a link";
+  }
+  Traits traits() const override { return {Trait::constructive}; }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  Support supports(const Problem& problem) const override {
+    if (!problem.machine) return Support::no("it moves tensors over a link, and there is none");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    for (const auto& sequence : sequences(context)) {
+      if (context.limits().spend_all(static_cast<std::int64_t>(sequence.size()))) break;
+      const Gaps gaps(problem, sequence);
+      const std::string_view chosen = context.options().choice("score");
+      for (const double spare : kSpare)
+        for (const auto& [word, score] : kScores) {
+          if (context.done()) return context.finish();
+          if (chosen != "all" && chosen != word) continue;
+          if (!attempt(problem, context, gaps, spare, score)) break;
+        }
+    }
+    return context.finish();
+  }
+
+ private:
+  // The graph's own order, and what the starts compute.
+  static std::vector<std::vector<OpId>> sequences(const Context& context) {
+    const Graph& graph = context.problem().graph;
+    std::vector<std::vector<OpId>> result;
+    result.emplace_back(graph.order().begin(), graph.order().end());
+    for (const Plan& start : context.starts()) {
+      std::vector<OpId> sequence = without_unread(context.problem(), computations(start));
+      if (context.problem().order == Order::given && !follows_order(graph, sequence)) continue;
+      if (std::ranges::find(result, sequence) == result.end())
+        result.push_back(std::move(sequence));
+    }
+    return result;
+  }
+
+  // Says whether there is anything to choose.
+  static bool attempt(const Problem& problem, Context& context, const Gaps& gaps, double spare,
+                      Score score) {
+    const Bytes above = std::max(Bytes(0), gaps.peak() - problem.budget);
+    if (above == Bytes(0) && spare > 0) return false;
+    const Bytes target(problem.budget.count() -
+                       static_cast<std::int64_t>(spare * static_cast<double>(above.count())));
+    const auto events = gaps.choose(target, score, context.limits());
+    if (!events) return false;
+    const auto placed = place(problem, *events, context.limits());
+    // Another look at the clock before the plan is priced, which on huge graphs takes a while.
+    if (!placed || context.limits().spend(static_cast<std::int64_t>(placed->events.size() / 4)))
+      return false;
+    context.offer_events(placed->events);
+    return above > Bytes(0);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_offload() { return std::make_unique<Offload>(); }
+
+}  // namespace lowtide::solve::offload

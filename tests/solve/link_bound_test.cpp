@@ -1,0 +1,144 @@
+// The bounds of problems with a machine against plans that transfer: never above one that verifies,
+// for its own peak as the budget.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/sim/verify.h"
+#include "lowtide/solve/bounds/bounds.h"
+#include "lowtide/solve/sequence/peak_floor.h"
+
+#include "solve/run_solver.h"
+#include "support/print.h"
+#include "support/random_graph.h"
+#include "support/random_plan.h"
+#include "support/scale.h"
+#include "support/sketch.h"
+#include "support/swap_plan.h"
+
+namespace lowtide {
+namespace {
+
+struct Tally {
+  std::int64_t cases = 0, plans = 0, stalled = 0, met = 0;
+};
+
+// Ordinary ones, such that wait and move nothing, slow ones, and with one slow direction.
+Machine any_machine(Random& random) {
+  Machine machine = random_machine(random);
+  const auto kind = random.below(8);
+  if (kind == 0) machine.device_to_host.ticks = machine.host_to_device.ticks = Ticks(0);
+  if (kind == 1) machine.device_to_host = {Ticks(0), Bytes(1), Ticks(20)};
+  if (kind == 2) machine.host_to_device = {Ticks(0), Bytes(1), Ticks(20)};
+  if (kind == 3) machine.device_to_host = machine.host_to_device = {Ticks(0), Bytes(7), Ticks(1)};
+  return machine;
+}
+
+// Of each plan the cost, without those that another beats.
+std::vector<Cost> costs_of(Random& random, const Graph& graph, Order order, const Machine& machine,
+                           int plans, Tally& tally) {
+  std::vector<Cost> costs;
+  for (int i = 0; i < plans; ++i) {
+    std::optional<Plan> plan;
+    if (i % 4 == 0) {
+      plan = random_plan(random, graph, {.order = order, .restless = random.uniform() * 0.6});
+      plan->machine = machine;
+    } else {
+      plan = swap_plan(random, graph, order, machine);
+    }
+    if (!plan) continue;
+    const Verdict verdict = verify(
+        {.graph = graph, .budget = Bytes::max(), .order = order, .machine = machine}, *plan);
+    if (!verdict.ok) continue;
+    ++tally.plans;
+    costs.push_back(verdict.cost);
+  }
+  std::ranges::sort(costs, {}, [](const Cost& cost) {
+    return std::pair(cost.peak, cost.duration);
+  });
+  std::vector<Cost> best;
+  for (const Cost& cost : costs)
+    if (best.empty() || cost.duration < best.back().duration) best.push_back(cost);
+  return best;
+}
+
+void sweep(Order order, const RandomGraphSettings& base, int graphs, std::uint64_t seeds,
+           Tally& tally) {
+  const auto bounds = solve::bounds::make_bounds();
+  for (int i = 0; i < graphs; ++i) {
+    const std::uint64_t seed = seeds + static_cast<std::uint64_t>(i);
+    CAPTURE(seed);
+    Random random(seed);
+    RandomGraphSettings settings = base;
+    settings.ops = 3 + random.below(6);
+    if (random.chance(0.4)) settings.reads = 2;
+    const Graph graph = random_graph(random, settings);
+    const Machine machine = any_machine(random);
+    for (const Cost& cost : costs_of(random, graph, order, machine, 30, tally)) {
+      CAPTURE(cost.peak.count());
+      const Problem problem{
+          .graph = graph, .budget = cost.peak, .order = order, .machine = machine};
+      const Outcome outcome = run_solver(*bounds, problem);
+      CHECK(outcome.bound.duration <= cost.duration);
+      CHECK(outcome.bound.peak <= cost.peak);
+      CHECK(outcome.status != Status::infeasible);
+      CHECK(outcome.link_price.value_or(0) >= 0);
+      ++tally.cases;
+      if (cost.duration == graph.total_time()) continue;
+      ++tally.stalled;
+      tally.met += outcome.bound.duration == cost.duration;
+    }
+  }
+}
+
+void report(const Tally& tally) {
+  MESSAGE(tally.plans << " plans, " << tally.cases << " budgets, " << tally.stalled
+                      << " with an overhead, " << tally.met << " of these met by the bound");
+}
+
+RandomGraphSettings rich() {
+  RandomGraphSettings settings;
+  settings.several_outputs = 0.3;
+  settings.mutates = 0.15;
+  settings.on_host = 0.2;
+  return settings;
+}
+
+TEST_CASE("bounds: none above a plan that transfers, in the given order") {
+  Tally tally;
+  sweep(Order::given, rich(), samples(1500), 10'000'000, tally);
+  report(tally);
+  CHECK(tally.met > 0.15 * static_cast<double>(tally.stalled));
+}
+
+TEST_CASE("bounds: none above a plan that transfers, in any order") {
+  Tally tally;
+  sweep(Order::free, rich(), samples(1000), 2'000'000'000, tally);
+  report(tally);
+}
+
+TEST_CASE("bounds: none above a plan that transfers, of plain graphs") {
+  Tally tally;
+  sweep(Order::given, RandomGraphSettings::plain(0), samples(1000), 4'000'000'000, tally);
+  sweep(Order::free, RandomGraphSettings::plain(0), samples(500), 6'000'000'000, tally);
+  report(tally);
+  CHECK(tally.met > 0.15 * static_cast<double>(tally.stalled));
+}
+
+TEST_CASE("bounds: none above a plan that transfers, for numbers that leave little of the integers") {
+  RandomGraphSettings settings = rich();
+  settings.bytes = std::int64_t{1} << 43;
+  settings.time = std::int64_t{1} << 52;
+  settings.workspace = settings.bytes;
+  Tally tally;
+  sweep(Order::given, settings, samples(200), 8'000'000'000, tally);
+  sweep(Order::free, settings, samples(200), 9'000'000'000, tally);
+}
+
+}  // namespace
+}  // namespace lowtide
