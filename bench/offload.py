@@ -1,6 +1,6 @@
 """Where copying to the host pays: overheads at the same bytes, with and without a device's link.
 
-    python3 bench/offload.py [GRAPH ...] [--devices v100,a100,h100] [--budgets 80,60,50,40,30] [--work N] [--seeds N]
+    python3 bench/offload.py [GRAPH ...] [--devices l4,rtx4090,a100,h100] [--budgets 80,60,50,40] [--work N] [--seeds N]
                              [-o FILE]
 
 prices each graph (those of `examples/` unless told) for each device (`lowtide convert`), plans it within shares of its
@@ -28,8 +28,8 @@ def priced(graph, device, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graphs", nargs="*", type=Path)
-    parser.add_argument("--devices", default="v100,a100,h100", help="of 'lowtide devices', with a link to the host")
-    parser.add_argument("--budgets", default="80,60,50,40,30", help="shares of the own peak, in per cent")
+    parser.add_argument("--devices", default="l4,rtx4090,a100,h100", help="of 'lowtide devices', with a link to the host")
+    parser.add_argument("--budgets", default="80,60,50,40", help="shares of the own peak, in per cent")
     parser.add_argument("--work", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, help="write the table here, as Markdown")
