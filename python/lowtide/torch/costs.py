@@ -82,12 +82,12 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
     """ns of a kernel by a device's data sheet (roofline.py)."""
 
     def estimate(kernel: Kernel) -> int:
-        if communicates(kernel.target):
+        if communicates(kernel.operator):
             return _collective_ns(kernel, device)
         tensors = [*kernel.read, *kernel.written]
         floats = [t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex]
         dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
-        if dtype == "f32" and kernel.target.overloadpacket in _CONVOLUTIONS:
+        if dtype == "f32" and kernel.operator.overloadpacket in _CONVOLUTIONS:
             dtype = "tf32"
         moved = touched_bytes(kernel.read) + touched_bytes(kernel.written)
         return kernel_ns(device, kernel.flops, dtype, moved)
@@ -97,7 +97,7 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
 
 def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
     """An all-reduce sends all its bytes twice, the others once; to wait takes what the collective took."""
-    name = kernel.target.overloadpacket.__name__
+    name = kernel.operator.overloadpacket.__name__
     if name == "wait_tensor":
         return 0
     passes = 2 if "all_reduce" in name or "allreduce" in name else 1
@@ -119,7 +119,7 @@ class Prices:
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
-        if communicates(kernel.target):
+        if communicates(kernel.operator):
             return (self._times or self._estimate)(kernel), 0, []
         key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
@@ -129,9 +129,9 @@ class Prices:
         """Measure what is not known of these kernels, and keep it on disk."""
         if not self.real:
             return
-        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.target)}
+        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.operator)}
         sizes = {key: kernel for key, kernel in distinct.items()
-                 if key not in self._known["workspace"] and may_be_priced(kernel.target)}
+                 if key not in self._known["workspace"] and may_be_priced(kernel.operator)}
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
@@ -187,7 +187,7 @@ class Prices:
     def _made_up(self, kernel: Kernel) -> tuple[Any, Any]:
         """Arguments for it, of numbers that any kernel takes, and with which it has to do all that it may have to."""
         args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
-        for argument, value in zip(kernel.target._schema.arguments, args, strict=False):
+        for argument, value in zip(kernel.operator._schema.arguments, args, strict=False):
             if argument.name in _COUNTS:
                 value.fill_(1)
         return args, kwargs
@@ -203,7 +203,7 @@ class Prices:
             if key in found:
                 continue
             began = time.perf_counter()
-            run = self._runnable(kernel) if left > 0 and may_be_priced(kernel.target) else None
+            run = self._runnable(kernel) if left > 0 and may_be_priced(kernel.operator) else None
             ns = self._time(run) if run else None
             if ns:
                 ratios.append(ns / self._estimate(kernel))
@@ -241,7 +241,7 @@ def _kind(kernel: Kernel) -> tuple[Any, ...]:
         steps = [int(step) for step in t.stride()]
         return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
 
-    return (kernel.target, *((t.dtype, *lies(t)) for t in kernel.read))
+    return (kernel.operator, *((t.dtype, *lies(t)) for t in kernel.read))
 
 
 def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:
