@@ -48,10 +48,19 @@ _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
-_COUNTS = ("bag_size",)  # arguments that are numbers of elements: kernels skip what has none
-
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
+
+
+def _all_rows(named: dict[str, Any]) -> int:
+    """The rows that groups of a product share among them, by its arguments."""
+    left, right = named["self"], named["mat2"]
+    return left.shape[0] if right.dim() == 3 else right.shape[-1] if left.dim() == 3 else left.shape[-1]
+
+
+# Arguments that count elements: of none a kernel makes nothing.  It takes the most where no bag of embeddings is empty,
+# and one group of rows has them all.
+_MOST: dict[str, Callable[[dict[str, Any]], int]] = {"bag_size": lambda _: 1, "offs": _all_rows}
 
 
 def check_costs(costs: str) -> None:
@@ -185,11 +194,12 @@ class Prices:
         return needed, _held(kernel, made[0], (args, kwargs)), took
 
     def _made_up(self, kernel: Kernel) -> tuple[Any, Any]:
-        """Arguments for it, of numbers that any kernel takes, and with which it has to do all that it may have to."""
+        """Arguments for it, of numbers that any kernel takes, and with which it does the most that it may have to do."""
         args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
-        for argument, value in zip(kernel.operator._schema.arguments, args, strict=False):
-            if argument.name in _COUNTS:
-                value.fill_(1)
+        named = dict(zip((a.name for a in kernel.operator._schema.arguments), args, strict=False)) | kwargs
+        for name in _MOST.keys() & named.keys():
+            if isinstance(named[name], torch.Tensor):
+                named[name].fill_(_MOST[name](named))
         return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:
