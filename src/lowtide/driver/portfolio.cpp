@@ -4,8 +4,9 @@
 // the other, each with a slice of work and with the best plan so far as its start; where none of
 // them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
 // each, the search anneals from the best plan so far in several lanes that differ in their seed,
-// while the bounds, and what was not yet finished, get a part of the time. At the end of an epoch
-// the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
+// while the bounds get a part of the time, and so does, as long as there is no plan, what was not
+// yet finished. At the end of an epoch the lanes' plans and claims are exchanged. Epochs grow, so
+// that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // Where the order is free, lanes that keep the order that they find are the search of the given
@@ -201,8 +202,11 @@ void Portfolio::search() {
     }
     const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
     if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
+    // A plan that the search has had in hand is seldom improved on by constructing another.
     if (number > 0)
-      for (const solve::Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
+      for (const solve::Solver* part : unfinished_)
+        if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
+          others.push_back(part_task(part, slice / 4));
     const int count = lane_count();
     for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
     // Nobody has anything left to do.
