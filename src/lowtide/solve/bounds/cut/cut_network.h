@@ -42,7 +42,7 @@ class CutNetwork {
   // Where its first computation comes: `either` means that to run after the cut point may be to run
   // for the first time.
   Side side(std::size_t op) const { return sides_[op]; }
-  // Of all ops of the graph that come on that side.
+  // With a machine: of all ops of the graph that come on that side.
   Ticks time(Side side) const { return times_[static_cast<std::size_t>(side)]; }
   // Whether what is not kept may be on the host.
   bool hosts() const { return hosts_; }

@@ -75,7 +75,8 @@ CutSearch::CutSearch(const Problem& problem, CutNetwork network, const CutScale&
       limits_(limits),
       holds_(network_.choices().size(), Hold::open),
       again_(network_.ops().size()),
-      host_(network_.choices().size()) {
+      host_(network_.choices().size()),
+      grown_(network_.choices().size()) {
   const auto choices = network_.choices();
   outright_ = std::any_of(choices.begin(), choices.end(),
                           [](const CutNetwork::Choice& choice) { return choice.outright(); });
@@ -144,17 +145,30 @@ void CutSearch::start_afresh() {
   network_.clear();
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
     network_.flow().grow_drain(static_cast<std::int32_t>(i), again_[i]);
-  for (std::size_t i = 0; i < holds_.size(); ++i)
-    if (holds_[i] == Hold::dropped) network_.grow_price(network_.choices()[i], host_[i]);
-  flow_multiplier_ = 0;
+  for (std::size_t i = 0; i < holds_.size(); ++i) {
+    grown_[i] = holds_[i] == Hold::dropped ? host_[i] : 0;
+    if (grown_[i] > 0) network_.grow_price(network_.choices()[i], grown_[i]);
+  }
+}
+
+void CutSearch::save() {
+  network_.flow().save(saved_);
+  saved_grown_ = grown_;
+}
+
+void CutSearch::restore() {
+  network_.flow().restore(saved_);
+  grown_ = saved_grown_;
 }
 
 bool CutSearch::evaluate(std::int64_t multiplier, Point& point) {
   const auto choices = network_.choices();
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (const std::int64_t more = price(i, multiplier) - price(i, flow_multiplier_); more > 0)
-      network_.grow_price(choices[i], more);
-  flow_multiplier_ = multiplier;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::int64_t now = price(i, multiplier);
+    if (now <= grown_[i]) continue;
+    network_.grow_price(choices[i], now - grown_[i]);
+    grown_[i] = now;
+  }
   limits_.spend(static_cast<std::int64_t>(choices.size()) / 64);
   if (!network_.flow().run(limits_)) return false;
   point.multiplier = multiplier;
@@ -329,7 +343,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   if (!evaluate(0, left)) return stopped();
   improve(left);
   if (left.bytes <= room_ || found.infeasible || found.extra >= aim.enough) return found;
-  network_.flow().save(saved_);
+  save();
 
   // To the right until the cut fits.
   std::int64_t next = aim.multiplier;
@@ -349,7 +363,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     }
     std::swap(left, here);
     if (next >= kLargestMultiplier) return found;
-    network_.flow().save(saved_);
+    save();
     next = next > kLargestMultiplier / 4 ? kLargestMultiplier
            : tries < 2                   ? next + next / 2 + 1
                                          : next * 4;
@@ -361,14 +375,13 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     if (limit - best <= close || scale_.ticks(limit) <= aim.worth) break;
     next = crossing(left, right);
     if (next <= left.multiplier || next >= right.multiplier) break;
-    network_.flow().restore(saved_);
-    flow_multiplier_ = left.multiplier;
+    restore();
     if (!evaluate(next, here)) return stopped();
     improve(here);
     if (found.infeasible || found.extra >= aim.enough) return found;
     if (here.bytes > room_) {
       std::swap(left, here);
-      network_.flow().save(saved_);
+      save();
     } else {
       std::swap(right, here);
     }

@@ -99,6 +99,8 @@ class CutSearch {
 
   void decide(std::span<const std::pair<std::int32_t, Hold>> holds);
   void start_afresh();
+  void save();
+  void restore();
   std::int64_t price(std::size_t choice, std::int64_t multiplier) const;
   // At this multiplier, of what the last cut lets pay.
   bool is_kept(std::size_t choice, std::int64_t multiplier) const;
@@ -119,11 +121,11 @@ class CutSearch {
   Limits& limits_;
   std::vector<Hold> holds_;
   std::int64_t room_ = 0;  // bytes for what is open
-  std::int64_t flow_multiplier_ = 0;
   // Scaled, at the shares: of running an op after the cut point, of a choice on the host; of running
   // all ops and all choices on the host; what is taken off for the time of the links.
   LinkShares shares_;
   std::vector<std::int64_t> again_, host_;
+  std::vector<std::int64_t> grown_, saved_grown_;  // the prices in the flow now, and as saved
   std::int64_t all_again_ = 0, link_time_ = 0;
   bool outright_ = false;
   MaxFlow::State saved_;
