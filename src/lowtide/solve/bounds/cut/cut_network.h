@@ -24,7 +24,7 @@ class CutNetwork {
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
-    Ticks out, in;  // of the copies to the host before the cut point and back after it
+    Ticks out, in;        // of the copies to the host before the cut point and back after it
     bool needed;          // by something sure to come; else only if a reader runs again
     std::int32_t reader;  // node on whose side it is decided whether it is needed, if not `needed`
     std::int32_t producer;  // node of the op that can make it again; -1: none can

@@ -1,11 +1,14 @@
 // Problem: of all that is needed after a cut point, keep what fits beside the op that runs there
-// and make the rest again: how long does that take at least?
+// and make the rest again, or bring it from the host: how long does that take at least?
 //
 // Idea: with a price on each kept byte in place of the limit this is a minimum cut (cut_network.h).
 // Whatever the price, the cut's value less the price of the room there is bounds the time from
 // below; as a function of the multiplier it is concave and made of lines, and each cut tells the
 // line that it lies on. The best multiplier is found between one whose cut keeps too much and one
 // whose cut fits, where their lines cross.
+//
+// With a machine what is needed has two prices: that of its bytes, and that of its copies at given
+// shares of the links (cut_link.cpp); it pays the lower one, and only the first takes room.
 //
 // Source: Lagrangian relaxation of the knapsack row of a closure problem; J.-C. Picard, Maximal
 // closure of a graph, Management Science 1976.
@@ -94,9 +97,9 @@ void CutSearch::set_shares(const LinkShares& shares) {
   all_again_ = 0;
   for (std::size_t i = 0; i < again_.size(); ++i) {
     const bool before = network_.side(i) == Side::before;
-    again_[i] = static_cast<std::int64_t>(
-        share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
-              before ? LinkShares::kAll - shares.in : before_rather));
+    again_[i] =
+        static_cast<std::int64_t>(share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
+                                        before ? LinkShares::kAll - shares.in : before_rather));
     all_again_ += again_[i];
   }
   const auto choices = network_.choices();
@@ -108,10 +111,10 @@ void CutSearch::set_shares(const LinkShares& shares) {
     host_[i] = static_cast<std::int64_t>(std::min<Wide>(price, scale_.most));
     all_again_ += host_[i];
   }
-  const Wide taken = Wide{scale_.scaled_up(network_.time(Side::before))} * shares.out +
-                     Wide{scale_.scaled_up(network_.time(Side::after))} * shares.in +
-                     Wide{scale_.scaled_up(network_.time(Side::either))} *
-                         std::max(shares.out, shares.in);
+  const Wide taken =
+      Wide{scale_.scaled_up(network_.time(Side::before))} * shares.out +
+      Wide{scale_.scaled_up(network_.time(Side::after))} * shares.in +
+      Wide{scale_.scaled_up(network_.time(Side::either))} * std::max(shares.out, shares.in);
   link_time_ = clamped((taken + LinkShares::kAll - 1) >> LinkShares::kBits);
 }
 
@@ -137,8 +140,7 @@ std::int64_t CutSearch::price(std::size_t choice, std::int64_t multiplier) const
 
 bool CutSearch::is_kept(std::size_t choice, std::int64_t multiplier) const {
   if (holds_[choice] != Hold::open) return holds_[choice] == Hold::kept;
-  return Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift <=
-         host_[choice];
+  return Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift <= host_[choice];
 }
 
 void CutSearch::start_afresh() {
@@ -206,9 +208,9 @@ void CutSearch::find_slopes(Point& point) const {
     out += static_cast<double>(scale_.transfer(choices[i].out));
     in += static_cast<double>(scale_.transfer(choices[i].in));
   }
-  point.moved = std::ldexp(out * static_cast<double>(shares_.out) +
-                               in * static_cast<double>(shares_.in),
-                           -LinkShares::kBits);
+  point.moved =
+      std::ldexp(out * static_cast<double>(shares_.out) + in * static_cast<double>(shares_.in),
+                 -LinkShares::kBits);
   const auto scaled = [&](Ticks time) { return static_cast<double>(scale_.scaled(time)); };
   const bool rather_out = shares_.out >= shares_.in;
   for (std::size_t i = 0; i < network_.ops().size(); ++i) {
@@ -254,8 +256,8 @@ void CutSearch::remember_if_best(std::int64_t multiplier) {
     const Ticks either = network_.time(Side::either);
     const Wide late_out = out - (network_.time(Side::before) + either).count();
     const Wide late_in = in - (network_.time(Side::after) + either).count();
-    found.extra = Ticks(clamped(std::max<Wide>(late_out, 0) +
-                                std::max<Wide>(late_in, found.extra.count())));
+    found.extra =
+        Ticks(clamped(std::max<Wide>(late_out, 0) + std::max<Wide>(late_in, found.extra.count())));
     if (best_ && best_->extra <= found.extra) return;
   }
   if (bytes > problem_.budget.count()) return;
