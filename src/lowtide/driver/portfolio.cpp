@@ -401,6 +401,8 @@ void Portfolio::merge(Task& task) {
   part.work += task.work_done;
   if (!task.outcome) return;
   const Outcome& outcome = *task.outcome;
+  if (outcome.link_price && outcome.bound.duration >= context_.bound().duration)
+    context_.tell_link_price(*outcome.link_price);
   raise(*task.part, outcome.bound.duration);
   context_.raise_floor(outcome.bound.peak);
   if (outcome.plan) offer(*outcome.plan, outcome.cost, *task.part);
