@@ -21,10 +21,10 @@ def large(tmp_path_factory):
     return path
 
 
-def start(graph, plan, *more):
+def start(graph, plan, *more, solver="evict"):
     # One score after another on 200,000 ops: seconds of work, the first plan within the first.
     return subprocess.Popen(
-        [BINARY, "plan", graph, "--budget", "45%", "--solver", "evict", "--time", "200", "-o", plan, *more],
+        [BINARY, "plan", graph, "--budget", "45%", "--solver", solver, "--time", "200", "-o", plan, *more],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )
 
@@ -51,6 +51,20 @@ def test_interrupted_runs_return_their_best_plan(large, tmp_path, number):
     assert time.monotonic() - asked < 30
     checked = lowtide("verify", large, plan, "--json")
     assert checked.code == 0 and checked.json()["duration"] == said["duration"]
+
+
+def test_interrupted_and_killed_runs_keep_their_transfers(large, tmp_path):
+    for number in (signal.SIGINT, signal.SIGKILL):
+        plan = tmp_path / f"{number}.plan.json"
+        run = start(large, plan, "--link", "25GB/s,10us", "--order", "given", solver="offload")
+        wait_for(plan)
+        run.send_signal(number)
+        run.communicate(timeout=60)
+        # 0 after a kill: it was done before.
+        assert run.returncode in ((0,) if number == signal.SIGINT else (0, -number))
+        steps = json.loads(plan.read_text())["steps"]
+        assert any(word == "prefetch" for word, *_ in steps)
+        assert lowtide("verify", large, plan).code == 0
 
 
 def test_second_interrupt_ends_at_once(large, tmp_path):

@@ -1,0 +1,58 @@
+// What a link to the host may never cost: plans that use it are no worse than plans that do not,
+// nor than greedy swapping, with the same work.
+#include <doctest/doctest.h>
+
+#include "lowtide/driver/driver.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/plan/budget.h"
+#include "lowtide/sim/budget.h"
+#include "lowtide/sim/simulate.h"
+
+#include "support/judge.h"
+#include "support/print.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+// In per cent; without a plan more than any.
+double overhead(const solve::SolverTable& table, const Problem& problem, std::string_view solver,
+                std::int64_t work) {
+  driver::Request request;
+  request.solver = solver;
+  request.limits.work = work;
+  const Outcome outcome = driver::solve(table, problem, request).outcome;
+  if (!outcome.plan) return 1e9;
+  const Verdict verdict = judge(problem, *outcome.plan);
+  CHECK(verdict.ok);
+  return overhead_percent(outcome.cost.duration, problem.graph.total_time());
+}
+
+TEST_CASE("link: plans that use it are no worse than those that do not") {
+  const solve::SolverTable table = driver::all_solvers();
+  constexpr double kTie = 0.05;  // points
+  const std::int64_t work = sanitized(200'000, 2'000'000);
+  int better = 0;
+  for (const std::string_view kind : {"chain", "transformer", "resnet", "unet"})
+    for (const char* budget : {"act:70%", "act:45%"})
+      for (const std::int64_t speed : {2, 25}) {
+        CAPTURE(kind);
+        CAPTURE(budget);
+        CAPTURE(speed);
+        const Graph graph = generate(kind, 200, 7);
+        const Link link{Ticks(10'000), Bytes(speed), Ticks(1)};
+        Problem problem{.graph = graph,
+                        .budget = resolve_budget(parse_budget(budget), graph),
+                        .order = Order::given};
+        const double without = overhead(table, problem, "auto", work);
+        problem.machine = Machine{link, link};
+        const double with = overhead(table, problem, "auto", work);
+        CHECK(with <= without + kTie);
+        CHECK(with <= overhead(table, problem, "offload", work) + kTie);
+        better += with < without - kTie ? 1 : 0;
+      }
+  CHECK(better >= 12);
+}
+
+}  // namespace
+}  // namespace lowtide
