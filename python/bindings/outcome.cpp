@@ -140,6 +140,12 @@ void bind_outcome(nb::module_& module) {
           nb::sig("def gap(self) -> float | None"),
           "(duration - bound) / bound; infinite if the bound alone is 0.")
       .def_prop_ro(
+          "link_price",
+          [](const OutcomeObject& o) { return o->link_price; },
+          nb::sig("def link_price(self) -> float | None"),
+          "With a link: by how many per cent the bound falls, about, for one per cent more bytes a "
+          "second; 0: it is no bottleneck.")
+      .def_prop_ro(
           "floor",
           [](const OutcomeObject& o) { return if_any(o.supported, o->bound.peak.count()); },
           nb::sig("def floor(self) -> int | None"),

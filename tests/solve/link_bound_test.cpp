@@ -1,5 +1,5 @@
-// The bounds of problems with a machine against plans that transfer: never above one that verifies,
-// for its own peak as the budget.
+// The bounds of problems with a machine: never above the truth where brute force knows it, nor above
+// a plan that verifies where it does not.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "lowtide/solve/bounds/bounds.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
+#include "oracles/brute_force_transfers.h"
 #include "solve/run_solver.h"
 #include "support/print.h"
 #include "support/random_graph.h"
@@ -87,12 +88,53 @@ void sweep(Order order, const RandomGraphSettings& base, int graphs, std::uint64
       CHECK(outcome.bound.duration <= cost.duration);
       CHECK(outcome.bound.peak <= cost.peak);
       CHECK(outcome.status != Status::infeasible);
+      CHECK(outcome.link_price.has_value());
       CHECK(outcome.link_price.value_or(0) >= 0);
+      CHECK(outcome.link_price.value_or(0) <= 1);
       ++tally.cases;
       if (cost.duration == graph.total_time()) continue;
       ++tally.stalled;
       tally.met += outcome.bound.duration == cost.duration;
     }
+  }
+}
+
+// What brute force settles in milliseconds.
+constexpr std::size_t kMostTensors = 7;
+
+// Against every schedule. `most` ops at most.
+void settle(Order order, const RandomGraphSettings& base, std::size_t most, int graphs,
+            std::uint64_t seeds, Tally& tally) {
+  const auto bounds = solve::bounds::make_bounds();
+  for (int i = 0; i < graphs; ++i) {
+    const std::uint64_t seed = seeds + static_cast<std::uint64_t>(i);
+    CAPTURE(seed);
+    Random random(seed);
+    RandomGraphSettings settings = base;
+    settings.ops = 2 + random.below(most - 1);
+    settings.inputs = 2;
+    const Graph graph = random_graph(random, settings);
+    if (graph.tensor_count() > kMostTensors) continue;
+    const Machine machine = any_machine(random);
+    const auto curve = oracle::all_tradeoffs(graph, {order, machine, std::nullopt});
+    for (const oracle::Schedule& schedule : curve)
+      for (const Bytes budget : {schedule.peak - Bytes(1), schedule.peak}) {
+        if (budget < Bytes(0)) continue;
+        CAPTURE(budget.count());
+        const Problem problem{
+            .graph = graph, .budget = budget, .order = order, .machine = machine};
+        const Outcome outcome = run_solver(*bounds, problem);
+        CHECK(by_itself(outcome.stopped_by));
+        CHECK(outcome.bound.peak <= curve.back().peak);
+        const auto best = oracle::least_duration(curve, budget);
+        if (!best) continue;
+        CHECK(outcome.bound.duration <= *best);
+        CHECK(outcome.status != Status::infeasible);
+        ++tally.cases;
+        if (*best == graph.total_time()) continue;
+        ++tally.stalled;
+        tally.met += outcome.bound.duration == *best;
+      }
   }
 }
 
@@ -109,11 +151,21 @@ RandomGraphSettings rich() {
   return settings;
 }
 
+TEST_CASE("bounds: with a link, no claim above the truth") {
+  for (const Order order : {Order::given, Order::free}) {
+    Tally tally;
+    settle(order, rich(), 5, samples(300), order == Order::given ? 1'000'000'000 : 1'500'000'000,
+           tally);
+    report(tally);
+    // The links of tiny graphs stall for single tensors, which no share of time sees.
+    if (order == Order::given) CHECK(tally.met > 0.08 * static_cast<double>(tally.stalled));
+  }
+}
+
 TEST_CASE("bounds: none above a plan that transfers, in the given order") {
   Tally tally;
   sweep(Order::given, rich(), samples(1500), 10'000'000, tally);
   report(tally);
-  CHECK(tally.met > 0.15 * static_cast<double>(tally.stalled));
 }
 
 TEST_CASE("bounds: none above a plan that transfers, in any order") {
@@ -127,7 +179,6 @@ TEST_CASE("bounds: none above a plan that transfers, of plain graphs") {
   sweep(Order::given, RandomGraphSettings::plain(0), samples(1000), 4'000'000'000, tally);
   sweep(Order::free, RandomGraphSettings::plain(0), samples(500), 6'000'000'000, tally);
   report(tally);
-  CHECK(tally.met > 0.15 * static_cast<double>(tally.stalled));
 }
 
 TEST_CASE("bounds: none above a plan that transfers, for numbers that leave little of the integers") {

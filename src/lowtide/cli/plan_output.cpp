@@ -61,6 +61,11 @@ std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
   return duration_over(summary.graph, *plan, *summary.terms.full_link);
 }
 
+std::string link_text(double price) {
+  if (price == 0) return "no bottleneck: the bound leaves it time to spare";
+  return fmt::format("the bottleneck: 1% more bytes a second saves about {:.2g}% of the time", price);
+}
+
 Json model_json(const ModelClaim& model) {
   return {{"name", model.name},
           {"status", to_string(status_of(model))},
@@ -93,6 +98,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("bound", fmt::format("{}, gap {}", report::percent_text(bound),
                              report::percent_text(
                                  gap_percent(outcome.cost.duration, outcome.bound.duration))));
+    if (const auto price = outcome.link_price) row("link", link_text(*price));
     row("duration", fmt::format("{} (without recomputation {})",
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
                                 report::ticks_text(base, graph.tick())));
@@ -173,6 +179,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
       {"bound", if_any(bounded, outcome.bound.duration.count())},
       {"gap_percent", if_any(found && std::isfinite(gap), gap)},
+      {"link_price", outcome.link_price ? Json(*outcome.link_price) : Json()},
       {"smallest_peak", if_there(outcome.smallest_peak)},
       {"floor", if_any(ran, outcome.bound.peak.count())},
       {"stopped_by", if_any(ran, to_string(outcome.stopped_by))},

@@ -61,9 +61,8 @@ struct Outcome {
   Cost cost;  // of `plan`; otherwise of the plan with the smallest peak seen
   std::optional<Bytes> smallest_peak;  // of any plan seen, within the budget or not
   Bound bound;
-  // With a machine: by how many per cent of the graph's total time the bound on the duration falls,
-  // about, if both links carry one per cent more bytes a second. 0: they are no bottleneck. Absent
-  // where no solver has said so of this bound.
+  // With a machine: by how many per cent the bound on the duration falls, about, if transfers take
+  // one per cent less time. 0: they are no bottleneck. Absent where no solver has said it.
   std::optional<double> link_price = std::nullopt;
   std::vector<Incumbent> history;    // each better than the one before
   std::string found_by;              // the solver whose plan this is

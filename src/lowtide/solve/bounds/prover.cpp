@@ -17,6 +17,7 @@ namespace lowtide::solve::bounds {
 namespace {
 
 constexpr std::size_t kFirstMoments = 24;
+constexpr std::size_t kFirstMomentsWithLink = 96;
 constexpr std::size_t kMostMoments = 512;
 constexpr std::size_t kFirstBranched = 6;  // cut points at which branching is tried; later more
 constexpr std::int64_t kFirstSteps = 150;
@@ -44,7 +45,8 @@ Prover::Prover(const Problem& problem, Context& context, const ProverSettings& s
 
 void Prover::run() {
   const std::vector<OpId> ops = moments();
-  const std::size_t first = std::min(ops.size(), kFirstMoments);
+  const std::size_t first =
+      std::min(ops.size(), problem_.machine ? kFirstMomentsWithLink : kFirstMoments);
   for (std::size_t i = 0; i < first && !context_.done(); ++i) cut(ops[i]);
   // What is proven without the link costs it nothing.
   if (problem_.machine && settings_.cuts && proven() == Ticks(0)) context_.tell_link_price(0);
@@ -121,7 +123,8 @@ void Prover::cut(OpId op) {
     shares_ = shares;
   }
   if (problem_.machine && found.extra > proven())
-    context_.tell_link_price(found.moved / static_cast<double>(scale_.total));
+    context_.tell_link_price(
+        std::min(1.0, found.moved / (static_cast<double>(scale_.total) + found.value)));
   claim(found.extra);
   if (best) offer(op, search);
   cuts_.push_back(

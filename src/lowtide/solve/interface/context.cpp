@@ -141,6 +141,9 @@ void Context::notify() {
 
 Outcome Context::finish() {
   outcome_.stopped_by = limits_.reason();
+  // A plan that takes no longer than its ops waits for no link.
+  if (problem_.machine && has_plan() && outcome_.cost.duration <= problem_.graph.total_time())
+    outcome_.link_price = 0;
   if (proven_optimal())
     outcome_.status = Status::optimal;
   else if (has_plan())
