@@ -247,9 +247,8 @@ def test_several_forwards_before_their_backwards(ways):
     assert equal(got, expected) and ways == ["over"] * 3
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("hooks", [False, True], ids=["", "hooks"])
-@pytest.mark.parametrize("module", [Gated, lambda: Body(0.3)], ids=["gated", "dropout"])
+@pytest.mark.parametrize(("module", "hooks", "backend"), [
+    (Gated, False, "eager"), (Gated, True, "aot_eager"), (lambda: Body(0.3), False, "aot_eager")])
 def test_compiled_autograd_overwrites_nothing(module, hooks, backend, ways):
     """It puts the graph of a backward into one of its own, and asks nobody whether what is saved may be overwritten."""
     held, before = [], []

@@ -43,6 +43,7 @@ COPIED_GRADIENTS = {"timm/pvt_v2_b0"}
 SKIPPED = {
     "transformers/Segformer": "torch.compile makes several regions of it, and the three budgets are those of one",
     "transformers/Wav2Vec2": "torch.compile makes several regions of it, and the three budgets are those of one",
+    "transformers/Bart in f16": "its code branches on whether all numbers are finite: several regions",
     "transformers/PatchTST": "AOTAutograd's own trace of its batch norm views what cannot be viewed: the backward fails "
                              "without a plan too",
 }
@@ -89,8 +90,9 @@ def within(module, inputs, own, share):
 @pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("numbers", ["bf16", "autocast bf16", "f16", "f32"])
 def test_three_budgets(name, numbers):
-    if name in SKIPPED:
-        pytest.skip(f"{name}: {SKIPPED[name]}")
+    for what in (name, f"{name} in {numbers}"):
+        if what in SKIPPED:
+            pytest.skip(f"{what}: {SKIPPED[what]}")
     package, make = ARCHITECTURES[name]
     if package != "plain" and not available(package):
         pytest.skip(f"{name}: {package} is not installed")
