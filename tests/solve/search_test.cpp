@@ -70,6 +70,60 @@ TEST_CASE("search: a start that transfers is an answer, wherever its copies stan
   CHECK(begun > answered);
 }
 
+// f -> 0; a chain of four behind it; the last op reads tensor 0 again. Only one of the two ways to
+// be without tensor 0 meanwhile is open where the other is switched off.
+TEST_CASE("search: with a link a tensor that waits leaves, or is made again, or neither may be") {
+  const Graph graph = Sketch({8, 4, 4, 4, 4, 1})
+                          .op({}, {0}, 100)
+                          .op({0}, {1}, 100)
+                          .op({1}, {2}, 100)
+                          .op({2}, {3}, 100)
+                          .op({3}, {4}, 100)
+                          .op({4, 0}, {5}, 100)
+                          .keep({5})
+                          .graph();
+  Problem problem{.graph = graph, .budget = Bytes(13), .machine = machine_by_hand()};
+  const auto solve = [&](std::string_view options) {
+    solve::ContextSettings settings;
+    settings.limits.work = 5000;
+    return run_solver(*solve::search::make_search(), problem, options, settings);
+  };
+  const Outcome swapped = solve("");
+  REQUIRE(swapped.plan);
+  CHECK(swapped.cost.duration == Ticks(605));  // it fits only right before its reader
+  CHECK(transfers(*swapped.plan));
+  CHECK(swapped.cost.host_peak == Bytes(8));
+  const Outcome repeated = solve("swap=off");
+  REQUIRE(repeated.plan);
+  CHECK(repeated.cost.duration == Ticks(700));
+  CHECK_FALSE(transfers(*repeated.plan));
+  CHECK(solve("recompute=off").cost.duration == Ticks(605));
+  CHECK_FALSE(solve("recompute=off swap=off").plan);
+  // The tensor does not fit into the host.
+  problem.host_budget = Bytes(7);
+  CHECK(solve("").cost.duration == Ticks(700));
+  CHECK_FALSE(solve("recompute=off").plan);
+}
+
+TEST_CASE("search: what is at home on the host is fetched") {
+  const Graph graph = Sketch({4, 4, 1, 1})
+                          .op({0}, {2})
+                          .mutates({0})
+                          .op({1, 2}, {3})
+                          .on_host({0, 1})
+                          .keep({3})
+                          .graph();
+  Problem problem{.graph = graph, .budget = Bytes(6), .machine = machine_by_hand()};
+  solve::ContextSettings settings;
+  settings.limits.work = 2000;
+  const auto search = solve::search::make_search();
+  const Outcome outcome = run_solver(*search, problem, {}, settings);
+  REQUIRE(outcome.plan);
+  CHECK(transfers(*outcome.plan));
+  problem.machine.reset();
+  CHECK_FALSE(search->supports(problem).yes);
+}
+
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {
   const auto search = solve::search::make_search();
   const Graph graph = generate("transformer", 400, 1);

@@ -9,7 +9,7 @@
 
 namespace lowtide::solve::search {
 
-State::State(const Network& network) : network_(network), profile_(network.budget) {}
+State::State(const Network& network) : Items(network), profile_(network.budget) {}
 
 void State::load(std::span<const Event> sequence) {
   const std::size_t firsts = network_.first_count();
@@ -125,41 +125,6 @@ std::vector<Event> State::sequence() const {
   return sequence;
 }
 
-bool State::unused(Item item) const {
-  for (Value value : network_.outputs(node(item)))
-    if (end(item, value) != item) return false;
-  return true;
-}
-
-Item State::later_fetch(Value value, Slot slot, Item computed) const {
-  Item fetch = last_of(network_.fetch(value));
-  while (fetch != kNone && slot_[fetch] >= slot) fetch = previous_[fetch];
-  return fetch != kNone && slot_[fetch] > slot_[computed] ? fetch : computed;
-}
-
-double State::overwritten(Item item) const {
-  double sum = 0;
-  Value served;
-  for (const auto& [input, output] : network_.overwrites(node(item))) {
-    if (output == served) continue;
-    const Item server = this->server(input, slot(item));
-    if (end(server, input) != item) continue;
-    sum += network_.bytes_of(output);
-    served = output;
-  }
-  return sum;
-}
-
-bool State::overwrites(Item item, Value value) const {
-  Value served;
-  for (const auto& [input, output] : network_.overwrites(node(item))) {
-    if (output == served || end(server(input, slot(item)), input) != item) continue;
-    if (input == value) return true;
-    served = output;
-  }
-  return false;
-}
-
 void State::refresh_in_place(Item item) {
   if (network_.overwrites(node(item)).empty()) return;
   const double now = overwritten(item);
@@ -172,54 +137,6 @@ void State::refresh_noted() {
   for (const Item item : stale_)
     if (present(item)) refresh_in_place(item);
   stale_.clear();
-}
-
-Item State::item_after(Slot slot) const {
-  const std::size_t count = slot_count();
-  for (slot = slot + 1; slot.index() < count; slot = slot + 1)
-    if (item_at(slot).valid()) return item_at(slot);
-  return kNone;
-}
-
-std::pair<Item, Item> State::readers_around(Value value, Slot slot, Slot begin, Slot end) const {
-  Item last = kNone, next = kNone;
-  Slot last_slot = begin, next_slot = end;
-  const auto users = network_.users(value);
-  work_ += static_cast<std::int64_t>(users.size() / 8);
-  for (Node user : users)
-    for (Item item = last_of(user); item != kNone; item = previous(item)) {
-      const Slot here = this->slot(item);
-      if (here > slot) {
-        if (here >= next_slot) continue;
-        next = item;
-        next_slot = here;
-        continue;
-      }
-      if (here > last_slot) {
-        last = item;
-        last_slot = here;
-      }
-      break;
-    }
-  return {last, next};
-}
-
-Item State::first_hold(Value value, Slot slot, Slot end) const {
-  Item first = kNone;
-  if (!network_.transfers) return first;
-  for (Item item = last_of(network_.hold(value)); item != kNone; item = previous(item)) {
-    if (this->slot(item) <= slot) break;
-    if (this->slot(item) < end) first = item;
-  }
-  return first;
-}
-
-Item State::next_maker(Value value, Slot slot) const {
-  Item next = kNone;
-  for (const Node node : {network_.maker(value), network_.fetch(value)})
-    for (Item item = last_of(node); item != kNone && this->slot(item) > slot; item = previous(item))
-      if (next == kNone || this->slot(item) < this->slot(next)) next = item;
-  return next;
 }
 
 std::vector<Item>& State::spare_of(Node node) {
