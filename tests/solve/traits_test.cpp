@@ -34,7 +34,8 @@ TEST_CASE("traits: every solver has a role") {
     return found;
   };
   using Names = std::vector<std::string_view>;
-  CHECK(names(Trait::constructive) == Names{"given", "order", "exhaustive", "evict", "sqrt", "greedy"});
+  CHECK(names(Trait::constructive) ==
+        Names{"given", "order", "exhaustive", "evict", "sqrt", "greedy", "offload"});
   CHECK(names(Trait::tight) == Names{"twremat", "pwremat"});
   CHECK(names(Trait::anytime) == Names{"search", "moccasin"});
   CHECK(names(Trait::proving) == Names{"bounds", "checkmate"});
