@@ -140,8 +140,7 @@ void bind_outcome(nb::module_& module) {
           nb::sig("def gap(self) -> float | None"),
           "(duration - bound) / bound; infinite if the bound alone is 0.")
       .def_prop_ro(
-          "link_price",
-          [](const OutcomeObject& o) { return o->link_price; },
+          "link_price", [](const OutcomeObject& o) { return o->link_price; },
           nb::sig("def link_price(self) -> float | None"),
           "With a link: by how many per cent the bound falls, about, for one per cent more bytes a "
           "second; 0: it is no bottleneck.")

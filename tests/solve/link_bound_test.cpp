@@ -1,5 +1,5 @@
-// The bounds of problems with a machine: never above the truth where brute force knows it, nor above
-// a plan that verifies where it does not.
+// The bounds of problems with a machine: never above the truth where brute force knows it, nor
+// above a plan that verifies where it does not.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -53,15 +53,14 @@ std::vector<Cost> costs_of(Random& random, const Graph& graph, Order order, cons
       plan = swap_plan(random, graph, order, machine);
     }
     if (!plan) continue;
-    const Verdict verdict = verify(
-        {.graph = graph, .budget = Bytes::max(), .order = order, .machine = machine}, *plan);
+    const Verdict verdict =
+        verify({.graph = graph, .budget = Bytes::max(), .order = order, .machine = machine}, *plan);
     if (!verdict.ok) continue;
     ++tally.plans;
     costs.push_back(verdict.cost);
   }
-  std::ranges::sort(costs, {}, [](const Cost& cost) {
-    return std::pair(cost.peak, cost.duration);
-  });
+  std::ranges::sort(costs, {},
+                    [](const Cost& cost) { return std::pair(cost.peak, cost.duration); });
   std::vector<Cost> best;
   for (const Cost& cost : costs)
     if (best.empty() || cost.duration < best.back().duration) best.push_back(cost);
@@ -121,8 +120,7 @@ void settle(Order order, const RandomGraphSettings& base, std::size_t most, int 
       for (const Bytes budget : {schedule.peak - Bytes(1), schedule.peak}) {
         if (budget < Bytes(0)) continue;
         CAPTURE(budget.count());
-        const Problem problem{
-            .graph = graph, .budget = budget, .order = order, .machine = machine};
+        const Problem problem{.graph = graph, .budget = budget, .order = order, .machine = machine};
         const Outcome outcome = run_solver(*bounds, problem);
         CHECK(by_itself(outcome.stopped_by));
         CHECK(outcome.bound.peak <= curve.back().peak);
@@ -181,7 +179,8 @@ TEST_CASE("bounds: none above a plan that transfers, of plain graphs") {
   report(tally);
 }
 
-TEST_CASE("bounds: none above a plan that transfers, for numbers that leave little of the integers") {
+TEST_CASE(
+    "bounds: none above a plan that transfers, for numbers that leave little of the integers") {
   RandomGraphSettings settings = rich();
   settings.bytes = std::int64_t{1} << 43;
   settings.time = std::int64_t{1} << 52;

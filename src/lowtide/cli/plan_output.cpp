@@ -63,7 +63,8 @@ std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
 
 std::string link_text(double price) {
   if (price == 0) return "no bottleneck: the bound leaves it time to spare";
-  return fmt::format("the bottleneck: 1% more bytes a second saves about {:.2g}% of the time", price);
+  return fmt::format("the bottleneck: 1% more bytes a second saves about {:.2g}% of the time",
+                     price);
 }
 
 Json model_json(const ModelClaim& model) {

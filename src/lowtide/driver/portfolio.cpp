@@ -4,8 +4,9 @@
 // the other, each with a slice of work and with the best plan so far as its start; where none of
 // them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
 // each, the search anneals from the best plan so far in several lanes that differ in their seed,
-// while the bounds, and what was not yet finished, get a part of the time. At the end of an epoch
-// the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
+// while the bounds get a part of the time, and so does, as long as there is no plan, what was not
+// yet finished. At the end of an epoch the lanes' plans and claims are exchanged. Epochs grow, so
+// that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // Where the order is free, lanes that keep the order that they find are the search of the given
@@ -201,8 +202,11 @@ void Portfolio::search() {
     }
     const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
     if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
+    // A plan that the search has had in hand is seldom improved on by constructing another.
     if (number > 0)
-      for (const solve::Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
+      for (const solve::Solver* part : unfinished_)
+        if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
+          others.push_back(part_task(part, slice / 4));
     const int count = lane_count();
     for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
     // Nobody has anything left to do.
@@ -254,12 +258,13 @@ int Portfolio::lane_count() const {
 Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
   const auto place = static_cast<std::uint64_t>(lane);
   const std::uint64_t index = number * 1024 + place, turn = number + place;
-  Task task{.part = search_,
-            .work = slice,
-            .seed = task_seed(index),
-            .endless = true,
-            .from_before = best_without_tight_.plan && turn % 2 == 0,
-            .options = search_options(turn, slice < kBriefWork * ops_)};
+  Task task{
+      .part = search_,
+      .work = slice,
+      .seed = task_seed(index),
+      .endless = true,
+      .from_before = best_without_tight_.plan && turn % 2 == 0,
+      .options = search_options(turn, slice < kBriefWork * ops_, problem_.machine.has_value())};
   if (problem_.order == Order::free) choose_orders(task, number, place);
   if (problem_.machine && !best_transfers() && turn % 2 == 0) {
     task.from_swapped = true;
@@ -462,13 +467,17 @@ bool Portfolio::has_any_plan() {
   return context_.smallest().has_value();
 }
 
-std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief) {
+std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief,
+                                                                bool swaps) {
   // In mean op times, at the beginning and at the end.
   using Heat = std::array<std::string_view, 2>;
   constexpr std::array<Heat, 4> kHeat = {
       {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
   constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
-  const Heat& heat = brief ? kBriefHeat[turn % kBriefHeat.size()] : kHeat[turn % kHeat.size()];
+  constexpr std::array<Heat, 2> kSwapHeat = {{{"0.1", "0.0005"}, {"0.3", "0.001"}}};
+  const Heat& heat = swaps   ? kSwapHeat[turn % kSwapHeat.size()]
+                     : brief ? kBriefHeat[turn % kBriefHeat.size()]
+                             : kHeat[turn % kHeat.size()];
   return {{"rounds", "2"},
           {"hot", std::string(heat[0])},
           {"cold", std::string(heat[1])},

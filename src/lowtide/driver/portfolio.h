@@ -87,7 +87,9 @@ class Portfolio {
 
 // Options of `search` in one of many short runs: the runs differ in how hot they begin, and, where
 // the order is free, in whether they search the order alone first. `brief`: so few proposals for
-// each op that there is no time to cool down.
-std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief);
+// each op that there is no time to cool down. `swaps`: there is a link, with which single moves win
+// and lose more.
+std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief,
+                                                                bool swaps = false);
 
 }  // namespace lowtide::driver

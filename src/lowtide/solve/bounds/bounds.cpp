@@ -6,6 +6,9 @@
 // cut points, several cut points at once, and branching there. What a cut keeps, with the rest made
 // again just in time, is offered as a plan.
 //
+// With a machine the cuts and the branching alone, which know what is on the host; the rest charges
+// for every tensor that is away a computation that it does not need.
+//
 // Source: cut_search.cpp, cut_branch.cpp, gap_cover.cpp and the stage files have theirs.
 //
 // Invariant: every claim rests on integers alone and holds for every plan of the problem.
@@ -56,9 +59,7 @@ class Bounds final : public Solver {
   }
   Traits traits() const override { return {Trait::proving}; }
   std::span<const OptionSpec> options() const override { return option_table(); }
-  Support supports(const Problem& problem) const override {
-    return least_time_only(problem);
-  }
+  Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     for (const Plan& start : context.starts()) context.offer(start);

@@ -127,8 +127,12 @@ void Prover::cut(OpId op) {
         std::min(1.0, found.moved / (static_cast<double>(scale_.total) + found.value)));
   claim(found.extra);
   if (best) offer(op, search);
-  cuts_.push_back(
-      {.op = op, .found = found, .shares = shares, .nodes = kFirstNodes, .search = {}, .branch = {}});
+  cuts_.push_back({.op = op,
+                   .found = found,
+                   .shares = shares,
+                   .nodes = kFirstNodes,
+                   .search = {},
+                   .branch = {}});
 }
 
 CutFound Prover::maximise(CutSearch& search, const CutAim& aim, LinkShares& shares) {
@@ -155,8 +159,7 @@ void Prover::branch_at(Cut& cut) {
     cut.search = std::make_unique<CutSearch>(
         problem_, CutNetwork(problem_, cut_point_of(problem_, cut.op)), scale_, context_.limits());
     // The first search may have given up early.
-    cut.found =
-        maximise(*cut.search, {cut.found.multiplier, Ticks(0), enough()}, cut.shares);
+    cut.found = maximise(*cut.search, {cut.found.multiplier, Ticks(0), enough()}, cut.shares);
     if (cut.found.stopped) return;
     cut.branch = std::make_unique<CutBranch>(*cut.search, cut.found);
   }
@@ -234,8 +237,7 @@ void Prover::offer(OpId op, const CutSearch& search) {
   const Graph& graph = problem_.graph;
   // What a cut sends to the host is no plan yet; a start for one it is not either.
   if (!search.best() || problem_.machine) return;
-  if (context_.limits().spend(static_cast<std::int64_t>(graph.op_count())))
-    return;
+  if (context_.limits().spend(static_cast<std::int64_t>(graph.op_count()))) return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);
   if (!sequence || context_.limits().spend(Limits::kPollWork)) return;
   context_.offer_sequence(*sequence);

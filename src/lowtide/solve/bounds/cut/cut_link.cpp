@@ -6,8 +6,8 @@
 // rises and one from which it falls, where the two meet. First the share of the link out, then that
 // of the link back, then that of the link out once more if there was anything to gain.
 //
-// Source: as for the multiplier; J. E. Kelley, The cutting-plane method for solving convex programs,
-// J. SIAM 1960, in one dimension at a time.
+// Source: as for the multiplier; J. E. Kelley, The cutting-plane method for solving convex
+// programs, J. SIAM 1960, in one dimension at a time.
 //
 // Invariant: whatever shares are tried, what is claimed are the bounds of cut_search.cpp.
 //
@@ -35,7 +35,7 @@ class ShareSearch {
   }
 
   // Whether it may go on to the other share.
-  bool along(std::int64_t LinkShares::* share, double CutFound::* slope, std::int64_t first) {
+  bool along(std::int64_t LinkShares::*share, double CutFound::*slope, std::int64_t first) {
     struct Line {
       std::int64_t at;
       double limit, slope;
@@ -62,12 +62,12 @@ class ShareSearch {
       double limit = 0;
       if (rises && falls) {
         const double width = static_cast<double>(falls->at - rises->at);
-        const double step = (falls->limit - rises->limit - falls->slope * width) /
-                            (rises->slope - falls->slope);
+        const double step =
+            (falls->limit - rises->limit - falls->slope * width) / (rises->slope - falls->slope);
         limit = rises->limit + rises->slope * step;
         // Not at either end, where it would learn little.
-        first = rises->at +
-                static_cast<std::int64_t>(std::clamp(step, width / 16, width * 15 / 16));
+        first =
+            rises->at + static_cast<std::int64_t>(std::clamp(step, width / 16, width * 15 / 16));
         if (first <= rises->at || first >= falls->at) return true;
       } else if (rises) {
         if (first == LinkShares::kAll) return true;

@@ -39,7 +39,7 @@ class Builder {
       if (cut_point_.side[i] == Side::after)
         for (TensorId id : graph_.inputs(OpId(i))) need(id, State::needed);
     for (TensorId id : graph_.outputs()) need(id, State::needed);
-    for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+    for (std::size_t i = 0; hosts_ && i < graph_.tensor_count(); ++i)
       if (const TensorId id(i); graph_.on_host(id) ? changed(id) : !graph_.freeable(id))
         need(id, State::needed);
     Bytes forced;
@@ -145,7 +145,7 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
     flow_.add_node();
     sides_.push_back(builder.side(op));
   }
-  for (std::size_t i = 0; i < graph.op_count(); ++i)
+  for (std::size_t i = 0; hosts_ && i < graph.op_count(); ++i)
     times_[static_cast<std::size_t>(builder.side(OpId(i)))] += graph.time(OpId(i));
 
   // Readers of soft tensors; the number is a node that stands for all of them if there are several.

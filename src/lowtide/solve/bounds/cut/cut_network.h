@@ -24,7 +24,7 @@ class CutNetwork {
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
-    Ticks out, in;  // of the copies to the host before the cut point and back after it
+    Ticks out, in;        // of the copies to the host before the cut point and back after it
     bool needed;          // by something sure to come; else only if a reader runs again
     std::int32_t reader;  // node on whose side it is decided whether it is needed, if not `needed`
     std::int32_t producer;  // node of the op that can make it again; -1: none can
@@ -42,7 +42,7 @@ class CutNetwork {
   // Where its first computation comes: `either` means that to run after the cut point may be to run
   // for the first time.
   Side side(std::size_t op) const { return sides_[op]; }
-  // Of all ops of the graph that come on that side.
+  // With a machine: of all ops of the graph that come on that side.
   Ticks time(Side side) const { return times_[static_cast<std::size_t>(side)]; }
   // Whether what is not kept may be on the host.
   bool hosts() const { return hosts_; }

@@ -1,11 +1,14 @@
 // Problem: of all that is needed after a cut point, keep what fits beside the op that runs there
-// and make the rest again: how long does that take at least?
+// and make the rest again, or bring it from the host: how long does that take at least?
 //
 // Idea: with a price on each kept byte in place of the limit this is a minimum cut (cut_network.h).
 // Whatever the price, the cut's value less the price of the room there is bounds the time from
 // below; as a function of the multiplier it is concave and made of lines, and each cut tells the
 // line that it lies on. The best multiplier is found between one whose cut keeps too much and one
 // whose cut fits, where their lines cross.
+//
+// With a machine what is needed has two prices: that of its bytes, and that of its copies at given
+// shares of the links (cut_link.cpp); it pays the lower one, and only the first takes room.
 //
 // Source: Lagrangian relaxation of the knapsack row of a closure problem; J.-C. Picard, Maximal
 // closure of a graph, Management Science 1976.
@@ -75,7 +78,8 @@ CutSearch::CutSearch(const Problem& problem, CutNetwork network, const CutScale&
       limits_(limits),
       holds_(network_.choices().size(), Hold::open),
       again_(network_.ops().size()),
-      host_(network_.choices().size()) {
+      host_(network_.choices().size()),
+      grown_(network_.choices().size()) {
   const auto choices = network_.choices();
   outright_ = std::any_of(choices.begin(), choices.end(),
                           [](const CutNetwork::Choice& choice) { return choice.outright(); });
@@ -93,9 +97,9 @@ void CutSearch::set_shares(const LinkShares& shares) {
   all_again_ = 0;
   for (std::size_t i = 0; i < again_.size(); ++i) {
     const bool before = network_.side(i) == Side::before;
-    again_[i] = static_cast<std::int64_t>(
-        share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
-              before ? LinkShares::kAll - shares.in : before_rather));
+    again_[i] =
+        static_cast<std::int64_t>(share(scale_.scaled(problem_.graph.time(network_.ops()[i])),
+                                        before ? LinkShares::kAll - shares.in : before_rather));
     all_again_ += again_[i];
   }
   const auto choices = network_.choices();
@@ -107,10 +111,10 @@ void CutSearch::set_shares(const LinkShares& shares) {
     host_[i] = static_cast<std::int64_t>(std::min<Wide>(price, scale_.most));
     all_again_ += host_[i];
   }
-  const Wide taken = Wide{scale_.scaled_up(network_.time(Side::before))} * shares.out +
-                     Wide{scale_.scaled_up(network_.time(Side::after))} * shares.in +
-                     Wide{scale_.scaled_up(network_.time(Side::either))} *
-                         std::max(shares.out, shares.in);
+  const Wide taken =
+      Wide{scale_.scaled_up(network_.time(Side::before))} * shares.out +
+      Wide{scale_.scaled_up(network_.time(Side::after))} * shares.in +
+      Wide{scale_.scaled_up(network_.time(Side::either))} * std::max(shares.out, shares.in);
   link_time_ = clamped((taken + LinkShares::kAll - 1) >> LinkShares::kBits);
 }
 
@@ -136,25 +140,37 @@ std::int64_t CutSearch::price(std::size_t choice, std::int64_t multiplier) const
 
 bool CutSearch::is_kept(std::size_t choice, std::int64_t multiplier) const {
   if (holds_[choice] != Hold::open) return holds_[choice] == Hold::kept;
-  return Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift <=
-         host_[choice];
+  return Wide{multiplier} * network_.choices()[choice].bytes >> scale_.price_shift <= host_[choice];
 }
 
 void CutSearch::start_afresh() {
   network_.clear();
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
     network_.flow().grow_drain(static_cast<std::int32_t>(i), again_[i]);
-  for (std::size_t i = 0; i < holds_.size(); ++i)
-    if (holds_[i] == Hold::dropped) network_.grow_price(network_.choices()[i], host_[i]);
-  flow_multiplier_ = 0;
+  for (std::size_t i = 0; i < holds_.size(); ++i) {
+    grown_[i] = holds_[i] == Hold::dropped ? host_[i] : 0;
+    if (grown_[i] > 0) network_.grow_price(network_.choices()[i], grown_[i]);
+  }
+}
+
+void CutSearch::save() {
+  network_.flow().save(saved_);
+  saved_grown_ = grown_;
+}
+
+void CutSearch::restore() {
+  network_.flow().restore(saved_);
+  grown_ = saved_grown_;
 }
 
 bool CutSearch::evaluate(std::int64_t multiplier, Point& point) {
   const auto choices = network_.choices();
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    if (const std::int64_t more = price(i, multiplier) - price(i, flow_multiplier_); more > 0)
-      network_.grow_price(choices[i], more);
-  flow_multiplier_ = multiplier;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::int64_t now = price(i, multiplier);
+    if (now <= grown_[i]) continue;
+    network_.grow_price(choices[i], now - grown_[i]);
+    grown_[i] = now;
+  }
   limits_.spend(static_cast<std::int64_t>(choices.size()) / 64);
   if (!network_.flow().run(limits_)) return false;
   point.multiplier = multiplier;
@@ -192,9 +208,9 @@ void CutSearch::find_slopes(Point& point) const {
     out += static_cast<double>(scale_.transfer(choices[i].out));
     in += static_cast<double>(scale_.transfer(choices[i].in));
   }
-  point.moved = std::ldexp(out * static_cast<double>(shares_.out) +
-                               in * static_cast<double>(shares_.in),
-                           -LinkShares::kBits);
+  point.moved =
+      std::ldexp(out * static_cast<double>(shares_.out) + in * static_cast<double>(shares_.in),
+                 -LinkShares::kBits);
   const auto scaled = [&](Ticks time) { return static_cast<double>(scale_.scaled(time)); };
   const bool rather_out = shares_.out >= shares_.in;
   for (std::size_t i = 0; i < network_.ops().size(); ++i) {
@@ -240,8 +256,8 @@ void CutSearch::remember_if_best(std::int64_t multiplier) {
     const Ticks either = network_.time(Side::either);
     const Wide late_out = out - (network_.time(Side::before) + either).count();
     const Wide late_in = in - (network_.time(Side::after) + either).count();
-    found.extra = Ticks(clamped(std::max<Wide>(late_out, 0) +
-                                std::max<Wide>(late_in, found.extra.count())));
+    found.extra =
+        Ticks(clamped(std::max<Wide>(late_out, 0) + std::max<Wide>(late_in, found.extra.count())));
     if (best_ && best_->extra <= found.extra) return;
   }
   if (bytes > problem_.budget.count()) return;
@@ -329,7 +345,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   if (!evaluate(0, left)) return stopped();
   improve(left);
   if (left.bytes <= room_ || found.infeasible || found.extra >= aim.enough) return found;
-  network_.flow().save(saved_);
+  save();
 
   // To the right until the cut fits.
   std::int64_t next = aim.multiplier;
@@ -349,7 +365,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     }
     std::swap(left, here);
     if (next >= kLargestMultiplier) return found;
-    network_.flow().save(saved_);
+    save();
     next = next > kLargestMultiplier / 4 ? kLargestMultiplier
            : tries < 2                   ? next + next / 2 + 1
                                          : next * 4;
@@ -361,14 +377,13 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     if (limit - best <= close || scale_.ticks(limit) <= aim.worth) break;
     next = crossing(left, right);
     if (next <= left.multiplier || next >= right.multiplier) break;
-    network_.flow().restore(saved_);
-    flow_multiplier_ = left.multiplier;
+    restore();
     if (!evaluate(next, here)) return stopped();
     improve(here);
     if (found.infeasible || found.extra >= aim.enough) return found;
     if (here.bytes > room_) {
       std::swap(left, here);
-      network_.flow().save(saved_);
+      save();
     } else {
       std::swap(right, here);
     }

@@ -22,21 +22,19 @@ struct CutScale {
   }
   std::int64_t scaled_up(Ticks time) const { return scaled(time) + (time_shift < 0 ? 1 : 0); }
   // Of a transfer, which may take longer than all ops; no more than `most`.
-  std::int64_t transfer(Ticks time) const {
-    return time.count() >= longest ? most : scaled(time);
-  }
+  std::int64_t transfer(Ticks time) const { return time.count() >= longest ? most : scaled(time); }
   // The least whole number of ticks that is not below what the scaled value stands for.
   Ticks ticks(std::int64_t value) const;
 
-  std::int64_t total = 0;  // scaled time of the whole graph
-  int time_shift = 0;     // scaled time = time x 2^time_shift
-  int price_shift = 0;    // scaled price of so many bytes = bytes x multiplier / 2^price_shift
-  std::int64_t most = 0;  // a price above the scaled time of the whole graph; their sum fits
+  std::int64_t total = 0;    // scaled time of the whole graph
+  int time_shift = 0;        // scaled time = time x 2^time_shift
+  int price_shift = 0;       // scaled price of so many bytes = bytes x multiplier / 2^price_shift
+  std::int64_t most = 0;     // a price above the scaled time of the whole graph; their sum fits
   std::int64_t longest = 0;  // ticks beyond which a transfer is as good as `most`
 };
 
-// What an hour of the links is worth, between 0 and one hour of the plan: of that to the host before
-// the cut point and of that back after it. See docs/why/bounds.md.
+// What an hour of the links is worth, between 0 and one hour of the plan: of that to the host
+// before the cut point and of that back after it. See docs/why/bounds.md.
 struct LinkShares {
   static constexpr int kBits = 30;
   static constexpr std::int64_t kAll = std::int64_t{1} << kBits;
@@ -99,6 +97,8 @@ class CutSearch {
 
   void decide(std::span<const std::pair<std::int32_t, Hold>> holds);
   void start_afresh();
+  void save();
+  void restore();
   std::int64_t price(std::size_t choice, std::int64_t multiplier) const;
   // At this multiplier, of what the last cut lets pay.
   bool is_kept(std::size_t choice, std::int64_t multiplier) const;
@@ -119,11 +119,11 @@ class CutSearch {
   Limits& limits_;
   std::vector<Hold> holds_;
   std::int64_t room_ = 0;  // bytes for what is open
-  std::int64_t flow_multiplier_ = 0;
-  // Scaled, at the shares: of running an op after the cut point, of a choice on the host; of running
-  // all ops and all choices on the host; what is taken off for the time of the links.
+  // Scaled, at the shares: of running an op after the cut point, of a choice on the host; of
+  // running all ops and all choices on the host; what is taken off for the time of the links.
   LinkShares shares_;
   std::vector<std::int64_t> again_, host_;
+  std::vector<std::int64_t> grown_, saved_grown_;  // the prices in the flow now, and as saved
   std::int64_t all_again_ = 0, link_time_ = 0;
   bool outright_ = false;
   MaxFlow::State saved_;
