@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-torch format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch format lint fuzz \
   install clean
 
 DATA ?=
@@ -58,6 +58,12 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of DATA=DIR/moccasin; BENCH_TIME=, BENCH_LONG= seconds
 	@tools/deps engines bench
 	@tools/engines build/venv/bin/python bench/papers/moccasin.py "$(DATA)" --time $(BENCH_TIME) --long $(BENCH_LONG)
+
+bench-offload: ## Plans over a link to the host beside what others do, with DATA=DIR/captured; POFO on chains
+	@tools/deps build bench
+	@tools/build release lowtide_cli
+	@build/venv/bin/python bench/offload.py --data "$(DATA)" --time $(BENCH_TIME)
+	@build/venv/bin/python bench/peers/pofo.py --time $(BENCH_TIME)
 
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench

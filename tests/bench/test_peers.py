@@ -1,0 +1,78 @@
+"""What others do over a link, as the benchmark models it: by hand, and beside exact answers."""
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(os.environ.get("LOWTIDE_SOURCE_DIR", ".")).resolve()
+BINARY = os.environ.get("LOWTIDE_BIN", "build/release/lowtide")
+sys.path.insert(0, str(SOURCE / "bench"))
+
+from peers import pofo, saved_on_host  # noqa: E402
+
+
+def test_save_on_cpu_by_hand():
+    # a makes t1 (10 bytes) of the input t0 (4), b makes t2 (2); the backward of b reads t1, that of a reads t0.
+    graph = {
+        "tensors": [{"bytes": 4}, {"bytes": 10}, {"bytes": 2}, {"bytes": 10}, {"bytes": 4}],
+        "ops": [
+            {"inputs": [0], "outputs": [1], "time": 5, "phase": "forward"},
+            {"inputs": [1], "outputs": [2], "time": 5, "phase": "forward"},
+            {"inputs": [2, 1], "outputs": [3], "time": 10, "phase": "backward"},
+            {"inputs": [3, 0], "outputs": [4], "time": 10, "phase": "backward"},
+        ],
+        "outputs": [4],
+    }
+    duration, peak = saved_on_host.price(graph, lambda size: 100 + size)
+    # t0, t1 and t2 go and come once each.
+    assert duration == 30 + 2 * (104 + 110 + 102)
+    # At the backward of b: t0, t3, and the copies of t1 and t2. The forward needs 4 + 10 + 2.
+    assert peak == 4 + 10 + 10 + 2
+    assert saved_on_host.price({**graph, "ops": graph["ops"][:2]}, lambda size: 0) is None
+
+
+def chain():
+    return pofo.Chain([4, 4, 4, 4], [0, 5, 5, 5], [0, 10, 10, 10])
+
+
+def test_pofo_by_hand():
+    # Backward of the last layer: a0 to a3, two gradients.
+    assert pofo.Pofo(chain(), 24, 1, slots=6).duration() == chain().total()
+    # With one tensor less and nearly no link a1 and a2 are made again for the last layer's or the second's backward.
+    slow = pofo.Pofo(chain(), 20, 1e-9, slots=5)
+    assert chain().total() < slow.duration() == slow.rotor(1, 3, 4) < 2 * chain().total()
+    # Over a fast link a0 goes and comes back for nothing.
+    assert pofo.Pofo(chain(), 20, 4, slots=5).duration() == chain().total()
+    assert pofo.Pofo(chain(), 12, 4, slots=3).duration() == pofo.INFINITE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_without_a_link_pofo_is_a_plan_of_ours(seed, tmp_path):
+    """It only recomputes then, and as rotor does, which we may beat but never lose to."""
+    drawn = pofo.drawn(6, seed)
+    path = tmp_path / "chain.graph.json"
+    path.write_text(json.dumps(drawn.graph()))
+    done = subprocess.run([BINARY, "plan", path, "--budget", "65%", "--order", "given", "--work", "3000000", "--json"],
+                          capture_output=True, text=True, timeout=120)
+    ours = json.loads(done.stdout)
+    theirs = pofo.Pofo(drawn, ours["budget"], 1e-9)
+    assert theirs.duration() >= drawn.total()
+    if theirs.duration() < 100 * drawn.total():  # else it waits for the link
+        assert ours["duration"] <= theirs.duration()
+
+
+def test_table_of_all_peers(tmp_path):
+    done = subprocess.run(
+        [sys.executable, SOURCE / "bench/offload.py", "chain-30", "--links", "25", "--budgets", "60", "--time", "0.2",
+         "-o", tmp_path / "offload"], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "LOWTIDE_BIN": str(Path(BINARY).resolve())})
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "offload.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["auto"]) <= float(row["recompute"]) + 0.05
+    assert float(row["bound"]) <= float(row["auto"])
+    assert "chain-30" in (tmp_path / "offload.md").read_text()
