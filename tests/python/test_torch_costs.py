@@ -150,6 +150,15 @@ def test_time_being_up_spares_what_needed_nothing_and_nothing_after_a_failure(mo
         next((tmp_path / "costs").iterdir()).unlink()
 
 
+def test_time_being_up_spares_no_convolution(monkeypatch):
+    ran, run = [], costs.Prices._run
+    monkeypatch.setattr(costs, "_LIMIT", 0.0)
+    monkeypatch.setattr(costs.Prices, "_run", lambda self, kernel: ran.append(kernel.target) or run(self, kernel))
+    module = nn.Sequential(nn.Conv2d(4, 8, 1, bias=False), nn.Conv2d(8, 8, 3, bias=False), nn.Conv2d(8, 4, 5, bias=False))
+    lowtide.torch.optimize(module, torch.randn(2, 4, 16, 16), budget="100%", costs="cpu", work=1000, time=None)
+    assert ran.count(torch.ops.aten.convolution.default) == ran.count(torch.ops.aten.convolution_backward.default) == 3
+
+
 def test_time_being_up_spares_no_kernel_whose_input_lies_otherwise(monkeypatch, tmp_path):
     # a layer norm copies what is not contiguous, and needs nothing beside its results where it is
     monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))

@@ -158,8 +158,9 @@ class Prices:
 
         Budgets rest on these bytes, so time being up spares only kernels of a kind of which the largest needed none:
         a kind is an operator, the number types it reads, and how what it reads lies (a kernel may copy what is not
-        contiguous).  The largest of each kind runs first, then the others, the cheap ones before.  A kernel that
-        failed is not among them: what it needs stays unknown.
+        contiguous).  Products and convolutions choose their way by their sizes, and are never spared.  The largest of
+        each kind runs first, then the others, the cheap ones before.  A kernel that failed is not among them: what it
+        needs stays unknown.
         """
         ns: dict[str, int] = {}
         found: dict[str, int] = {}
@@ -169,7 +170,7 @@ class Prices:
         began = time.perf_counter()
         for key, kernel in sorted(cheap_first, key=lambda item: largest[_kind(item[1])] != item[0]):
             kind = _kind(kernel)
-            if needs.get(kind) is False and time.perf_counter() - began > self._seconds:
+            if needs.get(kind) is False and not kernel.flops and time.perf_counter() - began > self._seconds:
                 found[key] = 0
                 continue
             try:
