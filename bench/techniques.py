@@ -22,11 +22,11 @@ COMMAND = os.environ.get("LOWTIDE_BIN", str(ROOT / "build/release/lowtide"))
 KINDS = {"apart": "recompute", "in place": "recompute,in_place"}
 
 
-def plan(graph, budget, techniques, work, seed):
+def plan(graph, budget, techniques, work, seed, *more):
     """Overhead in per cent, or the status where there is no plan."""
     done = subprocess.run(
         [COMMAND, "plan", graph, "--budget", f"{budget}%", "--techniques", techniques, "--work", str(work), "--seed",
-         str(seed), "--threads", "1", "--json"], capture_output=True, text=True)
+         str(seed), "--threads", "1", "--json", *more], capture_output=True, text=True)
     if done.returncode not in (0, 1):
         sys.exit(done.stderr)
     found = json.loads(done.stdout)

@@ -62,7 +62,7 @@ class Step:
     def _first(self):
         torch.manual_seed(1)
         loss = self().detach()
-        gradients = [p.grad.clone() for p in self.module.parameters()]
+        gradients = [p.grad.clone() for p in self.module.parameters() if p.grad is not None]
         state = torch.cuda.get_rng_state() if loss.is_cuda else torch.get_rng_state()
         return {"loss": [loss], "gradients": gradients, "buffers": [b.clone() for b in self.module.buffers()],
                 "generator": [state]}

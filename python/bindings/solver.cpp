@@ -59,7 +59,10 @@ class PythonSolver final : public solve::Solver {
                                               .budget = problem.budget,
                                               .time_limit = problem.time_limit,
                                               .objective = problem.objective,
-                                              .order = problem.order});
+                                              .terms = {.order = problem.order,
+                                                        .machine = problem.machine,
+                                                        .techniques = problem.techniques,
+                                                        .host_budget = problem.host_budget}});
     struct Handed {
       nb::object context;
       ~Handed() { end_context(context); }

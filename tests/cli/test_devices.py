@@ -88,19 +88,62 @@ def test_a_plan_names_its_machine_only_where_it_transfers(chain, tmp_path):
     assert lowtide("verify", chain, path).code == 0
 
 
-def test_links_leave_times_alone_and_prove_less(tmp_path):
+def test_a_link_is_used_where_it_is_faster_than_computing_again(tmp_path):
     # The first tensor must be made again for the last op, or copied.
     graph = {"format": "lowtide-graph", "version": 1, "tick": "us",
              "tensors": [{"bytes": size} for size in (10, 10, 10, 1)],
              "ops": [{"inputs": inputs, "outputs": [i], "time": time}
                      for i, (inputs, time) in enumerate([([], 4), ([0], 1), ([1], 1), ([0, 2], 1)])],
              "outputs": [3]}
-    path = tmp_path / "again.graph.json"
+    path, plan = tmp_path / "again.graph.json", tmp_path / "again.plan.json"
     path.write_text(json.dumps(graph))
-    plain = lowtide("plan", path, "--budget", "21", "--json").json()
-    linked = lowtide("plan", path, "--budget", "21", "--time", "0.5", "--link", "25GB/s,10us", "--json").json()
-    assert (plain["status"], plain["duration"], plain["bound"]) == ("optimal", 11, 11)
-    assert (linked["status"], linked["duration"], linked["bound"]) == ("feasible", 11, 7)
+
+    def planned(*flags):
+        return lowtide("plan", path, "--budget", "21", "--work", "20000", *flags, "--json", "-o", plan).json()
+
+    plain = planned()
+    assert (plain["status"], plain["duration"], plain["bound"], plain["host_peak"]) == ("optimal", 11, 11, 0)
+    assert plain["techniques"] == ["recompute", "in_place"] and plain["duration_full_link"] is None
+    slow = planned("--link", "25GB/s,10us")
+    assert slow["duration"] == 11 and slow["bound"] <= 11 and slow["host_peak"] == 0
+    # Out and back take 2 us each, less the 1 us of the op that is computed meanwhile.
+    fast = planned("--link", "25GB/s,1us")
+    assert (fast["duration"], fast["host_peak"], fast["duration_full_link"]) == (10, 10, 10)
+    assert fast["techniques"] == ["recompute", "in_place", "offload"]
+    written = json.loads(plan.read_text())
+    assert written["machine"]["device_to_host"] == {"latency": 1, "bytes": 22500, "ticks": 1}
+    assert written["full_link"]["device_to_host"] == {"latency": 1, "bytes": 25000, "ticks": 1}
+    assert lowtide("verify", path, plan, "--json").json()["duration_full_link"] == 10
+    undivided = planned("--link", "25GB/s,1us", "--derate", "0%")
+    assert undivided["duration_full_link"] is None and "full_link" not in json.loads(plan.read_text())
+    # What may not lie on the host is computed again.
+    kept = planned("--link", "25GB/s,1us", "--host-budget", "9B")
+    assert (kept["duration"], kept["host_peak"], kept["host_budget"]) == (11, 0, 9)
+    assert planned("--link", "25GB/s,1us", "--techniques", "recompute,in_place")["duration"] == 11
+
+
+def test_curve_and_fit_plan_with_links(tmp_path):
+    graph, folder, plan = tmp_path / "g.graph.json", tmp_path / "plans", tmp_path / "fit.plan.json"
+    assert lowtide("generate", "transformer", "--ops", "120", "-o", graph).code == 0
+    link = ["--link", "2TB/s,1us", "--work", "300000", "--order", "given"]
+
+    def overheads(*flags):
+        done = lowtide("curve", graph, "--points", "4", "--from", "60%", *link, *flags, "--json").json()
+        return [point["overhead_percent"] for point in done["points"]]
+
+    copying, computing = overheads("-o", folder), overheads("--techniques", "recompute,in_place")
+    assert all(a is not None and (b is None or a <= b + 0.05) for a, b in zip(copying, computing))
+    assert sum(copying) < 0.5 * sum(computing)
+    files = sorted(folder.glob("*.plan.json"))
+    assert len(files) >= 4
+    for path in files:
+        assert lowtide("verify", graph, path).code == 0
+    assert any(json.loads(path.read_text()).get("full_link") for path in files)
+    link[3] = "3000000"
+    small = lowtide("fit", graph, "--overhead", "1%", *link, "--host-budget", "1TiB", "-o", plan, "--json").json()
+    large = lowtide("fit", graph, "--overhead", "1%", *link, "--techniques", "recompute,in_place", "--json").json()
+    assert small["budget"] < large["budget"] and small["host_budget"] == 1 << 40
+    assert lowtide("verify", graph, plan).code == 0 and json.loads(plan.read_text())["host_budget"] == 1 << 40
 
 
 @pytest.mark.parametrize("link, said", [

@@ -68,8 +68,11 @@ TEST_CASE("the builder refuses indices out of range") {
   refused("/ops/1/mutates/0", "there is no tensor 77", [](auto& b) {
     b.add_op(timed(1), OpLinks{{}, {2}, {}, {77}});
   });
-  refused("/outputs/1", "there is no tensor 4", [](auto& b) { b.set_outputs({1, 4}); });
-  refused("/order/0", "there is no op 5", [](auto& b) { b.set_order({5}); });
+  refused("/outputs/1", "there is no tensor 4; indices run from 0 to 3", [](auto& b) {
+    b.set_outputs({1, 4});
+  });
+  refused("/order/0", "there is no op 5; indices run from 0 to 0",
+          [](auto& b) { b.set_order({5}); });
 }
 
 TEST_CASE("the builder refuses pairs in place that cannot be") {
@@ -128,6 +131,15 @@ TEST_CASE("the builder refuses operands that are not the op's, or leave their st
                    .dtype = "f32"};
   };
   refused("/ops/1/operands/0", "is not among its \"inputs\"", with({part(3, {1}, {1})}));
+  const auto nameless = [&](std::size_t tensor, std::vector<std::int64_t> shape) {
+    Operand operand = part(tensor, std::move(shape), {1});
+    operand.argument.clear();
+    return operand;
+  };
+  refused("/ops/1/operands/0", "op 1 \"g\": the operand in tensor 4 leaves its storage",
+          with({nameless(4, {7})}));
+  refused("/ops/1/results/0", "op 1 \"g\": the result in tensor 5 leaves its storage",
+          with({}, {nameless(5, {7})}));
   refused("/ops/1/results/0", "is neither among its \"outputs\"", with({}, {part(4, {1}, {1})}));
   refused("/ops/1/operands/0", "2 extents and 1 strides", with({part(4, {2, 3}, {1})}));
   refused("/ops/1/operands/0", "it reaches element 6 of f32, and the storage has 24 bytes",

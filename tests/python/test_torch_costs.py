@@ -56,6 +56,26 @@ def test_the_workspace_of_embedding_bags_is_that_of_bags_which_hold_something(mo
     assert report.peak - 64 <= peak + gradient.nbytes <= report.peak + 64
 
 
+@pytest.mark.parametrize("parts", [(0, 0, 128), (128, 0, 0), (30, 40, 58)])
+def test_the_workspace_of_grouped_products_is_that_of_all_rows_in_one_group(parts):
+    """In bf16 a product takes memory for itself, the more the more rows it has; how many, values say."""
+    class Groups(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = nn.Parameter(torch.randn(3, 32, 128, dtype=torch.bfloat16))
+
+        def forward(self, x, ends):
+            return torch._grouped_mm(x, self.weights, offs=ends).float().square().mean()
+
+    module, x = Groups(), torch.randn(128, 32, dtype=torch.bfloat16)
+    ends = torch.tensor(parts, dtype=torch.int32).cumsum(0, dtype=torch.int32)
+    step = lowtide.torch.optimize(module, (x, ends), budget="100%", costs="cpu", work=1000, time=None, fallback="error")
+    module.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    peak = lowtide.torch.measure_peak(lambda: step(x, ends).backward(), held=(module, x, ends))
+    assert peak <= report.peak + 64 and (peak >= report.peak - 64 or 128 not in parts)
+
+
 class Scored(nn.Module):
     """A layer under a mean squared error, which holds more than it shows."""
 

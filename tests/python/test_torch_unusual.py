@@ -9,9 +9,10 @@ import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.emission import side
 from lowtide.torch.lowerings import call
+from lowtide.torch.meter import peak_rise
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType
-from torch_run import Body, both, equal, gradients, planned, train, twin
+from torch_run import Body, both, equal, fresh, gradients, optimized, planned, train, twin
 
 
 @pytest.fixture(autouse=True)
@@ -85,26 +86,86 @@ def test_an_operator_without_a_result_runs_once_a_step():
     assert equal(got, expected)
 
 
+calls = []
+
+
 @torch.library.custom_op("lowtide_tests::shift", mutates_args={"x"})
-def shift(x: torch.Tensor) -> None:
-    x.add_(1)
+def shift(x: torch.Tensor, by: float) -> None:
+    calls.append(x.shape)
+    x.tanh_().add_(by)
 
 
-@shift.register_fake
-def _(x):
-    return None
+@torch.library.custom_op("lowtide_tests::turn", mutates_args={"all"})
+def turn(x: torch.Tensor, all: list[torch.Tensor]) -> torch.Tensor:
+    for t in all:
+        t.mul_(x).clamp_(-1)
+    return x.sin() + all[0].mean()
 
 
-def test_an_operator_that_writes_to_its_arguments_is_named():
-    class Shifted(Body):
+@turn.register_fake
+def _(x, all):
+    return torch.empty_like(x)
+
+
+class Shifted(Body):
+    """Operators that write: to a fresh tensor, a buffer, one row of another, two parts of one tensor; one of them
+    returns something too."""
+
+    def __init__(self, p=0.0):
+        super().__init__(p)
+        self.register_buffer("seen", torch.zeros(64, 64))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.dropout(torch.tanh(layer(x)), self.p)
+            y = x.detach() * 2
+            shift(y, 0.5)
+            shift(self.seen[1], 0.25)
+            z = torch.stack([y, y])
+            x = x + y + turn(y, [z[0], z[1]]) + z.sum(0)
+        shift(self.seen, 0.125)
+        return x.square().mean() + self.seen.mean()
+
+
+@pytest.mark.parametrize("share", ["act:100%", "act:75%"])
+@pytest.mark.parametrize("p", [0.0, 0.2])
+def test_operators_that_write_to_their_arguments(p, share):
+    x = torch.randn(256, 64, generator=torch.Generator().manual_seed(0))
+    got, expected = both(lambda: Shifted(p), lambda module, step: train(module, (x,), step), share=share)
+    assert equal(got, expected)
+    report = lowtide.torch.reports()[-1]
+    assert bool(report.again) is (share != "act:100%")
+
+
+def test_a_budget_is_kept_with_operators_that_write_to_their_arguments():
+    class Fresh(Body):
         def forward(self, x):
-            x = super().forward(x)
-            y = x.detach().clone()
-            shift(y)
-            return (x + y).square().mean()
+            for layer in self.layers:
+                x = torch.tanh(layer(x))
+                y = x.detach() * 2
+                shift(y, 0.5)
+                x = x + y
+            return x.square().mean()
 
-    with pytest.warns(lowtide.torch.LowtideWarning, match="lowtide_tests.shift.default writes to its arguments"):
-        got, expected = both(Shifted, lambda module, step: train(module, (torch.randn(96, 64),), step), fallback="warn")
+    module, x = fresh(lambda: (Fresh(), torch.randn(256, 64)))
+    calls.clear()
+    mine, step, report = optimized(module, (x,), "act:70%")
+    priced = len(calls)
+    step(x).backward()
+    mine.zero_grad()
+    assert len(calls) >= priced + 6
+    rise = peak_rise(lambda: step(x).backward())
+    assert report.peak - 64 <= report.inputs + rise <= report.budget
+
+
+def test_an_evaluation_with_operators_that_write_to_their_arguments():
+    x = torch.randn(256, 64, generator=torch.Generator().manual_seed(0))
+
+    def run(module, step):
+        with torch.no_grad():
+            return [step(x), module.seen.clone(), step(x), module.seen.clone()]
+
+    got, expected = both(Shifted, run)
     assert equal(got, expected)
 
 

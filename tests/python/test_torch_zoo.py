@@ -34,6 +34,7 @@ TRACED_DIFFERENTLY = {
 # where the code around the region drops what it is handed, so that less is held than the plan says, and why
 HELD_SHORTER = {
     "timm/swinv2_cr_tiny_224": "10 kB of it, still to be explained",
+    "transformers/Mixtral": "how rows fall to the experts decides what their products take in half precision",
     "plain/normed": "Dynamo hands out the vectors of spectral norm a second time and drops them",
 }
 # where the autograd engine copies gradients whose strides are not their parameter's, which no plan knows of yet

@@ -56,6 +56,26 @@ TEST_CASE("cancel: from another thread") {
   }
 }
 
+TEST_CASE("cancel: from another thread, with a link to the host") {
+  const solve::SolverTable table = driver::all_solvers();
+  const Link link{Ticks(10000), Bytes(25), Ticks(1)};
+  for (const Case& given : large_cases(20000)) {
+    CAPTURE(given.name);
+    const Problem problem{.graph = given.graph,
+                          .budget = Bytes(own_peak(given.graph).count() / 2),
+                          .order = Order::given,
+                          .machine = Machine{link, link}};
+    for (const char* name : {"offload", "search", "auto"}) {
+      CAPTURE(name);
+      for (const int wait_ms : {0, 20, 300}) {
+        const Answered answered = ask_and_cancel(table, *table.find(name), problem, wait_ms);
+        const StopReason reason = answered.outcome.stopped_by;
+        CHECK((reason == StopReason::cancelled || by_itself(reason)));
+      }
+    }
+  }
+}
+
 TEST_CASE("cancel: two solves on two threads do not disturb each other") {
   const solve::SolverTable table = driver::all_solvers();
   const auto cases = large_cases(300);

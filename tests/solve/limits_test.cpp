@@ -1,5 +1,8 @@
 // Limits and cancels, on graphs large enough to matter: a solver counts its work as it goes, stops
 // where it is told to, and then still has its best plan.
+#include <algorithm>
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
@@ -15,7 +18,18 @@ namespace {
 
 Bytes share(Bytes bytes, std::int64_t percent) { return Bytes(bytes.count() / 100 * percent); }
 
-// Each solver on each large case, with a tight and a loose budget; those that start an engine once.
+// 25 bytes a tick each way.
+constexpr Machine kMachine = {{Ticks(10000), Bytes(25), Ticks(1)},
+                              {Ticks(10000), Bytes(25), Ticks(1)}};
+
+// Whether a link makes a difference to the solver.
+bool uses_link(const solve::Solver& solver) {
+  constexpr std::array kNames = {"offload", "search", "bounds", "auto"};
+  return std::ranges::find(kNames, solver.name()) != kNames.end();
+}
+
+// Each solver on each large case, with a tight and a loose budget, and those that use a link once
+// more with one; those that start an engine once.
 template <class Visit>
 void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visit) {
   bool first = true;
@@ -33,6 +47,15 @@ void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visi
           visit(*solver, problem);
         }
         first = false;
+      }
+      Problem linked{.graph = given.graph, .budget = share(own_peak(given.graph), percent)};
+      linked.order = Order::given;
+      linked.machine = kMachine;
+      for (const solve::Solver* solver : takers(table, linked)) {
+        if (!uses_link(*solver)) continue;
+        CAPTURE("with a link");
+        CAPTURE(solver->name());
+        visit(*solver, linked);
       }
     }
   }

@@ -48,9 +48,9 @@ TEST_CASE("search: never worse than its start") {
   }
 }
 
-TEST_CASE("search: a start that transfers is an answer, though it cannot begin from it") {
+TEST_CASE("search: a start that transfers is an answer, wherever its copies stand") {
   const auto search = solve::search::make_search();
-  int answered = 0;
+  int begun = 0, answered = 0;
   for (int i = 0; i < samples(400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i) + 9000);
@@ -64,9 +64,10 @@ TEST_CASE("search: a start that transfers is an answer, though it cannot begin f
         *search, {.graph = graph, .budget = cost.peak, .machine = start.machine}, {}, settings);
     REQUIRE(outcome.plan);
     CHECK(outcome.cost.duration <= cost.duration);
+    begun += transfers(start) ? 1 : 0;
     answered += transfers(*outcome.plan) ? 1 : 0;
   }
-  CHECK(answered > 0);
+  CHECK(begun > answered);
 }
 
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {

@@ -48,10 +48,19 @@ _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
-_COUNTS = ("bag_size",)  # arguments that are numbers of elements: kernels skip what has none
-
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
+
+
+def _all_rows(named: dict[str, Any]) -> int:
+    """The rows that groups of a product share among them, by its arguments."""
+    left, right = named["self"], named["mat2"]
+    return left.shape[0] if right.dim() == 3 else right.shape[-1] if left.dim() == 3 else left.shape[-1]
+
+
+# Arguments that count elements: of none a kernel makes nothing.  It takes the most where no bag of embeddings is empty,
+# and one group of rows has them all.
+_MOST: dict[str, Callable[[dict[str, Any]], int]] = {"bag_size": lambda _: 1, "offs": _all_rows}
 
 
 def check_costs(costs: str) -> None:
@@ -82,12 +91,12 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
     """ns of a kernel by a device's data sheet (roofline.py)."""
 
     def estimate(kernel: Kernel) -> int:
-        if communicates(kernel.target):
+        if communicates(kernel.operator):
             return _collective_ns(kernel, device)
         tensors = [*kernel.read, *kernel.written]
         floats = [t.dtype for t in tensors if t.dtype.is_floating_point or t.dtype.is_complex]
         dtype = DTYPES.get(floats[0], "f32") if floats else "f32"
-        if dtype == "f32" and kernel.target.overloadpacket in _CONVOLUTIONS:
+        if dtype == "f32" and kernel.operator.overloadpacket in _CONVOLUTIONS:
             dtype = "tf32"
         moved = touched_bytes(kernel.read) + touched_bytes(kernel.written)
         return kernel_ns(device, kernel.flops, dtype, moved)
@@ -97,7 +106,7 @@ def roofline(device: lowtide.Device) -> Callable[[Kernel], int]:
 
 def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
     """An all-reduce sends all its bytes twice, the others once; to wait takes what the collective took."""
-    name = kernel.target.overloadpacket.__name__
+    name = kernel.operator.overloadpacket.__name__
     if name == "wait_tensor":
         return 0
     passes = 2 if "all_reduce" in name or "allreduce" in name else 1
@@ -119,7 +128,7 @@ class Prices:
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
-        if communicates(kernel.target):
+        if communicates(kernel.operator):
             return (self._times or self._estimate)(kernel), 0, []
         key = _key(kernel) if self.real else ""
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
@@ -129,9 +138,9 @@ class Prices:
         """Measure what is not known of these kernels, and keep it on disk."""
         if not self.real:
             return
-        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.target)}
+        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.operator)}
         sizes = {key: kernel for key, kernel in distinct.items()
-                 if key not in self._known["workspace"] and may_be_priced(kernel.target)}
+                 if key not in self._known["workspace"] and may_be_priced(kernel.operator)}
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
@@ -185,11 +194,12 @@ class Prices:
         return needed, _held(kernel, made[0], (args, kwargs)), took
 
     def _made_up(self, kernel: Kernel) -> tuple[Any, Any]:
-        """Arguments for it, of numbers that any kernel takes, and with which it has to do all that it may have to."""
+        """Arguments for it, of numbers that any kernel takes, and with which it does the most that it may have to do."""
         args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
-        for argument, value in zip(kernel.target._schema.arguments, args, strict=False):
-            if argument.name in _COUNTS:
-                value.fill_(1)
+        named = dict(zip((a.name for a in kernel.operator._schema.arguments), args, strict=False)) | kwargs
+        for name in _MOST.keys() & named.keys():
+            if isinstance(named[name], torch.Tensor):
+                named[name].fill_(_MOST[name](named))
         return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:
@@ -203,7 +213,7 @@ class Prices:
             if key in found:
                 continue
             began = time.perf_counter()
-            run = self._runnable(kernel) if left > 0 and may_be_priced(kernel.target) else None
+            run = self._runnable(kernel) if left > 0 and may_be_priced(kernel.operator) else None
             ns = self._time(run) if run else None
             if ns:
                 ratios.append(ns / self._estimate(kernel))
@@ -241,7 +251,7 @@ def _kind(kernel: Kernel) -> tuple[Any, ...]:
         steps = [int(step) for step in t.stride()]
         return t.is_contiguous(), tuple(sorted(range(len(steps)), key=steps.__getitem__, reverse=True))
 
-    return (kernel.target, *((t.dtype, *lies(t)) for t in kernel.read))
+    return (kernel.operator, *((t.dtype, *lies(t)) for t in kernel.read))
 
 
 def _held(kernel: Kernel, made: Any, given: Any) -> list[int]:

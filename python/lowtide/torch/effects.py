@@ -29,8 +29,9 @@ def communicates(op: OpOverload) -> bool:
 
 
 def has_effects(op: OpOverload) -> bool:
-    """Is `op` called for what it does: a collective, an effect that was registered, an op without a result?"""
-    return communicates(op) or not op._schema.returns or _get_effect(op) is not None
+    """Is `op` called for what it does: a collective, an effect that was registered, an op that neither returns nor
+    writes a tensor?"""
+    return communicates(op) or not (op._schema.returns or op._schema.is_mutable) or _get_effect(op) is not None
 
 
 def may_communicate(op: OpOverload) -> bool:

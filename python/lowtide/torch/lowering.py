@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
-from torch._higher_order_ops.auto_functionalize import auto_functionalized, auto_functionalized_v2
+from torch._higher_order_ops.auto_functionalize import auto_functionalized_v2
 from torch._higher_order_ops.effects import with_effects
 from torch.utils import _pytree as pytree
 
@@ -23,7 +23,7 @@ from ..graph_builder import BrokenOrder, Op
 from .errors import CaptureError
 from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
-from .lowerings.call import lower_effect, lower_write_back
+from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
 from .program import Program
@@ -142,8 +142,9 @@ class _Lowering:
         if node.target is with_effects and not node.args[1]._schema.is_mutable:
             lower_effect(builder, node)
             return
-        if node.target in (auto_functionalized, auto_functionalized_v2):
-            raise CaptureError(f"{node.name}: {node.args[0]} writes to its arguments, and no plan can run that")
+        if node.target is auto_functionalized_v2 and isinstance(node.args[0], torch._ops.OpOverload):
+            lower_functionalized(builder, node)
+            return
         if not isinstance(node.target, torch._ops.OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
                                "torch.compile, flex attention, control-flow operators and the like")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._higher_order_ops.auto_functionalize import auto_functionalized_v2
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
 from torch.utils.flop_counter import flop_registry
@@ -46,6 +47,15 @@ class Kernel:
     written: list[torch.Tensor]
     results: Any
     flops: int = 0
+
+    @property
+    def operator(self) -> torch._ops.OpOverload:
+        return operator_of(self.target, self.args)
+
+
+def operator_of(target: Any, args: Any) -> Any:
+    """The operator that a call runs; of one that writes to its arguments, and gets copies of them, that one."""
+    return args[0] if target is auto_functionalized_v2 else target
 
 
 def leaves(tree: Any) -> list[torch.Tensor]:
@@ -131,16 +141,17 @@ def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
     Collectives and the like (effects.py), and random draws.  Dropout and attention are marked as random even
     where they draw nothing; the backward of attention repeats its forward's draw from the saved seed.
     """
-    if has_effects(node.target) or node.target is torch.ops.prims.inductor_seeds.default:
+    target = operator_of(node.target, node.args)
+    if has_effects(target) or target is torch.ops.prims.inductor_seeds.default:
         return True
-    if may_communicate(node.target):
+    if may_communicate(target):
         return not may_recompute(node)
-    if torch.Tag.nondeterministic_seeded not in node.target.tags:
+    if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
-    if node.target is aten.native_dropout.default:
+    if target is aten.native_dropout.default:
         return arguments["p"] != 0 and arguments["train"] is not False
-    if "scaled_dot_product" in node.target.name():
-        return arguments["dropout_p"] != 0 and not node.target.name().endswith("_backward")
+    if "scaled_dot_product" in target.name():
+        return arguments["dropout_p"] != 0 and not target.name().endswith("_backward")
     return True
 
 

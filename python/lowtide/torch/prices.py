@@ -17,7 +17,7 @@ class Remembered:
         self._next = 0
 
     def prepare(self, kernels: list[Kernel]) -> None:
-        targets = [kernel.target for kernel in kernels]
+        targets = [kernel.operator for kernel in kernels]
         if targets != self._targets or len(self._told) != len(targets):
             self._targets, self._told = targets, []
             self._price.prepare(kernels)

@@ -73,7 +73,7 @@ class ProgramBuilder:
         kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, node.meta.get("val"), flops)
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
-        return Op(name, word or str(node.target.overloadpacket), inputs, outputs, 0,
+        return Op(name, word or str(kernel.operator.overloadpacket), inputs, outputs, 0,
                   "backward" if node in self.late else "forward", self._origin(node, inputs),
                   after=[self.ready_after[t] for t in inputs if t in self.ready_after],
                   attributes=attributes, kernel=kernel, runs=Run(emitter, node))

@@ -4,12 +4,17 @@
 // the other, each with a slice of work and with the best plan so far as its start; where none of
 // them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
 // each, the search anneals from the best plan so far in several lanes that differ in their seed,
-// while the bounds, and what was not yet finished, get a part of the time. At the end of an epoch
-// the lanes' plans and claims are exchanged. Epochs grow, so that little is lost to beginning anew.
+// while the bounds get a part of the time, and so does, as long as there is no plan, what was not
+// yet finished. At the end of an epoch the lanes' plans and claims are exchanged. Epochs grow, so
+// that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // Where the order is free, lanes that keep the order that they find are the search of the given
 // one; some begin from the best plan in it, since no lane comes back to it from another.
+//
+// With a machine the search swaps as well as it computes again. From a plan that only computes
+// again it seldom comes to what the two together can do: so as long as the best plan transfers
+// nothing, every other lane begins from the best that does, or from the graph's own order.
 //
 // While there is no plan, some lanes are hot. It never ends for want of ideas: as long as there is
 // time or work left and neither a proof nor the best plan, the next epoch is longer.
@@ -78,10 +83,11 @@ struct Portfolio::Task {
   const solve::Solver* part;
   std::int64_t work;
   std::uint64_t seed;
-  bool endless = false;      // is not asked whether it finished
-  bool from_before = false;  // begins from best_without_tight_
-  bool from_given = false;   // begins from given_ or the graph's own plan
-  double share = 1;          // of the time left
+  bool endless = false;       // is not asked whether it finished
+  bool from_before = false;   // begins from best_without_tight_
+  bool from_given = false;    // begins from given_ or the graph's own plan
+  bool from_swapped = false;  // begins from swapped_ or the graph's own plan
+  double share = 1;           // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
@@ -196,8 +202,11 @@ void Portfolio::search() {
     }
     const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
     if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
+    // A plan that the search has had in hand is seldom improved on by constructing another.
     if (number > 0)
-      for (const solve::Solver* part : unfinished_) others.push_back(part_task(part, slice / 4));
+      for (const solve::Solver* part : unfinished_)
+        if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
+          others.push_back(part_task(part, slice / 4));
     const int count = lane_count();
     for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
     // Nobody has anything left to do.
@@ -256,6 +265,10 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
             .from_before = best_without_tight_.plan && turn % 2 == 0,
             .options = search_options(turn, slice < kBriefWork * ops_)};
   if (problem_.order == Order::free) choose_orders(task, number, place);
+  if (problem_.machine && !best_transfers() && turn % 2 == 0) {
+    task.from_swapped = true;
+    task.from_before = task.from_given = false;
+  }
   // Where several changes help together and none of them alone, cold lanes stay where they are.
   if (!context_.has_plan() && number > 0 && turn % 4 == 1)
     for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
@@ -331,11 +344,14 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   }
   if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
     starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-  std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_;
+  std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_,
+                    starts_swapped;
   if (best_without_tight_.plan) starts_before.front() = *best_without_tight_.plan;
   // Its own order over the budget is a better start than a plan that computes far too much.
   if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
     starts_given.front() = given_.plan ? *given_.plan : own_plan(problem_.graph);
+  if (std::ranges::any_of(tasks, &Task::from_swapped))
+    starts_swapped.push_back(swapped_.plan ? *swapped_.plan : own_plan(problem_.graph));
   // Half a search goes to the graph's own order where no start keeps the budget.
   if (repairs_ && best_without_tight_.plan) starts_before.push_back(*best_without_tight_.plan);
   if (repairs_ && context_.repair_start()) starts.push_back(*context_.repair_start());
@@ -343,9 +359,10 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   parallel_for(tasks.size(), threads, [&](std::size_t i) {
     const Task& task = tasks[i];
     run_task(tasks[i], limits, known,
-             task.from_given    ? starts_given
-             : task.from_before ? starts_before
-                                : starts);
+             task.from_given     ? starts_given
+             : task.from_swapped ? starts_swapped
+             : task.from_before  ? starts_before
+                                 : starts);
   });
   for (Task& task : tasks) merge(task);
 }
@@ -407,6 +424,8 @@ void Portfolio::merge(Task& task) {
 // The best of what begins elsewhere than at the best plan: from that no lane comes back to it.
 void Portfolio::keep(const Task& task) {
   const Outcome& outcome = *task.outcome;
+  if (Kept made = task.made(); problem_.machine && made.plan && transfers(*made.plan))
+    swapped_.take(std::move(made));
   if (task.from_before && best_without_tight_.plan) {
     if (outcome.plan && outcome.cost.duration <= context_.best_cost().duration)
       best_without_tight_.plan.reset();

@@ -59,6 +59,7 @@ class Portfolio {
                 const std::vector<Plan>& starts);
   void merge(Task& task);
   void keep(const Task& task);
+  bool best_transfers() const { return context_.has_plan() && transfers(context_.best()); }
   void offer(const Plan& plan, const Cost& cost, const solve::Solver& part);
   void raise(const solve::Solver& part, Ticks bound);
   bool too_late() const { return context_.limits().over(); }
@@ -74,6 +75,7 @@ class Portfolio {
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
   Kept best_without_tight_;   // the best not derived from tight_'s plan
   Kept given_;                // where the order is free: the best in the graph's own
+  Kept swapped_;              // with a machine: the best that transfers
   bool repairs_ = false;      // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
   const solve::Solver* tight_ = nullptr;

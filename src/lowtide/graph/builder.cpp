@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/graph/no_such.h"
 
 namespace lowtide {
 
@@ -31,10 +32,8 @@ Csr<IdType> to_ids(const Csr<std::int64_t>& rows, const Graph& graph, std::size_
       const auto place = [&] {
         return pointer("ops", row, "/" + std::string(key) + "/" + std::to_string(k));
       };
-      if (items[k] < 0 || static_cast<std::size_t>(items[k]) >= limit)
-        refuse(place(), graph.label(OpId(row)) + ": there is no " + std::string(what) + " " +
-                            std::to_string(items[k]) + "; indices run from 0 to " +
-                            std::to_string(static_cast<std::int64_t>(limit) - 1));
+      if (!in_range(items[k], limit))
+        refuse(place(), graph.label(OpId(row)) + ": " + no_such(what, items[k], limit));
       const auto index = static_cast<std::size_t>(items[k]);
       if (seen[index] == row) {
         if (!refuse_repeats) continue;
@@ -242,8 +241,8 @@ void GraphBuilder::link_consumers(Graph& graph) const {
   graph.is_output_.assign(graph.tensor_count(), 0);
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     const auto place = [&] { return pointer("outputs", k); };
-    if (outputs_[k] < 0 || static_cast<std::size_t>(outputs_[k]) >= graph.tensor_count())
-      refuse(place(), "there is no tensor " + std::to_string(outputs_[k]));
+    if (!in_range(outputs_[k], graph.tensor_count()))
+      refuse(place(), no_such("tensor", outputs_[k], graph.tensor_count()));
     const TensorId id(static_cast<std::size_t>(outputs_[k]));
     if (graph.is_output(id)) refuse(place(), graph.label(id) + " is listed twice as graph output");
     graph.is_output_[id.index()] = 1;
@@ -302,8 +301,7 @@ void GraphBuilder::place_order(Graph& graph) const {
   const std::size_t length = has_order_ ? order_.size() : ops;
   for (std::size_t k = 0; k < length; ++k) {
     const std::int64_t index = has_order_ ? order_[k] : static_cast<std::int64_t>(k);
-    if (index < 0 || static_cast<std::size_t>(index) >= ops)
-      refuse(place(k), "there is no op " + std::to_string(index));
+    if (!in_range(index, ops)) refuse(place(k), no_such("op", index, ops));
     const OpId op(static_cast<std::size_t>(index));
     if (graph.position(op) != SIZE_MAX)
       refuse(place(k), graph.label(op) + " stands twice in the order");

@@ -1,10 +1,13 @@
 // What an op does, checked against the tensors that it links: operands and results against their
 // storages, pairs of `in_place` against both.
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "lowtide/base/error.h"
 #include "lowtide/graph/builder.h"
+#include "lowtide/graph/no_such.h"
 
 namespace lowtide {
 
@@ -22,14 +25,15 @@ struct Place {
         graph.label(op) + ": " + reason);
   }
   TensorId tensor(std::int64_t index) const {
-    if (index < 0 || static_cast<std::size_t>(index) >= graph.tensor_count())
-      refuse("there is no tensor " + std::to_string(index) + "; indices run from 0 to " +
-             std::to_string(static_cast<std::int64_t>(graph.tensor_count()) - 1));
+    if (!in_range(index, graph.tensor_count()))
+      refuse(no_such("tensor", index, graph.tensor_count()));
     return TensorId(static_cast<std::size_t>(index));
   }
-  std::string name(const Operand& operand) const {
-    return (operand.argument.empty() ? "it" : "\"" + operand.argument + "\"") + " of " +
-           graph.label(operand.tensor);
+  // `what`: "operand" or "result".
+  std::string name(const Operand& part, std::string_view what) const {
+    return (part.argument.empty() ? "the " + std::string(what) + " in "
+                                  : "\"" + part.argument + "\" of ") +
+           graph.label(part.tensor);
   }
 };
 
@@ -58,35 +62,35 @@ bool contains(std::span<const TensorId> list, TensorId id) {
   return std::ranges::find(list, id) != list.end();
 }
 
-void check_storage(const Place& place, const Operand& operand) {
+void check_storage(const Place& place, const Operand& operand, std::string_view what) {
   if (operand.shape.size() != operand.strides.size())
-    place.refuse(place.name(operand) + " has " + std::to_string(operand.shape.size()) +
+    place.refuse(place.name(operand, what) + " has " + std::to_string(operand.shape.size()) +
                  " extents and " + std::to_string(operand.strides.size()) + " strides");
   const auto reach = reach_of(operand);
   if (!reach)
-    place.refuse(place.name(operand) +
+    place.refuse(place.name(operand, what) +
                  " has a negative extent, stride or offset, or leads beyond 63 bits");
   const auto element = element_bytes(operand.dtype);
   const std::int64_t bytes = place.graph.bytes(operand.tensor).count();
   std::int64_t end = 0;
   if (!element) return;
   if (__builtin_mul_overflow(*reach, *element, &end) || end > bytes)
-    place.refuse(place.name(operand) + " leaves its storage: it reaches element " +
+    place.refuse(place.name(operand, what) + " leaves its storage: it reaches element " +
                  std::to_string(*reach - 1) + " of " + operand.dtype + ", and the storage has " +
                  std::to_string(bytes) + " bytes");
 }
 
 // The only part of the tensor that the list names; nothing if the list is empty.
 const Operand* only_part(const Place& place, const std::vector<Operand>& list, TensorId id,
-                         const std::string& what) {
+                         std::string_view what) {
   if (list.empty()) return nullptr;
   const auto is = [id](const Operand& operand) { return operand.tensor == id; };
   if (std::ranges::count_if(list, is) != 1)
-    place.refuse("the op has not exactly one " + what + " in " + place.graph.label(id) +
-                 ", so it cannot run in place");
+    place.refuse("the op has not exactly one " + std::string(what) + " in " +
+                 place.graph.label(id) + ", so it cannot run in place");
   const Operand& part = *std::ranges::find_if(list, is);
   if (!covers(part, place.graph.bytes(id).count()))
-    place.refuse(place.name(part) + " is not the whole of it, so the op cannot run in place");
+    place.refuse(place.name(part, what) + " is not the whole of it, so the op cannot run in place");
   return &part;
 }
 
@@ -96,7 +100,7 @@ void check_layout(const Place& place, TensorId input, TensorId output) {
   const Operand* operand = only_part(place, op.operands, input, "operand");
   const Operand* result = only_part(place, op.results, output, "result");
   if (operand != nullptr && result != nullptr && !operand->laid_out_as(*result))
-    place.refuse(place.name(*operand) + " is not laid out as the result in " +
+    place.refuse(place.name(*operand, "operand") + " is not laid out as the result in " +
                  place.graph.label(output) + ": shape, strides, offset and number type must agree");
 }
 
@@ -107,21 +111,23 @@ void GraphBuilder::check_operands(Graph& graph) const {
     const OpId id(i);
     Op& op = graph.ops_[i];
     const auto adopt = [&](std::vector<Operand>& list, std::span<const std::int64_t> tensors,
-                           std::string_view key, auto allowed, std::string_view not_allowed) {
+                           std::string_view what, auto allowed, std::string_view not_allowed) {
       check(tensors.empty() || tensors.size() == list.size(), "each operand has its tensor");
       for (std::size_t k = 0; k < list.size(); ++k) {
+        const std::string key = std::string(what) + "s";
         const Place place{graph, id, key, k};
         list[k].tensor = place.tensor(
             tensors.empty() ? static_cast<std::int64_t>(list[k].tensor.index()) : tensors[k]);
-        if (!allowed(list[k].tensor)) place.refuse(place.name(list[k]) + std::string(not_allowed));
-        check_storage(place, list[k]);
+        if (!allowed(list[k].tensor))
+          place.refuse(place.name(list[k], what) + std::string(not_allowed));
+        check_storage(place, list[k], what);
       }
     };
     adopt(
-        op.operands, operands_[i], "operands",
+        op.operands, operands_[i], "operand",
         [&](TensorId t) { return contains(graph.inputs(id), t); }, " is not among its \"inputs\"");
     adopt(
-        op.results, results_[i], "results",
+        op.results, results_[i], "result",
         [&](TensorId t) {
           return contains(graph.outputs(id), t) || contains(graph.mutates(id), t);
         },

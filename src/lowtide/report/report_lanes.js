@@ -18,11 +18,12 @@ function spanAt(spans, time) {
   return low;
 }
 
-// Boxes for those within [low, high), merged where they share a pixel.
-function boxes(spans, [low, high], lane) {
+// Boxes for those within [low, high), merged where they share a pixel. None is narrower than `least`:
+// many short stalls must not look like long ones.
+function boxes(spans, [low, high], lane, least = 0.8) {
   const out = [];
   let from = -1, to = -1;
-  const put = () => { if (from >= 0) out.push(`M${px(from)},${laneTop(lane)}h${px(Math.max(to - from, 0.8))}v${LANE}H${px(from)}z`); };
+  const put = () => { if (from >= 0) out.push(`M${from.toFixed(2)},${laneTop(lane)}h${Math.max(to - from, least).toFixed(2)}v${LANE}H${from.toFixed(2)}z`); };
   for (let i = spanAt(spans, low); i < spans.end.length && spans.begin[i] < high; ++i) {
     const left = geometry.x(Math.max(spans.begin[i], low)), right = geometry.x(Math.min(spans.end[i], high));
     // A line between two copies, where there is room for one.
@@ -48,32 +49,34 @@ function drawLanes(range) {
     if (run.recomputes(i)) { again.begin.push(run.edges.time[i]); again.end.push(run.edges.time[i + 1]); }
   for (const [kind, spans, lane] of [["computing", whole, 0], ["computing-again", again, 0], ["stall", run.lanes.stalls, 0],
     ["copy-out", run.lanes.out, 1], ["copy-in", run.lanes.in, 2]])
-    node.append(svg("path", { class: kind, d: boxes(spans, range, lane) }));
+    node.append(svg("path", { class: kind, d: boxes(spans, range, lane, kind === "stall" ? 0.1 : 0.8) }));
   node.append(svg("g", { id: "over-lanes" }));
 }
 
-function copiedText(lanes) {
+function hiddenText(lanes) {
   const hidden = lanes.copying ? lanes.hidden / lanes.copying : 1;
-  return `${bytesText(lanes.bytesOut)} out, ${bytesText(lanes.bytesIn)} in, ${percentText(100 * hidden, 1)} of the time hidden; computing ${lanes.stalled ? `waits for ${ticksText(lanes.stalled)}` : "never waits"}`;
+  return `${percentText(100 * hidden, 1)} of the time hidden; computing ${lanes.stalled ? `waits for ${ticksText(lanes.stalled)}` : "never waits"}`;
 }
 
 function drawCopied() {
   $("copied-part").hidden = !plan || !plan.lanes;
   if ($("copied-part").hidden) return;
-  $("copied-sum").textContent = copiedText(plan.lanes);
+  const { bytesOut, bytesIn, moved, rest } = plan.lanes;
+  $("copied-sum").textContent = `${bytesText(bytesOut)} out, ${bytesText(bytesIn)} in, ${hiddenText(plan.lanes)}`;
   const row = ([tensor, out, back, bytes, time, hidden]) => ({ tensor: D.tensors[tensor], out, back, bytes, time, share: time ? hidden / time : 1 });
-  const rows = [...plan.lanes.moved, ...plan.lanes.rest].map(row), most = Math.max(1, ...rows.map((one) => one.bytes));
-  const rest = D.tensorCount && plan.lanes.rest.length ? "all others" : "";
-  $("copied").replaceChildren(table("Copied to the host", [
+  const rows = [...moved, ...rest].map(row), most = Math.max(1, ...rows.map((one) => one.bytes));
+  const columns = [
     { title: "bytes", kind: "number", text: (one) => bytesText(one.bytes), value: (one) => one.bytes },
     { title: "", kind: "meter", value: (one) => one.bytes / most },
     { title: "out", kind: "number", text: (one) => countText(one.out), value: (one) => one.out },
     { title: "in", kind: "number", text: (one) => countText(one.back), value: (one) => one.back },
     { title: "time", kind: "number", text: (one) => ticksText(one.time), value: (one) => one.time },
     { title: "hidden", kind: "number", text: (one) => percentText(100 * one.share, 1), value: (one) => one.share },
-    { title: "tensor", kind: "name", text: (one) => (one.tensor ? one.tensor.name : rest) },
+    { title: "tensor", kind: "name", text: (one) => (one.tensor ? one.tensor.name : "all others") },
     { title: "origin", kind: "name", text: (one) => (one.tensor ? one.tensor.origin : "") },
-  ], rows, { long: true }));
+  ];
+  const seen = columns.filter(({ value, text }) => value || rows.some(text));
+  $("copied").replaceChildren(table("Copied to the host", seen, rows, { long: true }));
 }
 
 // What the lane does at that time, as lines of the tip, and the span it is; null for nothing.

@@ -150,7 +150,7 @@ function drawFigures() {
     const bound = D.bound === null || !D.base ? "" : `; no plan has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
     list.push(figure("Recomputed", "", plural(plan.recomputations, "op"), `of ${countText(plan.computations)} computations, ${ticksText(plan.recomputedTime)}`));
-    if (plan.lanes) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), copiedText(plan.lanes)));
+    if (plan.lanes) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), hiddenText(plan.lanes)));
   } else {
     list.push(figure("Duration", "", ticksText(own.duration), "of computing each op once"));
     list.push(figure("Inputs and parameters", "", bytesText(D.inputs), "in use from the start"));

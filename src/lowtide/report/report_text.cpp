@@ -255,7 +255,8 @@ void Writer::copied() {
   }
   rest.name = fmt::format("{} more", count_of(lanes.moved.size() - shown));
   if (shown < lanes.moved.size()) row(rest);
-  heading(fmt::format("Copied to the host: {}", copied_text(lanes, report_.tick)));
+  heading("Copied to the host");
+  lines(copied_text(lanes, report_.tick));
   std::vector<TableColumn> columns{bytes, out, in, time, hidden, names};
   if (any_origin) columns.push_back(origins);
   out_ += draw_table(std::move(columns), style_);

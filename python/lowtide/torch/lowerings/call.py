@@ -102,6 +102,16 @@ def lower_effect(builder: ProgramBuilder, node: fx.Node) -> None:
     builder.graph.op(op, effect=True)
 
 
+def lower_functionalized(builder: ProgramBuilder, node: fx.Node) -> None:
+    """Append an operator that writes to its arguments.  AOTAutograd has it write to copies, which are results behind its
+    own, and says by further arguments which part of which copy is which argument."""
+    op = builder.op(node, CALL, leaves(values(node.kwargs)), builder.new(node))
+    value, copies = node.meta["val"], len(node.kwargs["_all_bases"])
+    results = {"": value[:len(value) - copies], "_all_bases": value[len(value) - copies:]} if copies else {"": value}
+    describe(builder, op, node.kwargs, results)
+    builder.graph.op(op, effect=is_effect(node, node.kwargs))
+
+
 def lower_write_back(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
     """Append a new value into an input: what Inductor's tracing leaves of an update in place."""
     if node.target is not aten.copy_.default or arguments["self"].op != "placeholder" or node.users:

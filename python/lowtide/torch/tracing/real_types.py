@@ -17,7 +17,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from ..costs import key_of, materialise, untraced
-from ..operators import arguments_of, is_effect, leaves, values
+from ..operators import arguments_of, is_effect, leaves, operator_of, values
 from ..storages import storage
 
 aten = torch.ops.aten
@@ -36,11 +36,11 @@ def correct_types(joint: fx.GraphModule) -> None:
                 node.meta["val"] = node.args[0].meta["val"][node.args[1]]
                 corrected.add(node)
             continue
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(operator_of(node.target, node.args), torch._ops.OpOverload):
             continue
         if not corrected.isdisjoint(node.all_input_nodes) and _propagate(node):
             corrected.add(node)
-        if _may_be_wrong(node) and _correct(node):
+        if isinstance(node.target, torch._ops.OpOverload) and _may_be_wrong(node) and _correct(node):
             corrected.add(node)
 
 

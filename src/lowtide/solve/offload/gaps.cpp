@@ -12,6 +12,10 @@
 
 namespace lowtide::solve::offload {
 
+namespace {
+constexpr std::size_t kLooks = 8;
+}
+
 Gaps::Gaps(const Problem& problem, std::span<const OpId> sequence)
     : problem_(problem), graph_(problem.graph), sequence_(sequence.begin(), sequence.end()) {
   constexpr std::size_t kNowhere = SIZE_MAX;
@@ -93,6 +97,7 @@ std::optional<std::vector<Event>> Gaps::choose(Bytes target, Score score, Limits
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   };
   std::priority_queue<Entry, std::vector<Entry>, decltype(worse)> heap(worse);
+  std::vector<Entry> looked;
   std::vector<std::vector<TensorId>> back(end + 1);
   Bytes gone;
   std::size_t next = 0;
@@ -103,22 +108,27 @@ std::optional<std::vector<Event>> Gaps::choose(Bytes target, Score score, Limits
         heap.emplace(value(gaps_[next], at), next);
     while (use_[at] - gone > target && !heap.empty()) {
       if (limits.spend()) return std::nullopt;
-      const auto [old, k] = heap.top();
-      heap.pop();
-      const Gap& gap = gaps_[k];
-      if (gap.until <= at) continue;
-      const double now = value(gap, at);
-      if (now < old && !heap.empty() && now < heap.top().first) {
-        heap.emplace(now, k);
-        continue;
+      looked.clear();
+      while (looked.size() < kLooks && !heap.empty()) {
+        const std::size_t k = heap.top().second;
+        heap.pop();
+        if (gaps_[k].until <= at) continue;
+        looked.emplace_back(value(gaps_[k], at), k);
+        if (!heap.empty() && !worse(looked.back(), heap.top())) break;
       }
+      if (looked.empty()) break;
+      const auto best = std::ranges::max_element(looked, worse);
+      const Gap& gap = gaps_[best->second];
+      const std::size_t taken = best->second;
+      for (const Entry& entry : looked)
+        if (entry.second != taken) heap.push(entry);
       const Bytes bytes = graph_.bytes(gap.tensor);
       if (copied[gap.tensor.index()] == 0) {
         if (problem_.host_budget && bytes > *problem_.host_budget - host) continue;
         copied[gap.tensor.index()] = 1;
         host += bytes;
       }
-      away[k] = 1;
+      away[taken] = 1;
       gone += bytes;
       back[gap.until].push_back(gap.tensor);
     }

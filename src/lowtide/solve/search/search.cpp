@@ -160,13 +160,10 @@ class Search final : public Solver {
     const Graph& graph = problem.graph;
     std::vector<std::vector<Event>> starts;
     for (const Plan& plan : context.starts()) {
+      // Its offloads may stand where those of its events do not; without a machine it is no start.
+      if (transfers(plan) && plan.machine == problem.machine) context.offer(plan);
       std::vector<Event> events = events_of(graph, plan);
-      // Without a machine there are computations alone: a plan that transfers is an answer, but no
-      // start.
-      if (transfers(events) && !problem.machine) {
-        context.offer(plan);
-        continue;
-      }
+      if (transfers(events) && !problem.machine) continue;
       events = without_unread(problem, events);
       if (problem.order == Order::free || follows_order(graph, computations(events)))
         starts.push_back(std::move(events));

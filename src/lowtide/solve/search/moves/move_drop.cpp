@@ -68,14 +68,8 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
   return estimate;
 }
 
-double Moves::cost_of_drop(const Gap& gap, double most) const {
-  const double own = network.time_of(network.maker(gap.value)) + 1e-3 * typical_time;
-  // Inputs only add to the cost.
-  if (own >= most) return own;
-  return own + inputs_estimate(gap, state.slot(gap.next), most - own);
-}
-
-Moves::Gap Moves::draw_gap(Slot slot, bool swap) {
+template <bool kSwap>
+Moves::Gap Moves::draw_gap(Slot slot) {
   static constexpr std::array<int, 8> kCandidates = {1, 2, 4, 8, 8, 12, 16, 24};
   const int wanted = kCandidates[random.below(kCandidates.size())];
   const auto waiting = state.spanning(slot);
@@ -87,23 +81,35 @@ Moves::Gap Moves::draw_gap(Slot slot, bool swap) {
     const Value value = waiting[random.below(waiting.size())];
     const Node node = network.maker(value);
     if (state.slot(State::first_of(node)) >= slot) continue;
-    if (network.transfers && !(swap ? may_leave(value) : network.may_repeat(node))) continue;
+    if (kSwap ? !may_leave(value) : network.transfers && !network.may_repeat(node)) continue;
     const Item item = state.server(value, slot);
     if (state.end_slot(item, value) <= slot) continue;
     ++found;
     const Gap gap = gap_at(item, value, slot);
     if (gap.item == kNone) continue;
     if (wanted == 1) return gap;
-    const double relief = swap ? price * plain_relief(gap) : gap_relief(gap, state.slot(gap.next));
-    const double most = best_ratio > 0 ? relief / best_ratio : Profile::kNever;
-    const double cost = swap ? cost_of_swap(gap) : cost_of_drop(gap, most);
+    double relief = 0, cost = 0;
+    if constexpr (kSwap) {
+      relief = price * plain_relief(gap);
+      cost = cost_of_swap(gap);
+    } else {
+      const Slot until = state.slot(gap.next);
+      relief = gap_relief(gap, until);
+      const double own = network.time_of(node) + 1e-3 * typical_time;
+      // Inputs only add to the cost.
+      const double most = best_ratio > 0 ? relief / best_ratio - own : Profile::kNever;
+      if (most <= 0) continue;
+      cost = own + inputs_estimate(gap, until, most);
+    }
     const double ratio = relief / cost;
-    if (cost >= most || ratio <= best_ratio) continue;
+    if (ratio <= best_ratio) continue;
     best_ratio = ratio;
     best = gap;
   }
   return best;
 }
+
+template Moves::Gap Moves::draw_gap<true>(Slot slot);
 
 // In front of which item: mostly the next use.
 Item Moves::place_in_gap(const Gap& gap, Slot slot) {
@@ -137,7 +143,7 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
 }
 
 bool Moves::drop_gap(Slot slot) {
-  const Gap gap = draw_gap(slot, false);
+  const Gap gap = draw_gap<false>(slot);
   if (gap.item == kNone) return false;
   const Node node = network.maker(gap.value);
   const Item before = place_in_gap(gap, slot);

@@ -39,7 +39,7 @@ double Moves::cost_of_swap(const Gap& gap) const {
 }
 
 bool Moves::swap_gap(Slot slot) {
-  const Gap gap = draw_gap(slot, true);
+  const Gap gap = draw_gap<true>(slot);
   if (gap.item == kNone) return false;
   if (switches.estimates && price * plain_relief(gap) + 6 * temperature * random.uniform() <
                                 kLinkWeight * network.copy_in[gap.value])

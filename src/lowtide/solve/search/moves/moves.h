@@ -106,8 +106,8 @@ class Moves {
   bool push_left(Item item, Item before, int& allowance);
   bool push_right(Item item, Item before, int& allowance);
   // Of a few drawn, the one that to drop, or to swap, costs least for each byte of relief.
-  Gap draw_gap(Slot slot, bool swap);
-  double cost_of_drop(const Gap& gap, double most) const;  // no need to be exact beyond `most`
+  template <bool kSwap>
+  Gap draw_gap(Slot slot);
   double cost_of_swap(const Gap& gap) const;
   double plain_relief(const Gap& gap) const;  // bytes, of the one tensor
   Gap gap_at(Item item, Value value, Slot slot) const;

@@ -33,9 +33,10 @@ void Profile::fill(Slot slot, double born) {
 
 void Profile::vacate(Slot slot, double dying) {
   double& value = values_[slot];
-  over_ -= std::max(0.0, value + lazy_[block(slot)] - budget_);
+  const double before = value + lazy_[block(slot)];
+  over_ -= std::max(0.0, before - budget_);
   value -= kHole + dying;
-  refresh(slot, slot);
+  if (before >= top_[block(slot)]) refresh(slot, slot);
 }
 
 void Profile::refresh(Slot first, Slot last) {
@@ -70,7 +71,12 @@ void Profile::add_part(Slot first, Slot last, double delta) {
     over_ -= kernels_.clamped_sum(values, count, budget_ - lazy_[b], -delta);
   }
   kernels_.add(values, count, delta);
-  top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
+  // The rest of the block matters only where the largest was among these, and falls.
+  const double most = kernels_.max(values, count) + lazy_[b];
+  if (delta > 0)
+    top_[b] = std::max(top_[b], most);
+  else if (most - delta >= top_[b])
+    refresh(first, first);
 }
 
 void Profile::add(Slot first, Slot last, double delta) {

@@ -165,8 +165,7 @@ void State::refresh_in_place(Item item) {
   const double now = overwritten(item);
   profile_.add(slot(item), slot(item), in_place_[item] - now);
   in_place_[item] = now;
-  if (network_.transfers)
-    for (const auto& pair : network_.overwrites(node(item))) touch(pair.input);
+  if (network_.transfers) touch_overwritten(item);
 }
 
 void State::refresh_noted() {
@@ -182,7 +181,7 @@ Item State::item_after(Slot slot) const {
   return kNone;
 }
 
-std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slot end) const {
+std::pair<Item, Item> State::readers_around(Value value, Slot slot, Slot begin, Slot end) const {
   Item last = kNone, next = kNone;
   Slot last_slot = begin, next_slot = end;
   const auto users = network_.users(value);
@@ -200,13 +199,6 @@ std::pair<Item, Item> State::uses_around(Value value, Slot slot, Slot begin, Slo
         last = item;
         last_slot = here;
       }
-      break;
-    }
-  if (network_.transfers)
-    for (Item item = last_of(network_.hold(value)); item != kNone; item = previous(item)) {
-      const Slot here = this->slot(item);
-      if (here > slot) continue;
-      if (here > last_slot) last = item;
       break;
     }
   return {last, next};
@@ -322,7 +314,7 @@ Item State::insert_item(Item item, Node node, Item before) {
   next_[item] = after;
   if (earlier != kNone) next_[earlier] = item;
   (after == kNone ? last_[node] : previous_[after]) = item;
-  count_fetch(node, 1);
+  if (network_.transfers) count_fetch(node, 1);
 
   double born = network_.workspace[node];
   for (Value value : network_.outputs(node)) {
@@ -368,7 +360,7 @@ void State::remove_item(Item item) {
   profile_.vacate(here, dying);
   if (earlier != kNone) next_[earlier] = after;
   (after == kNone ? last_[op] : previous_[after]) = earlier;
-  count_fetch(op, -1);
+  if (network_.transfers) count_fetch(op, -1);
   touch(here);
   occupant_[here] = kNone;
   slot_[item] = Slot();

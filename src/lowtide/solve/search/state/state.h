@@ -106,7 +106,11 @@ class State {
   }
   // The last reader in (begin, slot], where a hold counts as one, and the first in (slot, end),
   // where it does not; kNone.
-  std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const;
+  std::pair<Item, Item> uses_around(Value value, Slot slot, Slot begin, Slot end) const {
+    std::pair<Item, Item> uses = readers_around(value, slot, begin, end);
+    if (network_.transfers) uses.first = later_hold(value, slot, begin, uses.first);
+    return uses;
+  }
   // The last (first) reader strictly between two slots; kNone.
   Item last_use(Value value, Slot after, Slot before) const {
     return uses_around(value, before - 1, after, before).first;
@@ -186,6 +190,8 @@ class State {
   void enlist(Item item);  // among the repeated computations
   void unlist(Item item);
   Item later_fetch(Value value, Slot slot, Item computed) const;
+  std::pair<Item, Item> readers_around(Value value, Slot slot, Slot begin, Slot end) const;
+  Item later_hold(Value value, Slot slot, Slot begin, Item use) const;
   Item insert_item(Item item, Node node, Item before);
   void remove_item(Item item);
   void move_item(Item item, Item before);
@@ -209,6 +215,7 @@ class State {
   void touch(Slot slot) {
     if (network_.transfers) lanes_.mark(slot.index() / Profile::kBlock);
   }
+  void touch_overwritten(Item item);
   void load_transfers();
   void count_fetch(Node node, int by);
   void list_stops(Value value);

@@ -45,6 +45,18 @@ void State::count_fetch(Node node, int by) {
   if (only && !network_.is_away(value)) host_ += by * network_.bytes_of(value);
 }
 
+// The later of this use, or `begin` without one, and the last hold up to the slot.
+Item State::later_hold(Value value, Slot slot, Slot begin, Item use) const {
+  const Slot from = use == kNone ? begin : this->slot(use);
+  for (Item item = last_of(network_.hold(value)); item != kNone; item = previous(item))
+    if (this->slot(item) <= slot) return this->slot(item) > from ? item : use;
+  return use;
+}
+
+void State::touch_overwritten(Item item) {
+  for (const auto& pair : network_.overwrites(node(item))) touch(pair.input);
+}
+
 std::pair<Value, bool> State::copied(std::int32_t clock) const {
   const auto index = static_cast<std::size_t>(clock);
   const std::size_t values = network_.value_count();
