@@ -238,6 +238,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
   Bytes next(-1);
   for (Bytes budget : budgets)
     if (budget < smallest() && !sweep_.known().decided(budget)) next = std::max(next, budget);
+  const bool swaps = request_.terms.machine && request_.terms.techniques.offload;
   std::vector<SweepTask> tasks;
   for (Bytes budget : budgets) {
     double weight = mean / 4 + gap(budget);
@@ -245,7 +246,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     tasks.push_back({.budget = budget, .weight = weight});
     if (!sweep_.by_parts()) continue;
     tasks.back().solver = sweep_.improving();
-    tasks.back().options = search_options(pass, false);
+    tasks.back().options = search_options(pass, false, swaps);
     if (proves)
       tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }
