@@ -77,8 +77,10 @@ class State : public Items {
     return lanes_.begin_of(slot.index() / Profile::kBlock) + before_[slot];
   }
   Slot slot_at(double time) const;  // the first that begins then or later, nearly
+  // Until it is priced, which it is with the next evaluation.
   void guess_copy(Value value, bool changed, double end) {
     lanes_.guess(copy_clock(value, changed), end);
+    touch(slot(first_of(changed ? network_.changer(value) : network_.maker(value))));
   }
 
   // InternalError if one is broken; both as slow as pricing a whole plan.
