@@ -85,6 +85,10 @@ TEST_CASE("techniques: what begins on the host needs a link, and leave to use it
   CHECK(outcome.cost == Cost{Ticks(14), Bytes(15), Bytes(10)});
   problem.host_budget = Bytes(9);
   CHECK_THROWS_AS(answer(problem), InputError);
+  problem.host_budget.reset();
+  problem.machine->device_to_host.latency = Ticks::max();
+  CHECK_THROWS_AS(answer(problem), InputError);
+  problem.machine->device_to_host.latency = Ticks(1);
   problem.host_budget = Bytes(10);
   CHECK(answer(problem).status == Status::optimal);
   problem.techniques.offload = false;

@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "lowtide/solve/bounds/home/home_bound.h"
 #include "lowtide/solve/bounds/prover.h"
 
 namespace lowtide::solve::bounds {
@@ -57,6 +58,7 @@ class Bounds final : public Solver {
   Outcome solve(const Problem& problem, Context& context) const override {
     for (const Plan& start : context.starts()) context.offer(start);
     context.offer_events(own_events(problem.graph));
+    if (problem.graph.has_tensors_on_host()) context.raise_bound(home_bound(problem));
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
     const bool given = problem.order == Order::given && !problem.machine;
