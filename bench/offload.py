@@ -1,6 +1,7 @@
 """Plans with transfers beside what others do: overheads over a link to the host, in per cent.
 
-    python3 bench/offload.py [GRAPH ...] [--data DATA] [--links 12,25,50] [--budgets 80,65,50,35,25] [--time S] [-o NAME]
+    python3 bench/offload.py [GRAPH ...] [--data DATA] [--links 12,25,50] [--budgets 80,65,50,35,25]
+                             [--time S | --work N] [-o NAME]
 
 plans each graph (DATA/captured/, and generated ones) at each budget (shares of what is plannable, inputs may leave)
 over each link (GB/s each way, 10 us, nothing left to others) in the given order, and writes NAME.csv and NAME.md:
@@ -47,8 +48,8 @@ def run(*words):
 class Cell:
     """One graph at one budget over one link."""
 
-    def __init__(self, path, budget, link, seconds, seed, folder):
-        self.path, self.budget, self.seconds, self.seed = path, budget, seconds, seed
+    def __init__(self, path, budget, link, limit, seed, folder):
+        self.path, self.budget, self.limit, self.seed = path, budget, limit, seed
         self.link = ["--link", f"{link}GB/s,{LATENCY}us", "--derate", "0%"]
         self.found = Path(folder) / "found.plan.json"
 
@@ -57,7 +58,7 @@ class Cell:
         self.found.unlink(missing_ok=True)
         return json.loads(run(
             "plan", self.path, "--budget", budget or self.budget, "--order", "given", "--threads", 1, "--seed", self.seed,
-            "--time", self.seconds * share, "--json", "-o", self.found, *(self.link if link else []), *words))
+            *self.limit(share), "--json", "-o", self.found, *(self.link if link else []), *words))
 
     def overhead(self, said):
         return said["overhead_percent"] if said["status"] in ("optimal", "feasible") else None
@@ -106,6 +107,13 @@ def graphs(given, folder):
         yield str(graph), path
 
 
+def limit(given):
+    """The flags that give a peer its share of the time or work."""
+    if given.work is None:
+        return lambda share: ["--time", given.time * share]
+    return lambda share: ["--work", round(given.work * share)]
+
+
 def text(value):
     return "none" if value is None else f"{value:.2f}"
 
@@ -117,6 +125,7 @@ def main():
     parser.add_argument("--links", default="12,25,50", help="GB/s each way")
     parser.add_argument("--budgets", default="80,65,50,35,25", help="shares of what is plannable, in per cent")
     parser.add_argument("--time", type=float, default=1, help="seconds for each peer that searches")
+    parser.add_argument("--work", type=int, help="units of counted work instead, the same on every machine")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--graph-seed", type=int, default=1, help="of generated graphs")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build/bench/offload")
@@ -124,6 +133,9 @@ def main():
     given.output.parent.mkdir(parents=True, exist_ok=True)
     table = Table("Overhead in per cent over a link to the host",
                   [("graph", 0), ("budget", 0), ("GB/s", 0), *((name, 0) for name in PEERS), ("bound", 0)])
+    table.notes.append("One thread, seed " + str(given.seed) + ", " + (
+        f"{given.time:g} s" if given.work is None else f"{given.work:,} units of counted work") +
+        " for each that searches. In brackets: needs more than the budget.")
     with tempfile.TemporaryDirectory() as folder, open(given.output.with_suffix(".csv"), "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["graph", "budget", "link", *PEERS, "bound"])
@@ -137,7 +149,7 @@ def main():
             for share in given.budgets.split(","):
                 alone = None
                 for link in given.links.split(","):
-                    cell = Cell(path, f"act:{share}%", link, given.time, given.seed, folder)
+                    cell = Cell(path, f"act:{share}%", link, limit(given), given.seed, folder)
                     ours = cell.plan()
                     if alone is None:
                         alone = cell.overhead(cell.plan(link=False))
