@@ -15,6 +15,8 @@ over each link (GB/s each way, 10 us, nothing left to others) in the given order
 | recompute, swap | first recomputation to the budget, then swaps instead of it |
 | auto | ours: both searched together |
 | bound | proven by `auto` |
+
+A second table has the means over the cells where every peer finds a plan.
 """
 import argparse
 import csv
@@ -35,6 +37,7 @@ COMMAND = os.environ.get("LOWTIDE_BIN", str(ROOT / "build/release/lowtide"))
 GENERATED = ["chain-100", "transformer-1000", "resnet-1000", "unet-1000"]
 PEERS = ["save_on_cpu", "recompute", "swap", "swap, recompute", "recompute, swap", "auto"]
 LATENCY = 10  # us
+TIE = 0.05  # points
 NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000}
 
 
@@ -118,6 +121,32 @@ def text(value):
     return "none" if value is None else f"{value:.2f}"
 
 
+def summary(cells):
+    """Means by link over the cells (rows as written) where every peer finds a plan; how ours stands beside its peers."""
+    searched = [peer for peer in PEERS if peer not in ("save_on_cpu", "auto")]
+    shown = [*PEERS, "bound"]
+    table = Table("Means over the cells where every peer finds a plan",
+                  [("GB/s", 0), ("cells", 0), *((name, 0) for name in shown)])
+    for link in dict.fromkeys(cell["link"] for cell in cells):
+        both = [cell for cell in cells if cell["link"] == link and None not in (cell[name] for name in shown)]
+        if both:
+            means = (sum(cell[name] for cell in both) / len(both) for name in shown)
+            table.add(link, len(both), *(text(mean) for mean in means))
+    found = [cell for cell in cells if cell["auto"] is not None]
+    helpless = sum(cell["recompute"] is None for cell in found)
+    behind = [cell["auto"] - min((cell[peer] for peer in searched if cell[peer] is not None), default=math.inf)
+              for cell in found]
+    behind = [points for points in behind if points > TIE]
+    near = sum(cell["auto"] - cell["bound"] <= max(0.1, 0.1 * cell["bound"]) for cell in found)
+    table.notes.append(
+        f"Of {len(cells)} cells auto has a plan in {len(found)} and a proof that there is none in "
+        f"{sum(cell['bound'] is None for cell in cells)}; recomputation alone has no plan in {helpless} of them. auto is "
+        f"behind the best of those that search by more than {TIE} points in {len(behind)}"
+        + (f", by {max(behind):.2f} at most" if behind else "") +
+        f"; and within the larger of 0.1 points and a tenth of the bound in {near}.")
+    return table
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graphs", nargs="*", help="files, or generated ones (unet-1000)")
@@ -135,9 +164,9 @@ def main():
                   [("graph", 0), ("budget", 0), ("GB/s", 0), *((name, 0) for name in PEERS), ("bound", 0)])
     table.notes.append("One thread, seed " + str(given.seed) + ", " + (
         f"{given.time:g} s" if given.work is None else f"{given.work:,} units of counted work") +
-        " for each that searches. In brackets: needs more than the budget.")
+        " for each that searches. In brackets: needs more than the budget. none: no plan found; as a bound: there is none.")
     with tempfile.TemporaryDirectory() as folder, open(given.output.with_suffix(".csv"), "w", newline="") as file:
-        rows = csv.writer(file)
+        cells, rows = [], csv.writer(file)
         rows.writerow(["graph", "budget", "link", *PEERS, "bound"])
         for name, path in graphs(given, folder):
             graph = read(path)
@@ -167,11 +196,12 @@ def main():
                         if priced[1] > ours["budget"]:
                             shown["save_on_cpu"] = f"({shown['save_on_cpu']})"
                     bound = 100 * (ours["bound"] / base - 1) if ours["status"] != "infeasible" else None
-                    rows.writerow([name, share, link, *(said.get(peer) for peer in PEERS), bound])
+                    cells.append({"link": link, **{peer: said.get(peer) for peer in PEERS}, "bound": bound})
+                    rows.writerow([name, share, *cells[-1].values()])
                     file.flush()
                     table.add(name, f"{share} %", link, *(shown[peer] for peer in PEERS), text(bound))
                     print(name, share, link, *(f"{peer}: {shown[peer]}" for peer in PEERS), flush=True)
-    given.output.with_suffix(".md").write_text(table.markdown())
+    given.output.with_suffix(".md").write_text(table.markdown() + "\n" + summary(cells).markdown())
     print(f"written: {given.output}.csv, {given.output}.md")
 
 
