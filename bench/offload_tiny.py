@@ -66,16 +66,16 @@ def budget_of(graph, path, room):
 class Case:
     """A graph at a budget over a link of so many GB/s."""
 
-    def __init__(self, graph, budget, rate, folder):
-        self.graph, self.budget, self.rate = graph, budget, rate
+    def __init__(self, graph, budget, rate, folder, latency=LATENCY):
+        self.graph, self.budget, self.rate, self.latency = graph, budget, rate, latency
         self.path, self.found = Path(folder) / "tiny.graph.json", Path(folder) / "tiny.plan.json"
         self.path.write_text(json.dumps(graph))
 
     def copy(self, size):
-        return LATENCY + math.ceil(size / (1000 * self.rate))
+        return self.latency + math.ceil(size / (1000 * self.rate))
 
     def link(self):
-        return f"{self.rate}GB/s,{LATENCY}us"
+        return f"{self.rate}GB/s,{self.latency}us"
 
     def plan(self, *words, link=True):
         """What the command says; the plan, or what would be one, is in self.found."""
@@ -85,7 +85,7 @@ class Case:
     def verified(self, steps):
         """The duration of steps over the link; a ValueError if they are no plan."""
         plan = json.loads(self.found.read_text())
-        machine = {"latency": LATENCY, "bytes": 1000 * self.rate, "ticks": 1}
+        machine = {"latency": self.latency, "bytes": 1000 * self.rate, "ticks": 1}
         document = {key: plan[key] for key in ("format", "version", "graph_hash", "budget", "order")}
         document |= {"machine": {"device_to_host": machine, "host_to_device": machine}, "steps": steps}
         self.found.write_text(json.dumps(document))

@@ -68,6 +68,15 @@ def test_without_a_link_pofo_is_a_plan_of_ours(seed, tmp_path):
         assert ours["duration"] <= theirs.duration()
 
 
+@pytest.mark.parametrize("seed, budget, rate", [(2, 85, 5), (4, 70, 5), (6, 85, 20), (6, 70, 5)])
+def test_where_pofo_takes_less_than_ours_no_whole_copies_do(seed, budget, rate, tmp_path):
+    drawn = pofo.drawn(3, seed)
+    case = offload_tiny.Case(drawn.graph(), f"{budget}%", rate, tmp_path, latency=0)
+    ours = case.plan("--work", 200_000)
+    case.budget = ours["budget"]
+    assert pofo.Pofo(drawn, ours["budget"], 1000 * rate).duration() < ours["duration"] == case.fastest()
+
+
 @pytest.fixture(scope="module")
 def solver():
     return highs.library() or pytest.skip("HiGHS is not installed")
