@@ -1,7 +1,10 @@
 // What a link to the host may never cost: plans that use it are no worse than plans that do not,
 // nor than greedy swapping, with the same work.
+#include <string>
+
 #include <doctest/doctest.h>
 
+#include "lowtide/base/random.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/plan/budget.h"
@@ -10,6 +13,7 @@
 
 #include "support/judge.h"
 #include "support/print.h"
+#include "support/random_graph.h"
 #include "support/scale.h"
 
 namespace lowtide {
@@ -28,9 +32,10 @@ double overhead(const solve::SolverTable& table, const Problem& problem, std::st
   return overhead_percent(outcome.cost.duration, problem.graph.total_time());
 }
 
+constexpr double kTie = 0.05;  // points
+
 TEST_CASE("link: plans that use it are no worse than those that do not") {
   const solve::SolverTable table = driver::all_solvers();
-  constexpr double kTie = 0.05;  // points
   const std::int64_t work = sanitized(200'000, 2'000'000);
   int better = 0;
   for (const std::string_view kind : {"chain", "transformer", "resnet", "unet"})
@@ -52,6 +57,38 @@ TEST_CASE("link: plans that use it are no worse than those that do not") {
         better += with < without - kTie ? 1 : 0;
       }
   CHECK(better >= 12);
+}
+
+// With everything that a graph may have, in both orders; links from useless to as fast as memory.
+TEST_CASE("link: nor on random graphs") {
+  const solve::SolverTable table = driver::all_solvers();
+  const int graphs = samples(40);
+  int better = 0, tight = 0;
+  for (int seed = 0; seed < graphs; ++seed) {
+    CAPTURE(seed);
+    Random random(static_cast<std::uint64_t>(seed) + 1);
+    RandomGraphSettings settings;
+    settings.ops = 8 + random.below(30);
+    settings.window = 4 + random.below(12);
+    settings.bytes = 100;
+    settings.time = 100;
+    const Graph graph = random_graph(random, settings);
+    const Link link{Ticks(random.between(0, 20)), Bytes(random.between(1, 10)),
+                    Ticks(random.between(1, 3))};
+    Problem problem{.graph = graph,
+                    .budget = resolve_budget(
+                        parse_budget("act:" + std::to_string(random.between(30, 95)) + "%"), graph),
+                    .order = random.chance(0.5) ? Order::given : Order::free};
+    CAPTURE(problem.budget);
+    const double without = overhead(table, problem, "auto", 200'000);
+    problem.machine = Machine{link, link};
+    const double with = overhead(table, problem, "auto", 200'000);
+    CHECK(with <= without + kTie);
+    tight += without > kTie ? 1 : 0;
+    better += with < without - kTie ? 1 : 0;
+  }
+  CHECK(tight >= graphs / 4);
+  CHECK(better >= graphs / 8);
 }
 
 }  // namespace
