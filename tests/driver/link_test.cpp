@@ -1,5 +1,6 @@
 // What a link to the host may never cost: plans that use it are no worse than plans that do not,
 // nor than greedy swapping, with the same work.
+#include <optional>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -15,6 +16,7 @@
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
+#include "support/sketch.h"
 
 namespace lowtide {
 namespace {
@@ -89,6 +91,48 @@ TEST_CASE("link: nor on random graphs") {
   }
   CHECK(tight >= graphs / 4);
   CHECK(better >= graphs / 8);
+}
+
+// What other planners keep on the device: a parameter (0) and the optimizer's state (1), and what a
+// random draw made (2). Between their uses a large tensor (4) comes and goes; the last op changes
+// the state.
+TEST_CASE("link: random draws, parameters and state leave, if they have to") {
+  const Graph graph = Sketch({20, 20, 20, 1, 30, 1, 1})
+                          .op({0}, {2}, 100)
+                          .once()
+                          .op({2}, {3}, 100)
+                          .op({3}, {4}, 100)
+                          .op({4}, {5}, 100)
+                          .op({5, 2}, {6}, 100)
+                          .op({6, 0, 1}, {}, 100)
+                          .mutates({1})
+                          .graph();
+  const solve::SolverTable table = driver::all_solvers();
+  driver::Request request;
+  request.limits.work = 100'000;
+  const auto planned = [&](std::int64_t budget, std::optional<Machine> machine) {
+    const Problem problem{
+        .graph = graph, .budget = Bytes(budget), .order = Order::given, .machine = machine};
+    Outcome outcome = driver::solve(table, problem, request).outcome;
+    if (outcome.plan) CHECK(judge(problem, *outcome.plan).ok);
+    return outcome;
+  };
+  const Machine machine = machine_by_hand();
+  // All of it fits: nothing moves.
+  REQUIRE(own_peak(graph) == Bytes(91));
+  CHECK_FALSE(transfers(*planned(91, machine).plan));
+  // A byte less, and there is nothing to compute again.
+  CHECK(planned(90, std::nullopt).status == Status::infeasible);
+  // The draw stays; the other two leave, and come while the op before their reader runs.
+  const Outcome hidden = planned(62, machine);
+  CHECK(hidden.status == Status::optimal);
+  CHECK(hidden.cost.duration == Ticks(600));
+  // Room for nothing beside the large one: the state leaves first, the op before waits for it.
+  const Outcome tight = planned(41, machine);
+  REQUIRE(tight.plan);
+  CHECK(tight.cost.host_peak == Bytes(60));
+  CHECK(tight.cost.duration > Ticks(600));
+  CHECK(planned(40, machine).status == Status::infeasible);
 }
 
 }  // namespace
