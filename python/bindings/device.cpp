@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/device/cards.h"
 #include "lowtide/io/device_json.h"
 
@@ -39,6 +40,31 @@ nb::object machine_or_none(const std::optional<Machine>& machine) {
   dict["device_to_host"] = dict_of(machine->device_to_host);
   dict["host_to_device"] = dict_of(machine->host_to_device);
   return dict;
+}
+
+std::optional<Machine> machine_from(nb::handle given) {
+  if (given.is_none()) return std::nullopt;
+  const auto refuse = [](const std::string& what) {
+    throw InputError("machine", what + R"(; it is a dict like Problem.machine, {"device_to_host": )"
+                                       R"({"latency": 10000, "bytes": 25, "ticks": 1}, )"
+                                       R"("host_to_device": ...}, in bytes and the graph's ticks)");
+  };
+  const auto entry = [&](nb::handle dict, const char* key) {
+    if (!nb::isinstance<nb::dict>(dict)) refuse("is no dict of dicts");
+    if (!nb::cast<nb::dict>(dict).contains(key)) refuse(fmt::format("\"{}\" is missing", key));
+    return nb::object(nb::cast<nb::dict>(dict)[key]);
+  };
+  const auto link = [&](const char* name) {
+    const nb::object link = entry(given, name);
+    const auto count = [&](const char* key, std::int64_t least) {
+      std::int64_t value = 0;
+      if (!nb::try_cast(entry(link, key), value) || value < least)
+        refuse(fmt::format("\"{}\" of \"{}\" is no integer from {} on", key, name, least));
+      return value;
+    };
+    return Link{Ticks(count("latency", 0)), Bytes(count("bytes", 1)), Ticks(count("ticks", 0))};
+  };
+  return Machine{link("device_to_host"), link("host_to_device")};
 }
 
 void bind_device(nb::module_& module) {

@@ -137,10 +137,25 @@ def test_plans_that_transfer_keep_their_machine(graph):
     assert plan.full_link == twice and plan.host_budget == 6 and plan.techniques == ["offload"]
     with pytest.raises(lowtide.PlanError, match="over the full link is 31, found is 32"):
         lowtide.verify(graph, plan)
+    made = lowtide.Plan([tuple(step) for step in document["steps"]], machine=plan.machine)
+    assert made.machine == plan.machine and lowtide.verify(graph, made).duration == 32
+    assert lowtide.Plan([("compute", 0)], machine=plan.machine).machine is None
     # It is a start over that link, and none without it.
     taken = lowtide.plan(graph, "100%", link="25GB/s,10us", time=0.2, solver="search", start=plan)
     assert taken.plan and taken.duration == 10
     assert lowtide.plan(graph, "100%", time=0.2, start=plan).duration == 10
+
+
+@pytest.mark.parametrize("machine, said", [
+    (7, "no dict"),
+    ({}, "\"device_to_host\" is missing"),
+    ({"device_to_host": LINK}, "\"host_to_device\" is missing"),
+    ({"device_to_host": LINK, "host_to_device": LINK | {"bytes": 0}}, "\"host_to_device\" is no integer from 1"),
+    ({"device_to_host": LINK, "host_to_device": LINK | {"ticks": 0.5}}, "\"host_to_device\" is no integer from 0"),
+])
+def test_machines_that_are_none(machine, said):
+    with pytest.raises(lowtide.Error, match="machine.*" + said):
+        lowtide.Plan([("offload", 0)], machine=machine)
 
 
 def test_graphs_are_priced_anew(graph):

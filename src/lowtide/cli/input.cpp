@@ -32,16 +32,6 @@ Graph load_named_graph(const std::string& path) {
   return std::move(graph).named(std::filesystem::path(path).filename().string());
 }
 
-Graph load_plannable_graph(const std::string& path) {
-  Graph graph = load_named_graph(path);
-  try {
-    require_plannable(graph);
-  } catch (const InputError& error) {
-    throw error.in_file(io::name_of_file(path));
-  }
-  return graph;
-}
-
 PlanFile load_plan(const std::string& path) {
   PlanFile file = io::read_plan(path);
   warn(path, file.warnings);

@@ -13,8 +13,6 @@ namespace lowtide::cli {
 Graph load_graph(const std::string& path);
 // The same; a graph without a name bears that of its file.
 Graph load_named_graph(const std::string& path);
-// The same, for a command that plans it: InputError for what no solver takes.
-Graph load_plannable_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
 
 }  // namespace lowtide::cli

@@ -16,8 +16,8 @@ struct MachineFlags {
   std::string device, link, techniques = "default";
   std::optional<std::string> derate, host_budget;
 
-  // InputError that names the flag.
-  Terms terms(Order order, const Graph& graph) const;
+  // InputError that names the flag, or the graph's file for what require_plannable refuses in it.
+  Terms terms(Order order, const Graph& graph, const std::string& graph_path) const;
 };
 
 // What --techniques says; InputError that names the flag.

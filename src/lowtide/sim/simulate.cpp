@@ -67,8 +67,8 @@ Plan own_plan(const Graph& graph) {
 }
 
 Bytes own_peak(const Graph& graph) {
-  const Plan plan = own_plan(graph);
-  return run(Replay(graph, plan, Replay::Start::on_device), plan).cost.peak;
+  if (!graph.has_tensors_on_host()) return simulate(graph, own_plan(graph)).cost.peak;
+  return own_peak(Graph(graph).with_homes_on_device());
 }
 
 }  // namespace lowtide

@@ -44,7 +44,8 @@ Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step);
 
 // The graph computed once in its given order, nothing in place, everything freed as early as it
-// may be; its peak, where tensors whose home is the host count as live throughout.
+// may be; its peak. Tensors whose home is the host count as live throughout: on a graph with such
+// tensors the plan is not one that runs.
 Plan own_plan(const Graph& graph);
 Bytes own_peak(const Graph& graph);
 

@@ -51,7 +51,7 @@ class Offload final : public Solver {
   std::string_view summary() const override {
     return "greedy swapping to the host in the order that it is given; needs a link";
   }
-  Traits traits() const override { return {Trait::constructive}; }
+  Traits traits() const override { return {Trait::constructive, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (!problem.machine) return Support::no("it moves tensors over a link, and there is none");
