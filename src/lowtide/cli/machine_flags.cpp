@@ -22,7 +22,7 @@ std::string flag_of(const InputError& error) {
 Terms MachineFlags::terms(Order order, const Graph& graph) const {
   try {
     return terms_of({.order = order,
-                     .device = device.empty() ? std::nullopt : std::optional(io::device_of(device)),
+                     .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
                      .link = link,
                      .techniques = techniques,
                      .derate = derate,
