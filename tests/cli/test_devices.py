@@ -155,6 +155,12 @@ def test_a_malformed_link_says_what_is_wrong(chain, link, said):
     assert done.code == 2 and f'--link "{link}"' in done.err and said in done.err and "25GB/s,10us" in done.err
 
 
+@pytest.mark.parametrize("flag, said", [("--link", "does not say bytes a second"), ("--device", "there is none")])
+def test_an_empty_link_or_device_is_not_taken_for_none(chain, flag, said):
+    done = lowtide("plan", chain, "--budget", "100%", flag, "")
+    assert done.code == 2 and f'{flag} "": {said}' in done.err
+
+
 def test_a_link_needs_a_device_that_has_one_and_a_tick_of_time(chain, tmp_path):
     done = lowtide("plan", chain, "--budget", "100%", "--device", "cpu")
     assert done.code == 2 and '--device "cpu": has no link to the host' in done.err

@@ -22,14 +22,13 @@ std::string flag_of(const InputError& error) {
 
 Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path) const {
   try {
-    Terms terms =
-        terms_of({.order = order,
-                  .device = device.empty() ? std::nullopt : std::optional(io::device_of(device)),
-                  .link = link,
-                  .techniques = techniques,
-                  .derate = derate,
-                  .host_budget = host_budget},
-                 graph);
+    Terms terms = terms_of({.order = order,
+                            .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
+                            .link = link,
+                            .techniques = techniques,
+                            .derate = derate,
+                            .host_budget = host_budget},
+                           graph);
     require_plannable(problem_on(graph, Bytes::max(), terms));
     return terms;
   } catch (const InputError& error) {

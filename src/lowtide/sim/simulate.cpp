@@ -43,10 +43,12 @@ Timeline run(Replay replay, const Plan& plan) {
 
 Timeline simulate(const Graph& graph, const Plan& plan) { return run(Replay(graph, plan), plan); }
 
-Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
+std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
   Plan over = plan;
   over.machine = links;
-  return simulate(graph, over).cost.duration;
+  const Timeline timeline = simulate(graph, over);
+  if (timeline.violation) return std::nullopt;
+  return timeline.cost.duration;
 }
 
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {

@@ -36,8 +36,9 @@ struct Timeline {
 // have its machine. Sums beyond 2^63 are violations too.
 Timeline simulate(const Graph& graph, const Plan& plan);
 
-// How long the same steps take over other links.
-Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links);
+// How long the same steps, which break no rule, take over other links; none if that does not fit
+// into 63 bits.
+std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 
 // The tensors in use during one step (inputs, outputs and everything else live), by index.
 // `step` may be the number of steps: then those live at the end.

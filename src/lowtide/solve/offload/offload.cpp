@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -55,6 +56,7 @@ class Offload final : public Solver {
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (!problem.machine) return Support::no("it moves tensors over a link, and there is none");
+    if (std::string why = too_long(problem); !why.empty()) return Support::no(std::move(why));
     return least_time_only(problem);
   }
 
