@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/io/costs_json.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/problem.h"
@@ -40,6 +41,12 @@ Graph load_plannable_graph(const std::string& path) {
     throw error.in_file(io::name_of_file(path));
   }
   return graph;
+}
+
+CostTable load_costs(const std::string& path) {
+  io::CostFile file = io::read_costs(path);
+  warn(path, file.warnings);
+  return std::move(file.table);
 }
 
 PlanFile load_plan(const std::string& path) {
