@@ -90,24 +90,27 @@ def test_gradients_end_where_parameters_are_updated():
 
 
 def test_the_floor_falls_by_the_gradients():
-    """As much as the study's: the gradients of 8 x 512 in 8.4 MB of parameters are not held to the end."""
+    """8 x 512, in layers of parameters beside what is always there: gradients are held to the end, or one is there at a
+    time, and what its update takes."""
     model = mlp(512, 8)
     x = torch.rand(16, 512)
     beside = sum(p.numel() * 4 for p in model.parameters())
-    floors = {}
-    for how in (None, {"fused": True}, {}, {"foreach": True}):
-        update = how and torch.optim.AdamW(model.parameters(), **how) if how is not None else None
-        if how == {}:
-            update = torch.optim.AdamW(model.parameters())
-        graph = capture(model, (x,), loss, update=update, costs="cpu")
-        state = 0 if how is None else 2 * beside
-        smallest = lowtide.plan(graph, "100%", objective="memory", work=50_000)
-        floors[str(how)] = smallest.peak - beside - state
-    layer = beside // 8
-    assert floors["None"] > 8 * layer
-    assert floors["{'fused': True}"] < 1.3 * layer
-    assert floors["{}"] < 3.3 * layer and floors["{'foreach': True}"] < 4.3 * layer
-    assert floors["{'fused': True}"] < floors["{}"] <= floors["{'foreach': True}"]
+
+    def layers(graph, states=0):
+        fitting = lowtide.fit(graph, "0%", work=300_000, time=None).budget
+        own, smallest = ((size - (1 + states) * beside) / (beside / 8) for size in (graph.own_peak, fitting))
+        assert own < smallest + 0.2
+        return smallest
+
+    def updated(optimizer, states, **given):
+        update = getattr(torch.optim, optimizer)(model.parameters(), **given)
+        return layers(capture(model, (x,), loss, update=update, costs="cpu"), states)
+
+    assert layers(capture(model, (x,), loss, costs="cpu")) > 8
+    assert updated("AdamW", 2, fused=True) < 1.6
+    assert 2 < updated("AdamW", 2, foreach=True) < 2.6
+    assert 3 < updated("AdamW", 2) < 3.6
+    assert updated("SGD", 1, momentum=0.9, fused=True) < 1.6
 
 
 def test_an_update_stands_behind_every_reader():
@@ -115,7 +118,7 @@ def test_an_update_stands_behind_every_reader():
     model = mlp(32, 6)
     graph = capture(model, (torch.rand(4096, 32),), loss, update="sgd", costs="cpu")
     whole = json.loads(graph.to_json())
-    outcome = lowtide.plan(graph, "60%", work=100_000)
+    outcome = lowtide.plan(graph, "60%", work=1_000_000)
     assert outcome.plan, (outcome.floor, graph.own_peak)
     lowtide.verify(graph, outcome.plan)
     gone = set()
@@ -124,7 +127,7 @@ def test_an_update_stands_behind_every_reader():
     for j in computed:
         op = whole["ops"][j]
         assert not gone & set(op["inputs"])
-        gone |= set(op["mutates"])
+        gone |= set(op.get("mutates", ()))
 
 
 class Tied(nn.Module):

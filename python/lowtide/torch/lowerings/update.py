@@ -42,7 +42,7 @@ class _UpdateEmitter(Emitter):
 
 def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, fx.Node]], updates: Updates,
                   price: Price) -> None:
-    """Append an update for each parameter that has a rule.
+    """Insert an update for each parameter that has a rule, as early in the order as may be.
 
     gradients: names in the model, and the nodes of parameter and gradient.
     """
@@ -70,7 +70,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
         op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
         shown = {"grad": gradient, "param": parameter, **update.state}
         op.operands = [_operand(key, (given | states)[key], t) for key, t in shown.items()]
-        builder.graph.op(op)
+        builder.graph.insert(op)
 
 
 def _operand(argument: str, tensor: int, t: torch.Tensor) -> dict[str, Any]:
