@@ -24,7 +24,7 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
 
     Rates are those of products of large matrices, for each number type that has such a kernel, and of a 3 x 3
     convolution for f32 (as `tf32`, in which convolutions are priced); bytes a second those of the sum of two tensors
-    that no cache holds; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
+    that no cache holds, and of smaller ones that one does; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
     beyond launch and rate, in the median; it is 0 where they take less, as caches have it.  CPU figures are those of
     the threads that PyTorch is set to.
     """
@@ -41,15 +41,17 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
         rates[DTYPES[dtype]] = 2e9 * large**3 / max(1, ns - launch)
     ns, flops = _convolution(64 if on_gpu else 4, device)
     rates["tf32"] = 1e9 * flops / max(1, ns - launch)
-    numbers = 2**28 if on_gpu else 2**25
-    rate = 1e9 * 12 * numbers / max(1, _stream(numbers, device) - launch)
+    streams = {2**k: _stream(2**k, device) - launch for k in range(10, 29 if on_gpu else 26)}
+    rate, cache, in_cache = _two_rates(streams)
     beyond = [_product(n, torch.float32, device) - launch - 2e9 * n**3 / rates["f32"] for n in (32, 64, 128, 192, 256)]
-    slow = [_stream(n, device) - launch - 1e9 * 12 * n / rate for n in (2**k for k in (10, 12, 14, 16, 18))]
+    slow = [ns - 12e9 * n / (in_cache if 12 * n <= cache else rate) for n, ns in streams.items() if n <= 2**18]
     described: dict[str, Any] = {
         "name": name or (torch.cuda.get_device_name(device) if on_gpu else "cpu"),
         "operations_per_second": {dtype: int(value) for dtype, value in rates.items()},
         "bytes_per_second": int(rate), "launch_ns": int(launch), "compute_ramp_ns": _ramp(beyond),
         "memory_ramp_ns": _ramp(slow), "measured": True}
+    if cache:
+        described["cache"] = {"bytes": cache, "bytes_per_second": int(in_cache)}
     if on_gpu:
         described["multiprocessors"] = torch.cuda.get_device_properties(device).multi_processor_count
         described["memory_bytes"] = torch.cuda.get_device_properties(device).total_memory
@@ -80,6 +82,20 @@ def _ramp(beyond: list[float]) -> int:
     return max(0, int(sorted(beyond)[len(beyond) // 2]))
 
 
+def _two_rates(streams: dict[int, int]) -> tuple[float, int, float]:
+    """Bytes a second from memory; the most bytes that move at a cache's rate, and that rate (0, 0: there is no such).
+
+    streams: numbers in each of the three tensors of a sum -> ns.  The cache's rate is the second best; what moves faster than the geometric mean of both rates is in the cache.
+    """
+    rates = {12 * n: 12e9 * n / max(1, ns) for n, ns in streams.items()}
+    memory = rates[max(rates)]
+    best = sorted(rates.values())[-2]
+    if best < 1.5 * memory:
+        return memory, 0, 0
+    within = max(moved for moved, rate in rates.items() if rate > (best * memory) ** 0.5)
+    return memory, within, best
+
+
 def _ones(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.full(shape, 0.5, dtype=dtype, device=device)
 
@@ -91,7 +107,8 @@ def _product(n: int, dtype: torch.dtype, device: torch.device) -> int:
 
 def _stream(numbers: int, device: torch.device) -> int:
     a, b = _ones((numbers,), device), _ones((numbers,), device)
-    return ns_of(lambda: a + b, device)
+    made = torch.empty_like(a)  # memory that is new may take longer, and only the first time
+    return ns_of(lambda: torch.add(a, b, out=made), device)
 
 
 def _convolution(batch: int, device: torch.device) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 #include "lowtide/device/call.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lowtide/base/units.h"
 
@@ -25,18 +26,32 @@ bool same_part(const Operand& a, const Operand& b) {
          a.strides == b.strides;
 }
 
+// Kinds that read of their first operand what further ones say.
+bool picks(std::string_view kind) {
+  constexpr std::array<std::string_view, 4> kKinds = {"aten.embedding", "aten.index", "aten.gather",
+                                                      "aten.index_select"};
+  const auto overload = kind.find('.', kind.find('.') + 1);
+  return std::ranges::find(kKinds, kind.substr(0, overload)) != kKinds.end();
+}
+
 }  // namespace
 
 Call call_of(const Op& op) { return {op.kind, op.operands, op.results, op.arguments}; }
 
 std::int64_t moved_bytes(const Call& call) {
-  Bytes moved;
-  for (const auto& list : {call.operands, call.results})
+  const auto sum = [](std::span<const Operand> list) {
+    Bytes all;
     for (auto it = list.begin(); it != list.end(); ++it) {
       const auto seen = [&](const Operand& other) { return same_part(*it, other); };
-      if (std::none_of(list.begin(), it, seen)) moved = checked_add(moved, Bytes(bytes_of(*it)));
+      if (std::none_of(list.begin(), it, seen)) all = checked_add(all, Bytes(bytes_of(*it)));
     }
-  return moved.count();
+    return all;
+  };
+  const Bytes made = sum(call.results);
+  if (call.operands.empty() || !picks(call.kind))
+    return checked_add(sum(call.operands), made).count();
+  const Bytes picked = std::min(Bytes(bytes_of(call.operands.front())), made);
+  return checked_add(checked_add(picked, sum(call.operands.subspan(1))), made).count();
 }
 
 bool is_floating(std::string_view dtype) {

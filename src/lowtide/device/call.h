@@ -21,8 +21,8 @@ struct Call {
 Call call_of(const Op& op);
 
 // Bytes that it reads and writes: of each operand and result what it spans, the same part of the
-// same tensor once, and of what is broadcast (stride 0) only what is stored. OverflowError beyond
-// 63 bits.
+// same tensor once, and of what is broadcast (stride 0) only what is stored. A kind that picks rows
+// (an embedding) reads of its first operand as much as it makes. OverflowError beyond 63 bits.
 std::int64_t moved_bytes(const Call& call);
 
 // The number type that it computes in: that of the first floating-point operand, or result; f32 if
