@@ -15,6 +15,7 @@ from .operators import DTYPES
 
 _SECONDS = 0.05  # of runs of one kernel, and
 _RUNS = 5  # of these at least
+_LONG = 3_000_000  # ns, of a kernel that runs at its rate
 _FORMAT = {"format": "lowtide-device", "version": 1}
 
 
@@ -31,17 +32,15 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
     device = torch.device(device)
     on_gpu = device.type == "cuda"
     launch = ns_of(lambda a=_ones((1,), device): a + a, device)
-    large = 8192 if on_gpu else 1024
     rates: dict[str, float] = {}
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         try:
-            ns = _product(large, dtype, device)
+            rates[DTYPES[dtype]] = _products(dtype, device, launch)
         except RuntimeError:  # no such kernel
             continue
-        rates[DTYPES[dtype]] = 2e9 * large**3 / max(1, ns - launch)
     ns, flops = _convolution(64 if on_gpu else 4, device)
     rates["tf32"] = 1e9 * flops / max(1, ns - launch)
-    streams = {2**k: _stream(2**k, device) - launch for k in range(10, 29 if on_gpu else 26)}
+    streams = {2**k: _stream(2**k, device) - launch for k in range(10, 29 if on_gpu else 25)}
     rate, cache, in_cache = _two_rates(streams)
     beyond = [_product(n, torch.float32, device) - launch - 2e9 * n**3 / rates["f32"] for n in (32, 64, 128, 192, 256)]
     slow = [ns - 12e9 * n / (in_cache if 12 * n <= cache else rate) for n, ns in streams.items() if n <= 2**18]
@@ -103,6 +102,14 @@ def _ones(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = tor
 def _product(n: int, dtype: torch.dtype, device: torch.device) -> int:
     a, b = _ones((n, n), device, dtype), _ones((n, n), device, dtype)
     return ns_of(lambda: a @ b, device)
+
+
+def _products(dtype: torch.dtype, device: torch.device, launch: int) -> float:
+    """Operations a second of the first product that takes some milliseconds."""
+    n = 256
+    while (ns := _product(n, dtype, device)) < _LONG and n < 16384:
+        n *= 2
+    return 2e9 * n**3 / max(1, ns - launch)
 
 
 def _stream(numbers: int, device: torch.device) -> int:
