@@ -103,6 +103,26 @@ void bind_device(nb::module_& module) {
           "launch_ns", [](const Device& d) { return d.launch_ns; },
           "What any kernel takes, however small.")
       .def_prop_ro(
+          "compute_ramp_ns", [](const Device& d) { return d.compute_ramp_ns; },
+          "What computing takes longer until it runs at its rate.")
+      .def_prop_ro(
+          "memory_ramp_ns", [](const Device& d) { return d.memory_ramp_ns; },
+          "What moving bytes takes longer until it runs at its rate.")
+      .def_prop_ro(
+          "multiprocessors", [](const Device& d) { return d.multiprocessors; },
+          "Among how many a product's tiles are dealt; 0: not said.")
+      .def_prop_ro(
+          "cache",
+          [](const Device& d) -> nb::object {
+            if (!d.cache) return nb::none();
+            return nb::make_tuple(d.cache->bytes.count(), d.cache->bytes_per_second);
+          },
+          nb::sig("def cache(self) -> tuple[int, int] | None"),
+          "What kernels move no more than, and at which rate: bytes, and bytes a second.")
+      .def_prop_ro(
+          "measured", [](const Device& d) { return d.measured; },
+          "Are the rates what kernels were seen to reach?")
+      .def_prop_ro(
           "memory", [](const Device& d) { return if_any(d.memory > Bytes(0), d.memory.count()); },
           nb::sig("def memory(self) -> int | None"), "In bytes, or None.")
       .def_prop_ro(

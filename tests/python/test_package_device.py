@@ -167,3 +167,28 @@ def test_graphs_are_priced_anew(graph):
         lowtide.priced_on(graph, named("a100"))
     with pytest.raises(TypeError):
         lowtide.priced_on(graph, None)
+
+
+def test_a_table_of_measured_calls_goes_before_the_roofline(tmp_path):
+    shape = {"shape": [64, 64], "strides": [64, 1], "dtype": "f32"}
+
+    def graph_of(time, name):
+        return lowtide.Graph.from_dict({
+            "format": "lowtide-graph", "version": 1, "tick": "us",
+            "tensors": [{"bytes": 16384, "shape": [64, 64], "dtype": "f32"}] * 3,
+            "ops": [{"kind": "aten.mul", "inputs": [0, 1], "outputs": [2], "time": time, "workspace": 7 * time,
+                     "operands": [{"argument": "self", "tensor": 0} | shape, {"argument": name, "tensor": 1} | shape],
+                     "results": [{"argument": "", "tensor": 2} | shape], "arguments": {"alpha": 1.5}}], "outputs": [2]})
+
+    path = tmp_path / "costs.json"
+    path.write_text(lowtide.costs_of(graph_of(3, "other"), "a machine"))
+    table = json.loads(path.read_text())
+    assert table["device"] == "a machine" and table["costs"][0]["time_ns"] == 3000
+    priced, unknown = (lowtide.priced_on(graph_of(9, name), "cpu", costs=path).ops[0] for name in ("other", "another"))
+    assert (priced.time, priced.workspace) == (3, 21)
+    assert (unknown.time, unknown.workspace) == (lowtide.priced_on(graph_of(9, "another"), "cpu").ops[0].time, 63)
+    path.write_text(json.dumps(table | {"costs": [{}]}))
+    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0 has no "kind"'):
+        lowtide.priced_on(graph_of(9, "other"), "cpu", costs=path)
+    with pytest.raises(lowtide.Error, match='its tick is "none", which is no time'):
+        lowtide.costs_of(lowtide.Graph.from_dict(CHAIN | {"tick": "none"}))
