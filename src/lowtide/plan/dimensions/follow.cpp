@@ -143,7 +143,7 @@ class Follower {
       if (!agrees(letter.operands, item, at) &&
           (names(letter.operands, item) || !outside(op.operands[item])))
         return false;
-    return inner > 0;
+    return inner > 0 && inner % letter.block == 0;
   }
 
   // The first thing that the op sees, for a reason.
