@@ -109,6 +109,9 @@ for name, rest in {"elu": {"alpha": 1, "scale": 1, "input_scale": 1, "is_result"
         first: make(6, 5), second: make.mask(6, 5) if second == "mask" else make(6, 5)} | rest)
 case(aten.log_sigmoid_backward.default)(
     lambda make: {"grad_output": make(6, 5), "self": make(6, 5), "buffer": make.positive(6, 5)})
+case(aten.rrelu_with_noise_backward.default)(lambda make: {
+    "grad_output": make(6, 5), "self": make(6, 5), "noise": make(6, 5), "lower": .1, "upper": .3, "training": True,
+    "self_is_result": False})
 for name in ("zeros", "ones"):
     case(getattr(aten, name).default)(lambda make: {"size": [6, 5]})
     case(getattr(aten, f"new_{name}").default)(lambda make: {"self": make(3, 7), "size": [6, 5]})

@@ -28,3 +28,47 @@ def test_parts_give_the_whole(kind):
         for name in ("f32", *names):
             torch.manual_seed(0)
             OneOp(target, make(Make(TYPES[name]))).check()
+
+
+# What keeps its shape, and mixes what lies along the dimension: by a rule for another kind it would pass.
+LIES = [
+    (aten.cumsum.default, {"self": (6, 5), "dim": 0}, "aten.exp"),
+    (aten._softmax.default, {"self": (6, 5), "dim": 0, "half_to_float": False}, "aten.exp"),
+    (aten.flip.default, {"self": (6, 5), "dims": [0]}, "aten.exp"),
+    (aten.sort.default, {"self": (6, 5), "dim": 0}, "aten.log_sigmoid_forward"),
+    (aten.roll.default, {"self": (6, 5), "shifts": [1], "dims": [0]}, "aten.exp"),
+    (aten.amax.default, {"self": (6, 5), "dim": [0]}, "aten.sum"),
+    (aten.prod.dim_int, {"self": (6, 5), "dim": 0}, "aten.sum"),
+    (aten.mean.dim, {"self": (6, 5), "dim": [0]}, "aten.sum"),
+    (aten.sum.dim_IntList, {"self": (6, 5), "dim": [0]}, "aten.mean"),
+    (aten.logsumexp.default, {"self": (6, 5), "dim": [0]}, "aten.mean"),
+    (aten.mm.default, {"self": (6, 6), "mat2": (6, 6)}, "aten.maximum"),
+    (aten.inverse.default, {"self": (6, 6)}, "aten.exp"),
+]
+
+
+@pytest.mark.parametrize(("target", "shapes", "kind"), LIES, ids=[t._opname for t, _, _ in LIES])
+def test_a_wrong_rule_is_seen(target, shapes, kind):
+    make = Make(torch.float32)
+    given = {name: make(*value) if isinstance(value, tuple) else value for name, value in shapes.items()}
+    OneOp(target, given).check()
+    with pytest.raises(NotTheSame):
+        OneOp(target, given, kind).check()
+
+
+def test_what_each_kind_declares():
+    """A rule that says nothing would pass as well: the dimensions of operands along which some kinds must go."""
+    def carried(kind):
+        return set().union(*(OneOp(target, make(Make(torch.float32))).check() for target, make, _ in CASES[kind]))
+
+    assert {("self", 0), ("self", 1), ("mat2", 0), ("mat2", 1)} == carried("aten.mm")
+    assert {("mat1", 0), ("mat2", 1), ("self", 0), ("mat1", 1)} <= carried("aten.addmm")
+    assert {("input", 0), ("input", 1), ("weight", 0), ("weight", 1), ("bias", 0)} == carried("aten.convolution")
+    assert {("grad_output", 0), ("input", 0), ("weight", 0)} <= carried("aten.convolution_backward")
+    assert {("input", 0), ("input", 1)} == carried("aten.native_layer_norm")
+    assert {("indices", 0), ("indices", 1), ("weight", 1)} == carried("aten.embedding")
+    assert {("self", 0), ("target", 0)} == carried("aten.nll_loss_forward")
+    assert {("query", 0), ("query", 1), ("query", 2), ("key", 0), ("attn_mask", 0)} <= carried(
+        "aten._scaled_dot_product_flash_attention_for_cpu")
+    assert {("self", 1), ("self", 2)} <= carried("aten.cumsum")
+    assert carried("aten.randperm") == set()
