@@ -314,14 +314,16 @@ class Follower {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Operand& operand = op.operands[i];
       View& view = carry.operands[i];
-      if (view.state != State::whole || !made_[operand.tensor.index()]) continue;
+      const bool made = made_[operand.tensor.index()];
+      if (view.state != State::whole || state(operand).state == State::whole) continue;
       if (!rule) rule = rule_for(op);
       if (contains(rule->unread, i)) {
-        if (!carry.before && !see_unread(operand, view))
+        if (!carry.before && !see_unread(operand, view) && made)
           return stop(id, StopCause::misplaced, operand.tensor,
                       "sees slices of " + name_of(operand) + " that are none of its storage");
         continue;
       }
+      if (!made) continue;
       if (state(operand).state == State::partial)
         return stop(id, StopCause::sum, operand.tensor,
                     "reads a sum over the axis that is still to be made, " + name_of(operand));
@@ -337,11 +339,12 @@ class Follower {
   // What a part has of an operand that is not read; false if it is no view of that.
   bool see_unread(const Operand& operand, View& view) {
     const TensorState& now = state(operand);
+    if (now.state == State::split) {
+      const auto at = locate(operand, now.axis);
+      if (std::holds_alternative<Misfit>(at)) return false;
+      view.position = std::get<Position>(at);
+    }
     view.state = now.state;
-    if (now.state != State::split) return true;
-    const auto at = locate(operand, now.axis);
-    if (std::holds_alternative<Misfit>(at)) return false;
-    view.position = std::get<Position>(at);
     return true;
   }
 
