@@ -23,8 +23,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/dimensions/op_view.h"
-#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/plan/dimensions/rule.h"
 #include "lowtide/plan/dimensions/words.h"
 
 namespace lowtide::dimensions {
@@ -235,6 +234,12 @@ class Follower {
     const auto split = [&](const Operand& operand, std::size_t dim, View& view, bool result) {
       const Position at{dim, inner};
       const auto put = place(operand, at, extent, graph_.bytes(operand.tensor));
+      const bool misfits = std::holds_alternative<Misfit>(put);
+      if (misfits && !result && state(operand).state == State::whole &&
+          in_whole(operand, at, {extent, 1}, {0, 1})) {
+        view = {.state = State::split, .position = at, .from_whole = true};
+        return true;
+      }
       if (const auto* misfit = std::get_if<Misfit>(&put)) {
         stop(id, StopCause::misplaced, operand.tensor, misfit->reason);
         return false;
@@ -315,6 +320,10 @@ class Follower {
       const Operand& operand = op.operands[i];
       View& view = carry.operands[i];
       const bool made = made_[operand.tensor.index()];
+      if (view.from_whole && made)
+        return stop(id, StopCause::misplaced, operand.tensor,
+                    "reads slices of " + name_of(operand) + " that the parts do not make");
+      if (view.from_whole) end_at(operand);
       if (view.state != State::whole || state(operand).state == State::whole) continue;
       if (!rule) rule = rule_for(op);
       if (contains(rule->unread, i)) {
@@ -334,6 +343,15 @@ class Follower {
       if (made_[tensor.index()] &&
           std::ranges::find(op.operands, tensor, &Operand::tensor) == op.operands.end())
         return stop(id, StopCause::unknown, tensor, "does not say how it sees a tensor");
+  }
+
+  // The axis goes no further up.
+  void end_at(const Operand& operand) {
+    if (graph_.is_input(operand.tensor)) return;
+    const OpId maker = graph_.producer(operand.tensor);
+    if (open(maker))
+      stop(maker, StopCause::misplaced, operand.tensor,
+           "makes a tensor of which slices are read that its storage does not have");
   }
 
   // What a part has of an operand that is not read; false if it is no view of that.
