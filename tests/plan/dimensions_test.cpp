@@ -88,7 +88,7 @@ TEST_CASE("dimensions: what keeps its shape and yet mixes is refused") {
       {"aten.flip", {"dims", integers({0})}, "reverses dimension 0 of \"self\""},
       {"aten.sort", integer("dim", 0), "sorts along dimension 0 of \"self\""},
       {"aten.roll", {"dims", integers({})}, "rotates dimension 0 of \"self\""},
-      {"aten.bernoulli", integer("p", 0), "draws random numbers along dimension 0 of \"self\""},
+      {"aten.bernoulli", integer("seed", 0), "draws random numbers along dimension 0 of \"self\""},
       {"aten.mine", integer("dim", 1), "is of a kind without a rule, aten.mine"},
       {"", integer("dim", 1), "has no kind"},
   };

@@ -125,7 +125,8 @@ for target, rest in ((aten.arange.default, {"end": 6}), (aten.linspace.default, 
                      (aten.randint.default, {"high": 9, "size": [6, 5]}), (aten.randperm.default, {"n": 6})):
     case(target)(lambda make, rest=rest: dict(rest))
 for target, rest in ((aten.rand_like.default, {}), (aten.randn_like.default, {}), (aten.randint_like.default, {"high": 9}),
-                     (aten.bernoulli.default, {}), (aten.multinomial.default, {"num_samples": 2}),
+                     (aten.bernoulli.default, {}),
+                     (aten.bernoulli.p, {"p": .5}), (aten.multinomial.default, {"num_samples": 2}),
                      (aten.native_dropout.default, {"p": .5, "train": True}), (aten.exponential.default, {}),
                      (aten.uniform.default, {}), (aten.normal_functional.default, {}), (aten.normal.Tensor_float, {})):
     first = target._schema.arguments[0].name
