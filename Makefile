@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch bench-prices format lint fuzz \
   install clean
 
 DATA ?=
@@ -69,6 +69,10 @@ bench-offload: ## Plans over a link to the host beside what others do, with DATA
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench
 	@build/venv/bin/python bench/torch/run.py $(MODELS)
+
+bench-prices: wheel ## Prices of kernels and of their parts against measured times, on one core
+	@tools/deps capture
+	@build/venv/bin/python bench/torch/prices.py
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint

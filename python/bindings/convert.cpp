@@ -83,10 +83,9 @@ Techniques techniques_of(nb::handle techniques, bool has_machine) {
 }
 
 Terms terms_of(const GivenTerms& given, const Graph& graph) {
-  if (given.link && given.link->empty()) parse_link(*given.link);  // says what would be right
   AskedTerms asked{.order = order_of(given.order),
                    .device = device_from(given.device),
-                   .link = given.link.value_or(""),
+                   .link = given.link,
                    .techniques = list_text(given.techniques)};
   if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);
   if (given.derate.is_none()) return terms_of(asked, graph);
