@@ -8,6 +8,10 @@
 
 namespace lowtide {
 
+std::string_view to_string(BoundScope scope) {
+  return scope == BoundScope::graph ? "graph" : "techniques";
+}
+
 PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
   PlanFile file;
   file.graph_hash = graph_hash(problem.graph);

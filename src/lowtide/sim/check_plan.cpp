@@ -77,7 +77,7 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
                         .budget = file.budget.value_or(Bytes::max()),
                         .order = file.order,
                         .machine = file.plan.machine,
-                        .techniques = file.techniques.value_or(Techniques()),
+                        .techniques = file.techniques.value_or(Techniques::all()),
                         .host_budget = file.host_budget};
   const Verdict verdict = verify(problem, file.plan);
   if (!verdict.ok) {
