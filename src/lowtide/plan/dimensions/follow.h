@@ -20,7 +20,7 @@ struct Seed {
 };
 
 enum class State : std::uint8_t {
-  whole,    // not reached: every part sees all of it
+  whole,    // every part sees all of it
   split,    // along an axis: a part makes or reads some slices
   partial,  // every part makes one of this size; the whole is their sum
 };
@@ -38,7 +38,7 @@ struct View {
   // Of a split view, where; of a whole one, the dimension along which it repeats itself (stride 0)
   // and has as many indices as the others, which is shorter in a part.
   std::optional<Position> position;
-  bool before = false;  // a result that is made once, before the parts
+  bool before = false;  // a result that is made once, whole, before the parts
 };
 
 // An op that can be run on slices.
@@ -46,14 +46,16 @@ struct Carry {
   std::int64_t extent = 0;              // slices of the axis
   std::vector<View> operands, results;  // one for each of the op's
   Weight weight = Weight::one;
+  // The op draws: it is run once, whole, before the parts, and needs none of the operands that they
+  // make. Its results are read in slices.
+  bool before = false;
 };
 
 enum class StopCause : std::uint8_t {
   mixes,      // takes what lies along the axis at once
   unknown,    // no rule for its kind, or no operands
-  conflict,   // two axes meet
+  conflict,   // two axes meet, or it takes whole what the parts make
   misplaced,  // the axis does not lie in the op's operands as slices
-  whole,      // made or taken whole although a part could do with a slice: draws, barriers
   sum,        // reads a sum that is still to be made
 };
 
@@ -61,7 +63,7 @@ enum class StopCause : std::uint8_t {
 struct Stop {
   StopCause cause{};
   TensorId tensor;     // at which it stops
-  std::string reason;  // "takes dimension 1 of \"self\" whole"
+  std::string reason;  // "takes all of dimension 1 of \"self\""
 };
 
 struct Reach {
@@ -71,19 +73,19 @@ struct Reach {
 };
 
 // Follows the axes from the seeds to producers and consumers as far as the table allows: the
-// component of the seeds in the D-Graph. Ops that `region` names may carry (all ops, if it is
-// empty); others are outside, where every tensor is whole: they stop nothing and read what was put
+// component of the seeds in the D-Graph. Only ops of `region` may carry (all ops, if it is empty);
+// the others are outside, where every tensor is whole: they stop nothing and read what was put
 // together again.
 //
 // What holds of the answer: if every op that carries is run once for each part, on its views, and
 // what others read of a split or partial tensor is put together from the parts, then every tensor
-// has its value. An operand that an op takes whole is made by no op that carries. A tensor that is
-// split and made by an op that does not carry is read in slices of its storage. The region may
-// still not be convex.
+// has its value. What an op that carries takes whole is made by no op that carries (but one that
+// makes it before the parts, or the same in each). A split tensor that no op that carries makes is
+// read in slices of its storage. The ops that carry need not be convex.
 //
 // Linear in the size of the graph; the same answer every time. InputError (place: the tensor) for a
-// seed whose dimension does not exist, has one slice only, or is no axis of its storage; for two
-// seeds that put different axes on a tensor.
+// seed whose dimension does not exist, has one slice only, or is no axis of its storage, and for
+// two seeds that put different axes on a tensor.
 Reach follow(const Graph& graph, std::span<const Seed> seeds, std::span<const OpId> region = {});
 
 // The arguments of a part with `count` slices of the axis that the op carries: sizes follow, all

@@ -1,10 +1,10 @@
 // The table of dimensions: for each kind of op, which dimensions of its operands and results go
 // together (the D-Graph of MAGIS, ASPLOS 2024, section 4.1).
 //
-// Like the letters of an einsum: "mk,kn->mn" has three. A letter says that index x of the op along
-// it takes index x of those operands' dimensions and makes index x of those results' dimensions, so
-// that the op may be run on some of the indices alone. Operands that a letter does not name are
-// taken whole; results that it does not name are sums over it, or do not depend on it.
+// Like the letters of an einsum: "mk,kn->mn" has three. A letter says that the indices along those
+// dimensions of operands and results belong together and to no others, so that the op may be run
+// on some of them alone. Operands that a letter does not name are taken whole; results that it does
+// not name are sums over it, or say otherwise what they are.
 #pragma once
 
 #include <cstdint>
@@ -27,37 +27,44 @@ struct Along {
 enum class Unnamed : std::uint8_t {
   sum,     // the whole's is the sum of those of the parts
   before,  // decided by operands that are known before the parts: made once, whole (a count)
-  mixed,   // neither: where it is needed the op does not carry the letter
+  same,    // every part makes the same, of full size
 };
 
 // By what a part's named and summed results are multiplied.
 enum class Weight : std::uint8_t {
   one,
   share,  // the part's share of the slices: the op divides by how many there are (a mean)
-  total,  // the sum is divided by the result made before (a count of targets), not by the part's
+  total,  // one over the result made before (a count of targets), where the op would divide by the
+          // part's: the part is run with "reduction" 2, a sum
 };
 
 struct Letter {
   std::vector<Along> operands, results;
   std::vector<Unnamed> unnamed;  // one for each result; of those that are named, without meaning
   Weight weight = Weight::one;
+
+  bool reduces() const;  // a result is a sum over it
 };
 
 struct Rule {
   std::vector<Letter> letters;
-  // A sum over parts may go through the op in place of an operand: the op is linear in the operands
-  // listed, taken together; all others are taken whole. Empty for most kinds.
-  std::vector<std::size_t> linear;
-  // Why no part can make its share of what the op makes, where a part could do without operands:
-  // "draws random numbers". Such an op is run whole, before the parts, and they read slices.
-  std::string whole;
-  // Why a dimension that no letter names is none: "sorts along it". Empty: "takes all of it".
+  // A sum that is still to be made may go through: the op is linear in the operands of one of these
+  // lists, taken together, if all others are whole.
+  std::vector<std::vector<std::size_t>> linear;
+  // Operands of which nothing is read but their extents.
+  std::vector<std::size_t> unread;
+  // It draws random numbers for every index, reads nothing, and so is run once, whole, before the
+  // parts, which read slices of it.
+  bool drawn = false;
+  // Why a dimension that no letter names is none, after the op's name: "sorts along it". Empty: it
+  // "takes all of it".
   std::string reason;
+  // The kind is in the table.
+  bool known = false;
 };
 
 // Of an op with operands and arguments as the operator's schema has them. A kind without a rule, or
-// operands that do not fit the kind: no letters, and `reason` says so. Never throws for a graph
-// that was built.
+// operands that do not fit the kind: no letters, and `reason` says so.
 Rule rule_for(const Op& op);
 
 // The kinds that the table knows, sorted.
