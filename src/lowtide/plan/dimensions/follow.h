@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/graph/graph.h"
@@ -87,6 +88,9 @@ struct Reach {
 // seed whose dimension does not exist, has one slice only, or is no axis of its storage, and for
 // two seeds that put different axes on a tensor.
 Reach follow(const Graph& graph, std::span<const Seed> seeds, std::span<const OpId> region = {});
+
+std::string_view to_string(State state);
+std::string_view to_string(StopCause cause);
 
 // The arguments of a part with `count` slices of the axis that the op carries: sizes follow, all
 // else stays.

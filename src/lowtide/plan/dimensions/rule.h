@@ -67,6 +67,8 @@ struct Rule {
 // operands that do not fit the kind: no letters, and `reason` says so.
 Rule rule_for(const Op& op);
 
+std::string_view to_string(Weight weight);
+
 // The kinds that the table knows, sorted.
 std::vector<std::string_view> known_kinds();
 
