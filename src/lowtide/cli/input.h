@@ -16,5 +16,7 @@ Graph load_named_graph(const std::string& path);
 // The same, for a command that plans it: InputError for what no solver takes.
 Graph load_plannable_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
+// None for an empty path.
+std::vector<Transform> load_transforms(const std::string& path);
 
 }  // namespace lowtide::cli

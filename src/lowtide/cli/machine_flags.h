@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lowtide/plan/terms.h"
 
@@ -17,7 +18,7 @@ struct MachineFlags {
   std::optional<std::string> derate, host_budget;
 
   // InputError that names the flag.
-  Terms terms(Order order, const Graph& graph) const;
+  Terms terms(Order order, const Graph& graph, std::vector<Transform> transforms = {}) const;
 };
 
 // What --techniques says; InputError that names the flag.

@@ -181,25 +181,23 @@ std::string prices_json(const std::vector<Price<AnyId>>& prices) {
 }
 
 std::string fields_json(const Split& split) {
-  std::string out = fmt::format("\"ops\": {},\n      \"parts\": {}, \"axes\": ",
-                                ops_json(split.ops), split.parts);
+  std::string out = fmt::format(
+      "\"ops\": {},\n      \"parts\": {}, \"axes\": ", ops_json(split.ops), split.parts);
   out += list_json(split.axes, 6, "       ", [](const SplitAxis& axis) {
     return fmt::format("{{\"tensor\": {}, \"dim\": {}}}", axis.tensor.index(), axis.dim);
   });
   out += fmt::format(", \"exact\": {},\n      \"prices\": ", split.exact);
-  out += split.prices.size() == 1
-             ? prices_json(split.prices.front())
-             : list_json(split.prices, 1, "       ", [](const auto& part) {
-                 return prices_json(part);
-               });
+  out += split.prices.size() == 1 ? prices_json(split.prices.front())
+                                  : list_json(split.prices, 1, "       ",
+                                              [](const auto& part) { return prices_json(part); });
   if (!split.before.empty()) out += ",\n      \"before\": " + prices_json(split.before);
   if (!split.joins.empty()) out += ",\n      \"joins\": " + prices_json(split.joins);
   return out;
 }
 
 std::string fields_json(const Hoist& hoist) {
-  std::string out = fmt::format("\"tangent\": {}, \"exact\": {}", hoist.tangent.index(),
-                                hoist.exact);
+  std::string out =
+      fmt::format("\"tangent\": {}, \"exact\": {}", hoist.tangent.index(), hoist.exact);
   if (!hoist.joins.empty()) out += ",\n      \"joins\": " + prices_json(hoist.joins);
   return out;
 }
@@ -234,14 +232,23 @@ std::string transforms_json(const std::vector<Transform>& transforms) {
   return transforms.empty() ? "[]" : out + "\n  ]";
 }
 
-std::vector<Transform> read_transforms(const std::string& path, std::vector<std::string>& warnings) {
-  return read_transforms_text(read_text_file(path), name_of_file(path), warnings);
+std::string write_transforms(const std::vector<Transform>& transforms) {
+  return transforms_json(transforms) + "\n";
 }
 
-std::vector<Transform> read_transforms_text(std::string_view text, const std::string& file_name,
-                                            std::vector<std::string>& warnings) {
+std::vector<Transform> read_transforms(const std::string& path,
+                                       std::vector<std::string>& warnings) {
+  const std::string name = name_of_file(path);
   try {
-    const JsonDocument document(text);
+    return read_transforms(JsonDocument(read_text_file(path)), name, warnings);
+  } catch (const InputError& error) {
+    throw error.file().empty() ? error.in_file(name) : error;
+  }
+}
+
+std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
+                                       std::vector<std::string>& warnings) {
+  try {
     const JsonValue root = document.root();
     const auto list = root.is(JsonKind::object) ? root.find("transforms") : root;
     if (!list)

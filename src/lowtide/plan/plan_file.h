@@ -25,8 +25,8 @@ struct Claims {
   std::optional<Ticks> duration = std::nullopt;
   std::optional<Bytes> peak = std::nullopt;
   std::optional<Ticks> bound = std::nullopt;
-  std::optional<BoundScope> bound_scope = std::nullopt;        // absent without transforms
   std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over its file's full link
+  std::optional<BoundScope> bound_scope = std::nullopt;    // absent without transforms
   bool operator==(const Claims&) const = default;
 };
 
@@ -47,7 +47,7 @@ struct FoundBy {
 struct PlanFile {
   std::string graph_hash, graph_name;
   std::string transform_hash = {};  // empty without transforms
-  std::optional<Bytes> budget;  // absent: none
+  std::optional<Bytes> budget;      // absent: none
   Order order = Order::free;
   std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit

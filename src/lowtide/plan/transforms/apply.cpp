@@ -26,7 +26,7 @@ Transformed finished(const Draft& draft) {
 
 }  // namespace
 
-Transformed apply(const Graph& graph, std::span<const Transform> transforms) {
+Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms) {
   Draft draft(graph);
   Transformed now = draft.finish();
   for (std::size_t i = 0; i < transforms.size(); ++i) {

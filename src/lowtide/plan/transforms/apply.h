@@ -43,6 +43,6 @@ struct Transformed {
 
 // TransformRefused for what is not legal; InputError, with the same place, for what check_complete
 // refuses and for a price that this graph needs and the transform lacks.
-Transformed apply(const Graph& graph, std::span<const Transform> transforms);
+Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms);
 
 }  // namespace lowtide

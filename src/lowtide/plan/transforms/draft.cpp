@@ -20,8 +20,7 @@ template <class AnyId>
 std::vector<std::int64_t> dense(const std::vector<AnyId>& ids, const std::vector<AnyId>& places) {
   std::vector<std::int64_t> found;
   found.reserve(ids.size());
-  for (const AnyId id : ids)
-    found.push_back(static_cast<std::int64_t>(places[id.index()].index()));
+  for (const AnyId id : ids) found.push_back(static_cast<std::int64_t>(places[id.index()].index()));
   return found;
 }
 
@@ -34,7 +33,8 @@ Draft::Draft(const Graph& graph)
       outputs(copied(graph.outputs())),
       name_(graph.name()),
       tick_(graph.tick()),
-      resident_(graph.resident()) {
+      resident_(graph.resident()),
+      originals_(graph.op_count()) {
   ops_.reserve(graph.op_count());
   tensors_.reserve(graph.tensor_count());
   for (const OpId id : AllIds<OpId>(graph.op_count())) {

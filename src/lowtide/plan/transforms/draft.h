@@ -38,6 +38,11 @@ class Draft {
   std::string label(OpId id) const;
   std::string label(TensorId id) const;
 
+  // Ops that transforms have made, gone or not; more than kMostMade are refused by whoever makes
+  // them, so that a small file cannot ask for a huge graph.
+  static constexpr std::size_t kMostMade = std::size_t{1} << 20;
+  std::size_t made() const { return ops_.size() - originals_; }
+
   // The next index; whoever adds an op gives it its place in the order.
   OpId add(DraftOp op);
   TensorId add(Tensor tensor);
@@ -53,6 +58,7 @@ class Draft {
   std::string name_;
   TickUnit tick_;
   Bytes resident_;
+  std::size_t originals_;
   std::vector<DraftOp> ops_;
   std::vector<std::optional<Tensor>> tensors_;
 };

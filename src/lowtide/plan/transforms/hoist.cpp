@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/plan/transforms/draws.h"
 #include "lowtide/plan/transforms/rules.h"
 
 namespace lowtide {
@@ -36,13 +36,10 @@ OpId barrier_of(const Draft& draft, const Transformed& now, TensorId tangent) {
   if (!maker.valid() || !now.graph.is_barrier(maker))
     refuse_transform("hoist: " + label + " is made by no barrier");
   if (now.graph.outputs(maker).size() != 1)
-    refuse_transform("hoist: the barrier makes " +
-                     std::to_string(now.graph.outputs(maker).size()) +
+    refuse_transform("hoist: the barrier makes " + std::to_string(now.graph.outputs(maker).size()) +
                      " tensors, not one: the caller begins the backward in more than one place");
   if (elements(draft.tensor(tangent)) != 1)
     refuse_transform("hoist: " + label + " is not known to be one element");
-  if (now.graph.is_output(now.tensors[tangent.index()]))
-    refuse_transform("hoist: " + label + " is an output of the graph");
   return maker;
 }
 
@@ -69,7 +66,7 @@ void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std:
   std::vector<OpId> effects;
   for (const OpId op : behind(graph, barrier)) {
     const OpId index = now.op_index[op];
-    if (dimensions::draws(graph.op(op)))
+    if (draws(graph.op(op)))
       refuse_transform("hoist: " + draft.label(index) +
                        " draws random numbers behind the barrier, where the caller has seen the "
                        "generator");
@@ -95,18 +92,12 @@ void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std:
     workspace = std::max(workspace, price.workspace);
   }
 
-  DraftOp tangent{.op = {.name = "tangent",
-                         .kind = std::string(kTangentKind),
-                         .phase = "backward",
-                         .time = {},
-                         .results = std::exchange(draft.op(barrier_index).op.results, {})},
-                  .inputs = {},
-                  .outputs = {hoist.tangent},
-                  .mutates = {},
-                  .after = {},
-                  .in_place = {},
-                  .parts = {},
-                  .gone = std::nullopt};
+  DraftOp tangent{};
+  tangent.op.name = "tangent";
+  tangent.op.kind = kTangentKind;
+  tangent.op.phase = "backward";
+  tangent.op.results = std::exchange(draft.op(barrier_index).op.results, {});
+  tangent.outputs = {hoist.tangent};
   std::ranges::replace(draft.order, barrier_index, draft.add(std::move(tangent)));
   draft.order.push_back(barrier_index);
 
