@@ -113,7 +113,9 @@ nb::dict find(const GraphObject& graph,
 
 }  // namespace
 
-void bind_dimensions(nb::class_<GraphObject>& graph) {
+void bind_dimensions(nb::module_& module, nb::class_<GraphObject>& graph) {
+  module.def("dimension_kinds", &known_kinds,
+             "The kinds of ops that the table of dimensions knows.");
   graph.def(
       "dimensions", &find, nb::arg("axes"), nb::kw_only(), nb::arg("slices") = nb::none(),
       nb::sig("def dimensions(self, axes: collections.abc.Sequence[tuple[int, int]], *, "

@@ -295,7 +295,7 @@ void bind_graph(nb::module_& module) {
       });
   bind_blocks(graph);
   bind_repeats(module, graph);
-  bind_dimensions(graph);
+  bind_dimensions(module, graph);
 }
 
 }  // namespace lowtide::python

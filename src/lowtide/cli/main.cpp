@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
   add_show(app, status);
   add_solvers(app, status);
   add_devices(app, status);
+  add_dimensions(app, status);
   add_generate(app, status);
   add_convert(app, status);
   add_completion(app, status);

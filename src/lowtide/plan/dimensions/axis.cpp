@@ -48,10 +48,8 @@ std::variant<Position, Misfit> locate(const Operand& operand, const Axis& axis) 
       if (stride % round != 0) return across(operand);
       continue;
     }
-    if (count - 1 < inside / stride && (count - 1) * stride < inside &&
-        count <= (inside + stride - 1) / stride) {
-      // Stays inside, alone; whether it does beside the others is asked below.
-      reach += (count - 1) * stride;
+    if ((count - 1) * stride < inside) {
+      reach += (count - 1) * stride;  // alone it stays inside; beside the others it may not
       continue;
     }
     if (found) return across(operand);

@@ -143,7 +143,7 @@ class Follower {
       if (!agrees(letter.operands, item, at) &&
           (names(letter.operands, item) || !outside(op.operands[item])))
         return false;
-    return inner > 0;
+    return inner > 0 && inner % letter.block == 0;
   }
 
   // The first thing that the op sees, for a reason.
@@ -309,13 +309,19 @@ class Follower {
 
   void confirm(OpId id) {
     const Op& op = graph_.op(id);
-    const Carry& carry = *reach_.carries[id.index()];
-    std::vector<std::size_t> unread;
+    Carry& carry = *reach_.carries[id.index()];
+    std::optional<Rule> rule;
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Operand& operand = op.operands[i];
-      if (carry.operands[i].state != State::whole || !made_[operand.tensor.index()]) continue;
-      if (unread.empty()) unread = rule_for(op).unread;
-      if (contains(unread, i)) continue;
+      View& view = carry.operands[i];
+      if (view.state != State::whole || !made_[operand.tensor.index()]) continue;
+      if (!rule) rule = rule_for(op);
+      if (contains(rule->unread, i)) {
+        if (!carry.before && !see_unread(operand, view))
+          return stop(id, StopCause::misplaced, operand.tensor,
+                      "sees slices of " + name_of(operand) + " that are none of its storage");
+        continue;
+      }
       if (state(operand).state == State::partial)
         return stop(id, StopCause::sum, operand.tensor,
                     "reads a sum over the axis that is still to be made, " + name_of(operand));
@@ -326,6 +332,17 @@ class Follower {
       if (made_[tensor.index()] &&
           std::ranges::find(op.operands, tensor, &Operand::tensor) == op.operands.end())
         return stop(id, StopCause::unknown, tensor, "does not say how it sees a tensor");
+  }
+
+  // What a part has of an operand that is not read; false if it is no view of that.
+  bool see_unread(const Operand& operand, View& view) {
+    const TensorState& now = state(operand);
+    view.state = now.state;
+    if (now.state != State::split) return true;
+    const auto at = locate(operand, now.axis);
+    if (std::holds_alternative<Misfit>(at)) return false;
+    view.position = std::get<Position>(at);
+    return true;
   }
 
   void let_through(OpId id) {

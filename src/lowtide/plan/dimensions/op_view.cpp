@@ -144,6 +144,11 @@ Draft& Draft::joined() {
   return *this;
 }
 
+Draft& Draft::block(std::int64_t indices) {
+  letter_.block = indices;
+  return *this;
+}
+
 void Draft::add_to(Rule& rule) {
   // One index alone cannot be cut.
   if (!good_ || extent_ < 2) return;

@@ -72,6 +72,7 @@ class Draft {
   Draft& weight(Weight weight);
   // Extents may differ: the dimensions are put behind one another.
   Draft& joined();
+  Draft& block(std::int64_t indices);
 
   void add_to(Rule& rule);
 

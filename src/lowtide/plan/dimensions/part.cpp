@@ -49,15 +49,12 @@ std::vector<Argument> part_arguments(const Op& op, const Carry& carry, std::int6
       const Item bias = seen.result(2);
       if (bias && carry.results[*bias].state == State::split) part.shrink(argument.value, bias, 0);
     } else if (argument.name == "repeats") {
-      // Only what is repeated from nothing grows with the result.
       const bool from_operand = std::ranges::any_of(
           carry.operands, [](const View& view) { return view.position.has_value(); });
-      if (first_is_split && !from_operand) {
-        auto* list = std::get_if<Literal::List>(&argument.value.value);
-        auto* number = list && at(0) < list->size()
-                           ? std::get_if<std::int64_t>(&(*list)[at(0)].value)
-                           : nullptr;
-        if (number != nullptr) *number = part.scaled(*number);
+      auto* list = std::get_if<Literal::List>(&argument.value.value);
+      if (first_is_split && !from_operand && list != nullptr && at(0) < list->size()) {
+        auto* number = std::get_if<std::int64_t>(&(*list)[at(0)].value);
+        if (number != nullptr) *number = *number * count / carry.extent;
       }
     } else if (argument.name == "N") {
       // Of a group norm: how many images.

@@ -42,6 +42,9 @@ struct Letter {
   std::vector<Along> operands, results;
   std::vector<Unnamed> unnamed;  // one for each result; of those that are named, without meaning
   Weight weight = Weight::one;
+  // A slice holds so many neighbouring indices of the results, or a multiple: what is repeated is
+  // not cut.
+  std::int64_t block = 1;
 
   bool reduces() const;  // a result is a sum over it
 };

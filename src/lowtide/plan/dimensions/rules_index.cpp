@@ -229,7 +229,7 @@ void constant_pad(const OpView& op, Rule& rule) {
   });
 }
 
-// A dimension that is repeated from one index or from none is as long as "repeats" says.
+// A dimension is as long as "repeats" says; slices of it hold whole copies.
 void repeat(const OpView& op, Rule& rule) {
   const Item self = op.operand("self");
   const auto repeats = op.integers("repeats");
@@ -237,11 +237,12 @@ void repeat(const OpView& op, Rule& rule) {
   if (!repeats || repeats->size() != made.size() || op.rank(self) > std::ssize(made)) return;
   const auto rank = std::ssize(made);
   for (std::int64_t d = 0; d < rank; ++d) {
-    const bool repeated = (*repeats)[static_cast<std::size_t>(d)] != 1;
     const std::int64_t at = d - (rank - op.rank(self));
-    const bool one = at < 0 || op.extents(self)[static_cast<std::size_t>(at)] == 1;
-    if (repeated && one) Draft(op).out(0, d).add_to(rule);
-    if (!repeated && !one) Draft(op).in(self, at).out(0, d).add_to(rule);
+    const std::int64_t copied = at < 0 ? 1 : op.extents(self)[static_cast<std::size_t>(at)];
+    if ((*repeats)[static_cast<std::size_t>(d)] != 1)
+      Draft(op).out(0, d).block(std::max<std::int64_t>(copied, 1)).add_to(rule);
+    else if (at >= 0)
+      Draft(op).in(self, at).out(0, d).add_to(rule);
   }
 }
 

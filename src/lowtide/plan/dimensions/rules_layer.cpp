@@ -104,7 +104,7 @@ void group_norm_backward(const OpView& op, Rule& rule) {
 }
 
 // Channels always; everything else only where the statistics are given.
-void batch_norm(const OpView& op, Rule& rule) {
+void batch_norm_with(const OpView& op, Rule& rule, bool given) {
   const Item input = op.operand("input");
   Draft channels(op);
   channels.in(input, 1).out(op.result(0), 1);
@@ -118,10 +118,16 @@ void batch_norm(const OpView& op, Rule& rule) {
       channels.out(saved, 0);
   }
   channels.add_to(rule);
-  if (!op.is_false("training")) return;
+  if (!given) return;
   for (std::int64_t d = 0; d < op.rank(input); ++d)
     if (d != 1) Draft(op).in(input, d).out(op.result(0), d).others(Unnamed::same).add_to(rule);
 }
+
+void batch_norm(const OpView& op, Rule& rule) {
+  batch_norm_with(op, rule, op.is_false("training"));
+}
+
+void batch_norm_given(const OpView& op, Rule& rule) { batch_norm_with(op, rule, true); }
 
 void batch_norm_backward(const OpView& op, Rule& rule) {
   const Item gradient = op.operand("grad_out"), input = op.operand("input");
@@ -189,6 +195,8 @@ constexpr Entry kLayerRules[] = {
     {"aten.native_group_norm", group_norm, kStatistics},
     {"aten.native_group_norm_backward", group_norm_backward, kStatistics},
     {"aten.native_batch_norm", batch_norm, kStatistics},
+    {"aten._native_batch_norm_legit", batch_norm, kStatistics},
+    {"aten._native_batch_norm_legit_no_training", batch_norm_given, kStatistics},
     {"aten.native_batch_norm_backward", batch_norm_backward, kStatistics},
     {"lowtide.batch_norm_stats", no_letters, kStatistics},
     {"aten.max_pool2d_with_indices", spatial<2>, {}},
