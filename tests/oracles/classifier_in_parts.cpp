@@ -29,7 +29,7 @@ class Writer {
     priced({}, {});
     if (c_.dropout) {
       mask_ = net_.tensor({c_.batch, c_.widths[1]}, "bool");
-      net_.op("mask", {}, {mask_});
+      net_.op("mask", {}, {mask_}).recomputable = false;
       priced(time_of("lowtide.dropout_mask"), Bytes(3));
     }
     total_ = net_.tensor({}, c_.dtype);

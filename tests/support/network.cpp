@@ -82,7 +82,7 @@ Op& Network::op(const std::string& kind, const std::vector<Operand>& operands,
     links.outputs.push_back(result);
     moved += product(made.results.back().shape);
   }
-  made.time = Ticks(10 + moved);
+  made.time = Ticks(kind == kBarrierKind ? 0 : 10 + moved);
   made.workspace = Bytes(kind == "aten.mm" ? moved / 2 : 0);
   return made;
 }
@@ -161,6 +161,8 @@ Graph step_of(const Classifier& classifier) {
       {"weight", {}}, {"reduction", number(1)}, {"ignore_index", number(-100)}};
   net.op("aten.nll_loss_forward", {net.whole("self", logarithm), net.whole("target", target)},
          {loss, total}, reduction);
+  net.latest_op().results[0].argument = "output";
+  net.latest_op().results[1].argument = "total_weight";
   net.keep(loss);
 
   Index tangent = made({});

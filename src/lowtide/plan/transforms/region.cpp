@@ -78,8 +78,8 @@ class Check {
     }
     try {
       region_.reach = dimensions::follow(graph_, seeds, region_.ops);
-    } catch (const InputError& error) {
-      refuse(error.reason());
+    } catch (const InputError& error) {  // its place is the tensor
+      refuse(error.what());
     }
     for (const OpId op : region_.ops) {
       if (region_.reach.carries[op.index()]) continue;
