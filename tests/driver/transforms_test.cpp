@@ -1,4 +1,5 @@
-// Problems with transforms: solvers plan the graph that is made, answers are of the one asked about.
+// Problems with transforms: solvers plan the graph that is made, answers are of the one asked
+// about.
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ TEST_CASE("transforms: every kind of solver plans the graph that is made") {
   }
 }
 
-TEST_CASE("transforms: starts with the same ones are begun from, watchers see the graph asked about") {
+TEST_CASE(
+    "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
   const Transformed made = apply_transforms(asked.graph, asked.problem.transforms);
