@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch bench-prices format lint fuzz \
   install clean
 
 DATA ?=
@@ -59,15 +59,20 @@ bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of DATA=DIR/moc
 	@tools/deps engines bench
 	@tools/engines build/venv/bin/python bench/papers/moccasin.py "$(DATA)" --time $(BENCH_TIME) --long $(BENCH_LONG)
 
-bench-offload: ## Plans over a link to the host beside what others do, with DATA=DIR/captured; POFO on chains
-	@tools/deps build bench
-	@tools/build release lowtide_cli
+bench-offload: ## Plans over a link to the host beside what others do, with DATA=DIR/captured; POFO on chains, exact answers
+	@tools/deps build bench engines
+	@tools/build release lowtide_cli fastest
 	@build/venv/bin/python bench/offload.py --data "$(DATA)" --time $(BENCH_TIME)
 	@build/venv/bin/python bench/peers/pofo.py --time $(BENCH_TIME)
+	@tools/engines build/venv/bin/python bench/offload_tiny.py
 
 bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own ways beside each other
 	@tools/deps capture bench
 	@build/venv/bin/python bench/torch/run.py $(MODELS)
+
+bench-prices: wheel ## Prices of kernels and of their parts against measured times, on one core
+	@tools/deps capture
+	@build/venv/bin/python bench/torch/prices.py
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint

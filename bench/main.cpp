@@ -110,9 +110,10 @@ class Bench {
 
   // Leaving out a part that does not take the problem anyway changes nothing.
   bool telling(const Variant& variant, const Problem& problem) const {
-    return std::all_of(
-        variant.without.begin(), variant.without.end(),
-        [&](const std::string& name) { return solvers_.find(name)->supports(problem).yes; });
+    return std::all_of(variant.without.begin(), variant.without.end(),
+                       [&](const std::string& name) {
+                         return solve::support_of(*solvers_.find(name), problem).yes;
+                       });
   }
 
   void run(CsvFiles& files, const Row& row, const Graph& graph, const std::string& budget,

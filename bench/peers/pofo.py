@@ -1,7 +1,8 @@
 """POFO on chains, beside ours: O. Beaumont, L. Eyraud-Dubois, A. Shilova, "Efficient Combination of Rematerialization
 and Offloading for Training DNNs", NeurIPS 2021.
 
-    python3 bench/peers/pofo.py [--layers N] [--seeds N] [--budgets 70,55,40] [--rates 20,10,5] [--time S] [-o NAME]
+    python3 bench/peers/pofo.py [--layers N] [--seeds N] [--budgets 70,55,40] [--rates 20,10,5]
+                                 [--time S | --work N] [-o NAME]
 
 Its model: layers 1..L, of which layer i makes a[i] of a[i-1]; its backward reads both and the gradient of a[i], and
 makes that of a[i-1]. The state of the dynamic program before layer i is (A, df, db): bytes of activations kept for the
@@ -160,7 +161,7 @@ def drawn(layers, seed):
 
 
 def main():
-    from offload import run
+    from offload import limit, run
     from table import Table
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -170,12 +171,15 @@ def main():
     parser.add_argument("--rates", default="20,10,5", help="GB/s each way")
     parser.add_argument("--slots", type=int, default=500, help="parts of the memory that it plans with")
     parser.add_argument("--time", type=float, default=1, help="seconds for ours")
+    parser.add_argument("--work", type=int, help="units of counted work instead, the same on every machine")
     parser.add_argument("-o", "--output", type=Path, default=HERE.parent.parent.parent / "build/bench/pofo")
     given = parser.parse_args()
     given.output.parent.mkdir(parents=True, exist_ok=True)
     table = Table("Overhead in per cent on chains over a link",
                   [(name, 0) for name in ("seed", "budget", "GB/s", "POFO", "auto", "bound")])
     table.notes.append("POFO's by its own model: copies free their bytes as they go. Ours are whole copies.")
+    table.notes.append(f"Chains of {given.layers} layers, budgets as shares of their own peak; ours with one thread and " + (
+        f"{given.time:g} s." if given.work is None else f"{given.work:,} units of counted work."))
     with tempfile.TemporaryDirectory() as folder, open(given.output.with_suffix(".csv"), "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["seed", "budget", "link", "pofo", "auto", "bound"])
@@ -186,7 +190,7 @@ def main():
             for share in given.budgets.split(","):
                 for link in given.rates.split(","):
                     ours = json.loads(run("plan", path, "--budget", f"{share}%", "--order", "given", "--link",
-                                          f"{link}GB/s,0us", "--derate", "0%", "--time", given.time, "--json"))
+                                          f"{link}GB/s,0us", "--derate", "0%", "--threads", 1, *limit(given)(1), "--json"))
                     theirs = Pofo(chain, ours["budget"], float(link) * 1000, given.slots).duration()
                     cells = [100 * (value / chain.total() - 1) if value is not None and value < INFINITE else None
                              for value in (theirs, ours.get("duration"), ours["bound"])]

@@ -97,10 +97,9 @@ nb::object transforms_list(const std::vector<Transform>& transforms) {
 }
 
 Terms terms_of(const GivenTerms& given, const Graph& graph) {
-  if (given.link && given.link->empty()) parse_link(*given.link);  // says what would be right
   AskedTerms asked{.order = order_of(given.order),
                    .device = device_from(given.device),
-                   .link = given.link.value_or(""),
+                   .link = given.link,
                    .techniques = list_text(given.techniques)};
   if (!given.transforms.is_none()) asked.transforms = transforms_from(given.transforms);
   if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);

@@ -63,6 +63,8 @@ std::optional<Ticks> time_limit_of(nb::handle limit, const Graph& graph);
 
 // The dict that a plan file has of it.
 nb::object machine_or_none(const std::optional<Machine>& machine);
+// The other way round. InputError (place: machine) for what is none.
+std::optional<Machine> machine_from(nb::handle dict);
 
 nb::list names_from(const Techniques& techniques);
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/device/cards.h"
 #include "lowtide/io/device_json.h"
 
@@ -41,6 +42,31 @@ nb::object machine_or_none(const std::optional<Machine>& machine) {
   return dict;
 }
 
+std::optional<Machine> machine_from(nb::handle given) {
+  if (given.is_none()) return std::nullopt;
+  const auto refuse = [](const std::string& what) {
+    throw InputError("machine", what + R"(; it is a dict like Problem.machine, {"device_to_host": )"
+                                       R"({"latency": 10000, "bytes": 25, "ticks": 1}, )"
+                                       R"("host_to_device": ...}, in bytes and the graph's ticks)");
+  };
+  const auto entry = [&](nb::handle dict, const char* key) {
+    if (!nb::isinstance<nb::dict>(dict)) refuse("is no dict of dicts");
+    if (!nb::cast<nb::dict>(dict).contains(key)) refuse(fmt::format("\"{}\" is missing", key));
+    return nb::object(nb::cast<nb::dict>(dict)[key]);
+  };
+  const auto link = [&](const char* name) {
+    const nb::object link = entry(given, name);
+    const auto count = [&](const char* key, std::int64_t least) {
+      std::int64_t value = 0;
+      if (!nb::try_cast(entry(link, key), value) || value < least)
+        refuse(fmt::format("\"{}\" of \"{}\" is no integer from {} on", key, name, least));
+      return value;
+    };
+    return Link{Ticks(count("latency", 0)), Bytes(count("bytes", 1)), Ticks(count("ticks", 0))};
+  };
+  return Machine{link("device_to_host"), link("host_to_device")};
+}
+
 void bind_device(nb::module_& module) {
   nb::class_<Device>(module, "Device",
                      "What a machine can do: rates, memory, links. Never changes.")
@@ -76,6 +102,26 @@ void bind_device(nb::module_& module) {
       .def_prop_ro(
           "launch_ns", [](const Device& d) { return d.launch_ns; },
           "What any kernel takes, however small.")
+      .def_prop_ro(
+          "compute_ramp_ns", [](const Device& d) { return d.compute_ramp_ns; },
+          "What computing takes longer until it runs at its rate.")
+      .def_prop_ro(
+          "memory_ramp_ns", [](const Device& d) { return d.memory_ramp_ns; },
+          "What moving bytes takes longer until it runs at its rate.")
+      .def_prop_ro(
+          "multiprocessors", [](const Device& d) { return d.multiprocessors; },
+          "Among how many a product's tiles are dealt; 0: not said.")
+      .def_prop_ro(
+          "cache",
+          [](const Device& d) -> nb::object {
+            if (!d.cache) return nb::none();
+            return nb::make_tuple(d.cache->bytes.count(), d.cache->bytes_per_second);
+          },
+          nb::sig("def cache(self) -> tuple[int, int] | None"),
+          "What kernels move no more than, and at which rate: bytes, and bytes a second.")
+      .def_prop_ro(
+          "measured", [](const Device& d) { return d.measured; },
+          "Are the rates what kernels were seen to reach?")
       .def_prop_ro(
           "memory", [](const Device& d) { return if_any(d.memory > Bytes(0), d.memory.count()); },
           nb::sig("def memory(self) -> int | None"), "In bytes, or None.")

@@ -5,6 +5,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/plan/dimensions/rule.h"
 
 #include "objects.h"
 
@@ -23,6 +24,7 @@ nb::list views(const std::vector<View>& list) {
       entry["dim"] = view.position->dim;
       entry["inner"] = view.position->inner;
     }
+    if (view.from_whole) entry["from_whole"] = true;
     if (view.before) entry["before"] = true;
     result.append(entry);
   }
@@ -37,7 +39,10 @@ std::vector<Operand> in_parts(const Reach& reach, const std::vector<Operand>& li
     const View& view = views[i];
     Axis axis = reach.tensors[list[i].tensor.index()].axis;
     if (view.state != State::split) axis = {extent, 1};  // repeats itself: only indices are fewer
-    parts.push_back(view.position ? in_part(list[i], *view.position, axis, slices) : list[i]);
+    if (view.from_whole)
+      parts.push_back(*in_whole(list[i], *view.position, {extent, 1}, {0, slices}));
+    else
+      parts.push_back(view.position ? in_part(list[i], *view.position, axis, slices) : list[i]);
   }
   return parts;
 }

@@ -24,8 +24,8 @@ void add_step(Plan& plan, nb::handle entry) {
   const auto refuse = [&](const std::string& what) {
     throw InputError("step " + std::to_string(plan.steps.size()),
                      what +
-                         "; a step is (\"compute\" or \"free\", index), or "
-                         "(\"compute_in_place\", op, tensor, ...)");
+                         "; a step is (\"compute\", \"free\", \"offload\" or \"prefetch\", "
+                         "index), or (\"compute_in_place\", op, tensor, ...)");
   };
   const auto index_of = [&](nb::handle item) {
     std::int64_t index = 0;
@@ -40,8 +40,8 @@ void add_step(Plan& plan, nb::handle entry) {
                                       [](StepKind known) { return std::string(to_string(known)); });
   if (kind == kStepKinds.end()) refuse("\"" + word + "\" is no kind of step");
   Step step{*kind, static_cast<std::int32_t>(index_of(entry[1]))};
-  if (step.is_transfer())
-    refuse("a plan that transfers needs its machine, so it must come from a file");
+  if (step.is_transfer() && !plan.machine)
+    refuse("a plan that transfers needs the links that it does so over: name machine");
   const bool in_place = step.kind == StepKind::compute_in_place;
   if (in_place ? nb::len(entry) < 3 : nb::len(entry) != 2) refuse("has another number of indices");
   if (!in_place) return plan.steps.push_back(step);
@@ -51,9 +51,11 @@ void add_step(Plan& plan, nb::handle entry) {
   plan.add_compute(step.op(), overwritten);
 }
 
-PlanObject from_steps(nb::handle steps) {
+PlanObject from_steps(nb::handle steps, nb::handle machine) {
   PlanFile file;
+  file.plan.machine = machine_from(machine);
   for (nb::handle entry : steps) add_step(file.plan, entry);
+  if (!transfers(file.plan)) file.plan.machine.reset();
   return {std::make_shared<const PlanFile>(std::move(file))};
 }
 
@@ -61,7 +63,8 @@ PlanObject from_steps(nb::handle steps) {
 PlanObject from_sequence(const GraphObject& graph, nb::handle sequence) {
   std::vector<OpId> ops;
   std::vector<bool> made(graph->tensor_count());
-  for (std::size_t i = 0; i < made.size(); ++i) made[i] = graph->is_input(TensorId(i));
+  for (std::size_t i = 0; i < made.size(); ++i)
+    made[i] = graph->is_input(TensorId(i)) && !graph->on_host(TensorId(i));
   for (nb::handle entry : sequence) {
     const auto refuse = [&](const std::string& what) {
       throw InputError("sequence[" + std::to_string(ops.size()) + "]", what);
@@ -74,7 +77,7 @@ PlanObject from_sequence(const GraphObject& graph, nb::handle sequence) {
     for (const TensorId input : graph->inputs(op))
       if (!made[input.index()])
         refuse(graph->label(op) + " reads " + graph->label(input) +
-               ", which nothing before it computes");
+               ", which nothing before it makes");
     for (const TensorId output : graph->outputs(op)) made[output.index()] = true;
     ops.push_back(op);
   }
@@ -192,10 +195,13 @@ void bind_plan(nb::module_& module) {
       "Plan(steps) knows none of these.")
       .def(
           "__init__",
-          [](PlanObject* self, nb::handle steps) { new (self) PlanObject(from_steps(steps)); },
-          nb::arg("steps"),
-          nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[typing.Any, ...]]) -> "
-                  "None"))
+          [](PlanObject* self, nb::handle steps, nb::handle machine) {
+            new (self) PlanObject(from_steps(steps, machine));
+          },
+          nb::arg("steps"), nb::kw_only(), nb::arg("machine") = nb::none(),
+          nb::sig("def __init__(self, steps: collections.abc.Iterable[tuple[typing.Any, ...]], *, "
+                  "machine: dict[str, dict[str, int]] | None = None) -> None"),
+          "`machine`: the links of a plan that transfers, as in `Problem.machine`.")
       .def_static("from_sequence", &from_sequence, nb::arg("graph"), nb::arg("sequence"),
                   nb::sig("def from_sequence(graph: Graph, sequence: "
                           "collections.abc.Iterable[int]) -> Plan"),

@@ -81,8 +81,8 @@ class PythonSolver final : public solve::Solver {
   GraphObject graph_;
 };
 
-constexpr std::array kGiven = {Trait::constructive, Trait::tight, Trait::anytime, Trait::proving,
-                               Trait::external};
+constexpr std::array kGiven = {Trait::constructive, Trait::tight,     Trait::anytime,
+                               Trait::proving,      Trait::transfers, Trait::external};
 
 Trait given_trait(nb::handle word) {
   if (!nb::isinstance<nb::str>(word)) throw nb::type_error("a trait is a str");
@@ -164,9 +164,9 @@ void bind_solver(nb::module_& module) {
       "finds them; all are verified. It runs in a thread of its own, holds the interpreter's lock, "
       "and must ask `context.should_stop()` often: a deadline, a work limit and Ctrl-C are seen "
       "there alone. What it raises, `plan` raises.\n\n"
-      "`traits`: \"constructive\", \"tight\", \"anytime\", \"proving\", \"external\". A solver "
-      "with "
-      "any of them but \"external\" also gets its turns in \"auto\". `summary`: what it is for, in "
+      "`traits`: \"constructive\", \"tight\", \"anytime\", \"proving\", \"transfers\", "
+      "\"external\". A solver with any of the first four also gets its turns in \"auto\". "
+      "`summary`: what it is for, in "
       "a line. Raises Error for a name that is taken or a trait that there is not.");
 }
 

@@ -35,6 +35,7 @@ from lowtide._core import (
     WrongGraphError,
     __version__,
     apply,
+    costs_of,
     curve,
     devices,
     fit,
@@ -53,9 +54,9 @@ from lowtide._core import (
 __all__ = [
     "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent",
     "InternalError", "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress",
-    "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply", "curve", "devices", "fit", "generate",
-    "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate", "solvers",
-    "verify",
+    "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply", "costs_of", "curve", "devices",
+    "fit", "generate", "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate",
+    "solvers", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -70,6 +70,15 @@ class GraphBuilder:
         self.producer.update(dict.fromkeys(op.outputs, op))
         return op
 
+    def insert(self, op: Op) -> Op:
+        """Put an op without outputs behind the last of those that make or read its inputs, and of op.after."""
+        inputs = set(op.inputs)
+        last = max((i for i, o in enumerate(self.ops)
+                    if o in op.after or not inputs.isdisjoint(o.inputs) or not inputs.isdisjoint(o.outputs)),
+                   default=len(self.ops) - 1)
+        self.ops.insert(last + 1, op)
+        return op
+
     def cross(self, inputs: list[int], outputs: list[int]) -> Op:
         """Append the barrier, after all effects and all of due_at_barrier so far."""
         first = [*self.due_at_barrier, *([self._effect] if self._effect else [])]

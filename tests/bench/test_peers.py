@@ -1,7 +1,9 @@
 """What others do over a link, as the benchmark models it: by hand, and beside exact answers."""
 import csv
 import json
+import math
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,8 @@ SOURCE = Path(os.environ.get("LOWTIDE_SOURCE_DIR", ".")).resolve()
 BINARY = os.environ.get("LOWTIDE_BIN", "build/release/lowtide")
 sys.path.insert(0, str(SOURCE / "bench"))
 
-from peers import pofo, saved_on_host  # noqa: E402
+import offload_tiny  # noqa: E402
+from peers import checkmate_transfers, highs, pofo, saved_on_host  # noqa: E402
 
 
 def test_save_on_cpu_by_hand():
@@ -63,6 +66,86 @@ def test_without_a_link_pofo_is_a_plan_of_ours(seed, tmp_path):
     assert theirs.duration() >= drawn.total()
     if theirs.duration() < 100 * drawn.total():  # else it waits for the link
         assert ours["duration"] <= theirs.duration()
+
+
+@pytest.mark.parametrize("seed, budget, rate", [(2, 85, 5), (4, 70, 5), (6, 85, 20), (6, 70, 5)])
+def test_where_pofo_takes_less_than_ours_no_whole_copies_do(seed, budget, rate, tmp_path):
+    drawn = pofo.drawn(3, seed)
+    case = offload_tiny.Case(drawn.graph(), f"{budget}%", rate, tmp_path, latency=0)
+    ours = case.plan("--work", 200_000)
+    case.budget = ours["budget"]
+    assert pofo.Pofo(drawn, ours["budget"], 1000 * rate).duration() < ours["duration"] == case.fastest()
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return highs.library() or pytest.skip("HiGHS is not installed")
+
+
+def swap():
+    # t0 (20 bytes) is read first and last; between them op 1 takes long and makes 30 bytes for nothing.
+    return {"tensors": [{"bytes": 20}, {"bytes": 1}, {"bytes": 30}, {"bytes": 1}],
+            "ops": [{"inputs": [0], "outputs": [1], "time": 10}, {"inputs": [1], "outputs": [2], "time": 100},
+                    {"inputs": [0, 1], "outputs": [3], "time": 7}], "outputs": [3]}
+
+
+@pytest.mark.parametrize("budget, out, back, duration", [
+    (51, 90, 90, 117),    # all of it fits
+    (50, 5, 90, 207),     # out behind op 0; back once op 1 has ended, since its output takes the place until then
+    (50, 15, 90, 212),    # the free waits 5 for the copy
+    (31, 10, 0, 117),     # hidden wholly
+    (30, 10, 0, None),    # op 1 needs 31
+])
+def test_milp_by_hand(solver, budget, out, back, duration):
+    program = checkmate_transfers.Transfers(swap(), budget, lambda size: out if size == 20 else 0,
+                                            lambda size: back if size == 20 else 0)
+    status, bound, steps = program.solve(solver, 60)
+    assert (status, bound) == (("optimal", duration) if duration else ("infeasible", None))
+    if duration and budget < 51:
+        assert [step for step in steps if step[1] == 0 and step[0] in ("offload", "prefetch")] == [
+            ["offload", 0], ["prefetch", 0]]
+
+
+def test_milp_says_what_it_does_not_take():
+    graph = swap()
+    graph["ops"][1]["mutates"] = [1]
+    with pytest.raises(ValueError, match="changes a tensor"):
+        checkmate_transfers.Transfers(graph, 51, lambda size: 0, lambda size: 0)
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_milp_is_at_or_above_the_least_of_all_plans(seed, solver, tmp_path):
+    """And here always at it. Its plans hold and take what it says; ours are never below what is proven."""
+    draw = random.Random(seed)
+    graph = offload_tiny.drawn(2, seed)
+    graph["ops"][1]["recomputable"] = draw.random() < 0.7
+    graph["ops"][3]["workspace"] = draw.choice([0, 30_000_000])
+    case = offload_tiny.Case(graph, 0, draw.choice([4, 20]), tmp_path)
+    case.budget = offload_tiny.budget_of(graph, case.path, draw.choice([0, 25, 60]))
+    graph["tensors"][0] |= draw.choice([{}, {"releasable": True}, {"stays": True}])
+    case.path.write_text(json.dumps(graph))
+    ours = case.plan("--work", 300_000)
+    status, duration, bound = case.milp(solver, 60)
+    exact = case.fastest()
+    assert exact is not None
+    if exact == "none":
+        assert status == ours["status"] == "infeasible"
+        return
+    assert status == "optimal" and math.ceil(bound) == duration == exact
+    assert exact <= ours["duration"] <= 1.02 * exact
+    assert ours["bound"] <= exact
+
+
+def test_table_of_tiny_graphs(solver, tmp_path):
+    done = subprocess.run(
+        [sys.executable, SOURCE / "bench/offload_tiny.py", "--layers", "2", "--seeds", "1", "--rooms", "0", "--links", "20",
+         "-o", tmp_path / "tiny"], capture_output=True, text=True, timeout=300,
+        env={**os.environ, "LOWTIDE_BIN": str(Path(BINARY).resolve())})
+    assert done.returncode == 0, done.stderr
+    with open(tmp_path / "tiny.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["bound"]) <= float(row["brute force"]) == float(row["MILP"]) <= float(row["auto"])
+    assert "| 5 |" in (tmp_path / "tiny.md").read_text()
 
 
 def test_table_of_all_peers(tmp_path):

@@ -155,6 +155,12 @@ def test_a_malformed_link_says_what_is_wrong(chain, link, said):
     assert done.code == 2 and f'--link "{link}"' in done.err and said in done.err and "25GB/s,10us" in done.err
 
 
+@pytest.mark.parametrize("flag, said", [("--link", "does not say bytes a second"), ("--device", "there is none")])
+def test_an_empty_link_or_device_is_not_taken_for_none(chain, flag, said):
+    done = lowtide("plan", chain, "--budget", "100%", flag, "")
+    assert done.code == 2 and f'{flag} "": {said}' in done.err
+
+
 def test_a_link_needs_a_device_that_has_one_and_a_tick_of_time(chain, tmp_path):
     done = lowtide("plan", chain, "--budget", "100%", "--device", "cpu")
     assert done.code == 2 and '--device "cpu": has no link to the host' in done.err
@@ -260,3 +266,23 @@ def test_convert_names_the_op_that_has_no_price(chain):
         assert priced["tick"] == ("us" if tick == "us" else "ns")
         ns = 2000 + -(-(10**12) * 10**9 // 11_700_000_000_000)
         assert {op["time"] for op in priced["ops"]} == {-(-ns // 1000) if tick == "us" else ns}
+
+
+def test_convert_prices_by_a_table(tmp_path):
+    operand = {"argument": "self", "shape": [8], "strides": [1], "dtype": "f32"}
+    graph, costs, out = (tmp_path / name for name in ("a.graph.json", "costs.json", "b.graph.json"))
+    graph.write_text(json.dumps({
+        "format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [{"bytes": 32, "shape": [8]}] * 2,
+        "ops": [{"kind": "aten.relu", "inputs": [0], "outputs": [1], "time": 1, "operands": [operand | {"tensor": 0}]}],
+        "outputs": [1]}))
+    table = {"format": "lowtide-costs", "version": 1,
+             "costs": [{"kind": "aten.relu", "operands": [operand], "time_ns": 77, "workspace": 5}]}
+    costs.write_text(json.dumps(table | {"mood": 1}))
+    done = lowtide("convert", graph, out, "--device", "a100", "--costs", costs)
+    assert done.code == 0 and 'unknown key, without effect: "mood"' in done.err
+    op = json.loads(out.read_text())["ops"][0]
+    assert (op["time"], op["workspace"]) == (77, 5)
+    costs.write_text(json.dumps(table | {"costs": table["costs"] * 2}))
+    done = lowtide("convert", graph, out, "--device", "a100", "--costs", costs)
+    assert done.code == 2 and "/costs/1" in done.err and "stands there before" in done.err
+    assert lowtide("convert", graph, out, "--costs", costs).code == 2

@@ -3,6 +3,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/allowed_graph.h"
+#include "lowtide/driver/curve.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -74,9 +75,40 @@ TEST_CASE("techniques: with one order and no recomputation the floor is the peak
   }
 }
 
-TEST_CASE("techniques: what begins on the host cannot be planned yet") {
-  const Graph graph = Sketch({10, 5}).op({0}, {1}).on_host({0}).keep({1}).graph();
-  CHECK_THROWS_AS(answer({.graph = graph, .budget = Bytes(100)}), InputError);
+TEST_CASE("techniques: what begins on the host needs a link, and leave to use it") {
+  const Graph graph = Sketch({10, 5}).op({0}, {1}, 3).on_host({0}).keep({1}).graph();
+  Problem problem{.graph = graph, .budget = Bytes(15)};
+  CHECK_THROWS_AS(answer(problem), InputError);
+  problem.machine = Machine{{Ticks(1), Bytes(1), Ticks(1)}, {Ticks(1), Bytes(1), Ticks(1)}};
+  const Outcome outcome = answer(problem);
+  CHECK(outcome.status == Status::optimal);
+  CHECK(outcome.cost == Cost{Ticks(14), Bytes(15), Bytes(10)});
+  problem.host_budget = Bytes(9);
+  CHECK_THROWS_AS(answer(problem), InputError);
+  problem.host_budget.reset();
+  problem.machine->device_to_host.latency = Ticks::max();
+  CHECK_THROWS_AS(answer(problem), InputError);
+  problem.machine->device_to_host.latency = Ticks(1);
+  problem.host_budget = Bytes(10);
+  CHECK(answer(problem).status == Status::optimal);
+  problem.techniques.offload = false;
+  CHECK_THROWS_AS(answer(problem), InputError);
+}
+
+TEST_CASE("techniques: a curve over a link brings what begins on the host") {
+  const Graph graph =
+      Sketch({10, 5, 5}).op({0}, {1}, 3).op({1}, {2}, 3).on_host({0}).keep({2}).graph();
+  driver::CurveRequest request;
+  request.from = Bytes(15);
+  request.to = Bytes(20);
+  request.points = 2;
+  request.terms.machine = {{Ticks(1), Bytes(1), Ticks(1)}, {Ticks(1), Bytes(1), Ticks(1)}};
+  request.settings.limits.work = kWork;
+  const Tradeoff curve = driver::curve(driver::all_solvers(), graph, request);
+  REQUIRE_FALSE(curve.points.empty());
+  for (const TradeoffPoint& point : curve.points) CHECK(point.outcome.plan);
+  request.terms.techniques.offload = false;
+  CHECK_THROWS_AS(driver::curve(driver::all_solvers(), graph, request), InputError);
 }
 
 }  // namespace

@@ -44,6 +44,19 @@ TEST_CASE("device file: every built-in device is one") {
   }
 }
 
+TEST_CASE("device file: what small kernels lose and gain") {
+  Device device = io::read_device_text(kSmall, "file");
+  CHECK(device.compute_ramp_ns == 0);
+  CHECK_FALSE(device.cache);
+  CHECK_FALSE(device.measured);
+  device.compute_ramp_ns = 3;
+  device.memory_ramp_ns = 4;
+  device.multiprocessors = 5;
+  device.cache = Cache{Bytes(6), 7};
+  device.measured = true;
+  CHECK(io::read_device_text(io::write_device(device), "file") == device);
+}
+
 TEST_CASE("device file: what is refused") {
   const auto check = [](const std::string& text, const std::string& place,
                         const std::string& reason) {
@@ -81,6 +94,13 @@ TEST_CASE("device file: what is refused") {
   check(with("\"launch_ns\": 0", "\"launch_ns\": -1"), "/launch_ns", "negative");
   check(with("\"launch_ns\"", "\"memory_bytes\": 0, \"launch_ns\""), "/memory_bytes",
         "must be 1 or more");
+  check(with("\"launch_ns\"", "\"cache\": {\"bytes\": 3}, \"launch_ns\""), "/cache",
+        "has no \"bytes_per_second\"");
+  check(with("\"launch_ns\"", "\"cache\": {\"size\": 3}, \"launch_ns\""), "/cache/size",
+        "unknown key");
+  check(with("\"launch_ns\"", "\"multiprocessors\": 0, \"launch_ns\""), "/multiprocessors",
+        "must be 1 or more");
+  check(with("\"launch_ns\"", "\"measured\": 1, \"launch_ns\""), "/measured", "");
   check(with("\"launch_ns\"", "\"bandwidth\": 3, \"launch_ns\""), "/bandwidth",
         "unknown key \"bandwidth\"; there are: name, title, operations_per_second");
   check(with("\"launch_ns\"", "\"host_link\": {\"latency_ns\": 1}, \"launch_ns\""), "/host_link",

@@ -300,6 +300,10 @@ TEST_CASE("report: any graph and any plan can be told of") {
     const report::Report report = report::make_report(graph, &plan, Bytes(random.between(0, 200)));
     check_fits(report);
     const io::JsonDocument data = data_in(report::html_report(graph, report));
+    std::int64_t shown = 0;
+    for (const io::JsonValue& run : data.root().find("runs")->items())
+      shown += run.find("inPlace")->as_integer();
+    CHECK(shown == report.before.in_place + report.after->in_place);
     std::int64_t recomputed = 0;
     for (const report::Recomputed& group : report.recomputed) recomputed += group.time.count();
     CHECK(recomputed == report.after->recomputed_time.count());

@@ -16,7 +16,7 @@
 
 namespace lowtide::oracle {
 
-inline constexpr std::size_t kMostOpsWithTransfers = 8;
+inline constexpr std::size_t kMostOpsWithTransfers = 9;
 inline constexpr std::size_t kMostTensorsWithTransfers = 16;  // inputs among them
 
 struct Link {

@@ -7,6 +7,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/base/random.h"
 #include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/plan/dimensions/rule.h"
 
 #include "support/net.h"
 
@@ -87,7 +88,7 @@ TEST_CASE("dimensions: what keeps its shape and yet mixes is refused") {
       {"aten.flip", {"dims", integers({0})}, "reverses dimension 0 of \"self\""},
       {"aten.sort", integer("dim", 0), "sorts along dimension 0 of \"self\""},
       {"aten.roll", {"dims", integers({})}, "rotates dimension 0 of \"self\""},
-      {"aten.bernoulli", integer("p", 0), "draws random numbers along dimension 0 of \"self\""},
+      {"aten.bernoulli", integer("seed", 0), "draws random numbers along dimension 0 of \"self\""},
       {"aten.mine", integer("dim", 1), "is of a kind without a rule, aten.mine"},
       {"", integer("dim", 1), "has no kind"},
   };
@@ -142,6 +143,28 @@ TEST_CASE("dimensions: labels that are shifted break tokens and not the batch") 
   CHECK(carries(graph, follow(graph, {&batch, 1}), z));
   CHECK(stop(graph, follow(graph, {&tokens, 1}), z) ==
         "takes other slices of \"self\" than all: 8 from number 0 of 9");
+}
+
+TEST_CASE("dimensions: rows that are no slices of a storage are read from the whole") {
+  Net net;
+  const TensorId h = net.input({9, 5}), w = net.input({5, 7});
+  const TensorId y = net.op("aten.mm", {all("self", h, {9, 5}), all("mat2", w, {5, 7})}, {9, 7});
+  const TensorId z = net.op("aten.clone", {Net::view("self", y, {8, 7}, {7, 1}, 7)}, {8, 7});
+  const TensorId s = net.op("aten._softmax", {all("self", z, {8, 7})}, {8, 7}, {integer("dim", 1)});
+  const Graph graph = net.build();
+  const Seed seed{s, 0};
+  const Reach reach = follow(graph, {&seed, 1});
+  REQUIRE(carries(graph, reach, z));
+  const Carry& carry = *reach.carries[graph.producer(z).index()];
+  CHECK(carry.operands[0].from_whole);
+  CHECK(state(reach, y) == State::whole);
+  CHECK(stop(graph, reach, y) ==
+        "makes a tensor of which slices are read that its storage does not have");
+  const Operand& operand = graph.op(graph.producer(z)).operands[0];
+  const auto rows = in_whole(operand, *carry.operands[0].position, {8, 1}, {2, 3});
+  REQUIRE(rows.has_value());
+  CHECK(rows->shape == Extents{3, 7});
+  CHECK(rows->offset == 21);
 }
 
 TEST_CASE("dimensions: attention over positions needs all of its keys") {

@@ -76,6 +76,7 @@ case(aten.add.Scalar)(lambda make: {"self": make(6, 5), "other": 3})
 case(aten._to_copy.default)(lambda make: {"self": make(6, 5), "dtype": torch.bfloat16})
 case(aten._to_copy.default)(lambda make: {"self": make(5, 6, 4).transpose(0, 1), "dtype": torch.float64})
 case(aten.clone.default)(lambda make: {"self": make(4, 6, 5).permute(2, 0, 1), "memory_format": torch.contiguous_format})
+case(aten.clone.default)(lambda make: {"self": make(7, 5)[1:], "memory_format": torch.contiguous_format})
 case(aten.copy.default)(lambda make: {"self": make(6, 5), "src": make(5)})
 case(aten.fill.Scalar)(lambda make: {"self": make(6, 5), "value": 2})
 case(aten.full_like.default)(lambda make: {"self": make(6, 5), "fill_value": 2})
@@ -124,7 +125,8 @@ for target, rest in ((aten.arange.default, {"end": 6}), (aten.linspace.default, 
                      (aten.randint.default, {"high": 9, "size": [6, 5]}), (aten.randperm.default, {"n": 6})):
     case(target)(lambda make, rest=rest: dict(rest))
 for target, rest in ((aten.rand_like.default, {}), (aten.randn_like.default, {}), (aten.randint_like.default, {"high": 9}),
-                     (aten.bernoulli.default, {}), (aten.multinomial.default, {"num_samples": 2}),
+                     (aten.bernoulli.default, {}),
+                     (aten.bernoulli.p, {"p": .5}), (aten.multinomial.default, {"num_samples": 2}),
                      (aten.native_dropout.default, {"p": .5, "train": True}), (aten.exponential.default, {}),
                      (aten.uniform.default, {}), (aten.normal_functional.default, {}), (aten.normal.Tensor_float, {})):
     first = target._schema.arguments[0].name

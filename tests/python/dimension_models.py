@@ -273,9 +273,9 @@ MODELS = {
     "resnet_batch": (lambda b: (ResNet(nn.BatchNorm2d), images(b)), 0, 1),
     "unet": (lambda b: (UNet(nn.Identity), (images(b)[0], torch.zeros(b, 32, 32, dtype=torch.int64))), 0, 95),
     "unet_nearest": (lambda b: (UNet(nn.Identity, "nearest"), (images(b)[0], torch.zeros(b, 32, 32, dtype=torch.int64))),
-                     0, 95),
+                     0, 65),
     "mixer": (lambda b: (Mixer(), (torch.zeros(b, 16, 32),)), 0, 95),
-    "lstm": (lambda b: (Recurrent(nn.LSTM), (torch.zeros(b, 5, 16),)), 0, 98),
+    "lstm": (lambda b: (Recurrent(nn.LSTM), (torch.zeros(b, 5, 16),)), 0, 1),  # one kernel, which has no rule
     "gru_inside": (lambda b: (Recurrent(nn.GRU, False), (torch.zeros(5, b, 16),)), 1, 98),
     "experts": (lambda b: (Experts(), (torch.zeros(b, 6, 16), torch.zeros(b, dtype=torch.int64))), 0, 75),
     "state_space": (lambda b: (StateSpace(), (torch.zeros(b, 6, 8),)), 0, 98),

@@ -173,9 +173,12 @@ class OneOp:
         call = dict(self.given)
         for view, given in zip(entry["operands"], part["operands"], strict=True):
             flat = storages[given["tensor"]]
-            if view["state"] == "whole":
+            offset = given["offset"]
+            if view["state"] == "whole" or view.get("from_whole"):
                 flat = _flat(self.tensors.list[given["tensor"]])
-            value = flat.as_strided(given["shape"], given["strides"], given["offset"])
+            if view.get("from_whole"):  # the first slices, as they were asked for
+                offset += first * view["inner"] * given["strides"][view["dim"]]
+            value = flat.as_strided(given["shape"], given["strides"], offset)
             if "index" in given:
                 call[given["argument"]] = list(call[given["argument"]])
                 call[given["argument"]][given["index"]] = value

@@ -27,3 +27,27 @@ def test_prices_are_those_of_the_capture(device, dtype):
     again = lowtide.priced_on(graph, device)
     other = [(a.name, a.kind, a.time, b.time) for a, b in zip(graph.ops, again.ops) if a.time != b.time]
     assert not other
+
+
+def test_a_measured_device_prices_a_capture(monkeypatch):
+    from lowtide.torch import rates
+
+    monkeypatch.setattr(rates, "_SECONDS", 0.0)
+    monkeypatch.setattr(rates, "_LONG", 100_000)
+    device = lowtide.torch.measure_device("cpu", "here")
+    assert device.measured and device.name == "here" and device.launch_ns > 0
+    assert {"f32", "tf32", "bf16"} <= device.operations_per_second.keys()
+    assert lowtide.Device.from_json(device.to_json()) == device
+    graph = lowtide.torch.capture(nn.Linear(256, 256), (torch.rand(512, 256),), lambda m, x: m(x).sum())
+    product = next(op for op in lowtide.priced_on(graph, device).ops if op.kind == "aten.addmm")
+    flops = 2 * 512 * 256 * 256
+    assert product.time >= 1e9 * flops / device.operations_per_second["f32"]
+
+
+def test_rates_of_memory_and_of_a_cache():
+    from lowtide.torch.rates import _two_rates
+
+    # 12 bytes a number: at 12 bytes/ns up to 2^16 numbers, at 1 beyond
+    streams = {2**k: 2**k if k <= 16 else 12 * 2**k for k in range(10, 25)}
+    assert _two_rates(streams) == (1e9, 12 * 2**16, 12e9)
+    assert _two_rates({n: 12 * n for n in streams}) == (1e9, 0, 0)

@@ -18,6 +18,15 @@ ELSEWHERE = {"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_produ
              "lowtide.random_state"}
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for one another cost more than these small kernels."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def test_every_kind_has_a_case():
     assert set(_core.dimension_kinds()) - ELSEWHERE == set(CASES)
 

@@ -14,7 +14,7 @@ from torch_zoo import ZOO
 from lowtide.torch import capture
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
-FEW = ["bert_by_hand", "gpt", "vit", "resnet_group", "resnet_batch", "experts", "pairs", "encoder_inside", "losses"]
+FEW = ["gpt_untied", "vit", "resnet_batch", "experts", "pairs", "encoder_inside", "losses"]
 # Of the zoo of other tests those whose inputs begin with the batch, and whose modules take any.
 BATCHED = ["gpt_dropout", "dropout_mlp", "cnn", "mixer", "unet", "encoder", "cells", "buffers", "attention_dropout",
            "spectral", "autocast", "frozen_norm", "norm_twice", "norms", "half", "group_norm", "noise"]
@@ -74,10 +74,10 @@ def test_parts_are_the_model_at_a_smaller_batch(name):
     assert not found
     share = 100 * sum(bool(entry and entry["carries"]) for entry in reach["ops"]) / large.num_ops
     assert share >= least
-    assert name not in ("resnet_batch", "pairs") or share < 60
+    assert name not in ("resnet_batch", "pairs", "lstm") or share < 75
 
 
-@pytest.mark.parametrize("name", BATCHED if SCALE >= 10 else ["norms", "spectral"])
+@pytest.mark.parametrize("name", BATCHED if SCALE >= 10 else ["norms"])
 def test_other_models_too(name):
     large, small, axes = graphs(of_zoo(name), 0)
     reach, found = differences(large, small, axes)

@@ -137,10 +137,25 @@ def test_plans_that_transfer_keep_their_machine(graph):
     assert plan.full_link == twice and plan.host_budget == 6 and plan.techniques == ["offload"]
     with pytest.raises(lowtide.PlanError, match="over the full link is 31, found is 32"):
         lowtide.verify(graph, plan)
+    made = lowtide.Plan([tuple(step) for step in document["steps"]], machine=plan.machine)
+    assert made.machine == plan.machine and lowtide.verify(graph, made).duration == 32
+    assert lowtide.Plan([("compute", 0)], machine=plan.machine).machine is None
     # It is a start over that link, and none without it.
     taken = lowtide.plan(graph, "100%", link="25GB/s,10us", time=0.2, solver="search", start=plan)
     assert taken.plan and taken.duration == 10
     assert lowtide.plan(graph, "100%", time=0.2, start=plan).duration == 10
+
+
+@pytest.mark.parametrize("machine, said", [
+    (7, "no dict"),
+    ({}, "\"device_to_host\" is missing"),
+    ({"device_to_host": LINK}, "\"host_to_device\" is missing"),
+    ({"device_to_host": LINK, "host_to_device": LINK | {"bytes": 0}}, "\"host_to_device\" is no integer from 1"),
+    ({"device_to_host": LINK, "host_to_device": LINK | {"ticks": 0.5}}, "\"host_to_device\" is no integer from 0"),
+])
+def test_machines_that_are_none(machine, said):
+    with pytest.raises(lowtide.Error, match="machine.*" + said):
+        lowtide.Plan([("offload", 0)], machine=machine)
 
 
 def test_graphs_are_priced_anew(graph):
@@ -152,3 +167,28 @@ def test_graphs_are_priced_anew(graph):
         lowtide.priced_on(graph, named("a100"))
     with pytest.raises(TypeError):
         lowtide.priced_on(graph, None)
+
+
+def test_a_table_of_measured_calls_goes_before_the_roofline(tmp_path):
+    shape = {"shape": [64, 64], "strides": [64, 1], "dtype": "f32"}
+
+    def graph_of(time, name):
+        return lowtide.Graph.from_dict({
+            "format": "lowtide-graph", "version": 1, "tick": "us",
+            "tensors": [{"bytes": 16384, "shape": [64, 64], "dtype": "f32"}] * 3,
+            "ops": [{"kind": "aten.mul", "inputs": [0, 1], "outputs": [2], "time": time, "workspace": 7 * time,
+                     "operands": [{"argument": "self", "tensor": 0} | shape, {"argument": name, "tensor": 1} | shape],
+                     "results": [{"argument": "", "tensor": 2} | shape], "arguments": {"alpha": 1.5}}], "outputs": [2]})
+
+    path = tmp_path / "costs.json"
+    path.write_text(lowtide.costs_of(graph_of(3, "other"), "a machine"))
+    table = json.loads(path.read_text())
+    assert table["device"] == "a machine" and table["costs"][0]["time_ns"] == 3000
+    priced, unknown = (lowtide.priced_on(graph_of(9, name), "cpu", costs=path).ops[0] for name in ("other", "another"))
+    assert (priced.time, priced.workspace) == (3, 21)
+    assert (unknown.time, unknown.workspace) == (lowtide.priced_on(graph_of(9, "another"), "cpu").ops[0].time, 63)
+    path.write_text(json.dumps(table | {"costs": [{}]}))
+    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0 has no "kind"'):
+        lowtide.priced_on(graph_of(9, "other"), "cpu", costs=path)
+    with pytest.raises(lowtide.Error, match='its tick is "none", which is no time'):
+        lowtide.costs_of(lowtide.Graph.from_dict(CHAIN | {"tick": "none"}))

@@ -112,6 +112,16 @@ def test_refused_steps(steps, said):
 def test_home(graph):
     away = json.loads(json.dumps(GRAPH))
     away["tensors"][0] = {"bytes": 24, "home": "host"}
-    with pytest.raises(lowtide.Error, match="its home is the host, and no solver plans transfers"):
-        lowtide.plan(lowtide.Graph.from_dict(away), "100%", work=1000)
-    assert lowtide.Graph.from_dict(away).own_peak == graph.own_peak
+    away["tick"] = "ns"
+    distant = lowtide.Graph.from_dict(away)
+    with pytest.raises(lowtide.Error, match="tensor 0: its home is the host, and no link brings it"):
+        lowtide.plan(distant, "100%", work=1000)
+    assert distant.own_peak == graph.own_peak
+    outcome = lowtide.plan(distant, "100%", work=1000, link="1GB/s")
+    assert ("prefetch", 0) in outcome.plan.steps and lowtide.verify(distant, outcome.plan)
+    again = lowtide.Plan(outcome.plan.steps, machine=outcome.plan.machine)
+    assert lowtide.verify(distant, again).duration == outcome.duration
+    assert lowtide.curve(distant, points=2, work=3000, link="1GB/s").points[-1].plan
+    assert lowtide.fit(distant, "1000%", work=3000, link="1GB/s").budget
+    with pytest.raises(lowtide.Error, match="host_budget: 23 bytes are less than the 24"):
+        lowtide.plan(distant, "100%", work=1000, link="1GB/s", host_budget=23)

@@ -170,7 +170,7 @@ def test_registration_says_what_is_wrong():
     for name in ("", "two words", "x" * 41, "ü"):
         with pytest.raises(lowtide.Error, match="letters"):
             lowtide.register_solver(name, solve, summary="badly named")
-    with pytest.raises(lowtide.Error, match='"quick".*constructive, tight, anytime, proving, external'):
+    with pytest.raises(lowtide.Error, match='"quick".*constructive, tight, anytime, proving, transfers, external'):
         lowtide.register_solver("fine", solve, summary="s", traits=("quick",))
     with pytest.raises(lowtide.Error, match='"portfolio"'):
         lowtide.register_solver("fine", solve, summary="s", traits=["portfolio"])

@@ -53,6 +53,24 @@ TEST_CASE("check plan: all is as it says") {
   CHECK(verdict(given).kind == Kind::holds);
 }
 
+TEST_CASE("check plan: what is claimed of the full link") {
+  PlanFile file = good();
+  file.plan = steps("c0 o1 c1 f1");
+  file.plan.machine = machine_by_hand();
+  file.claims = {};
+  Machine full = machine_by_hand();
+  full.device_to_host = {Ticks(3), Bytes(10), Ticks(1)};
+  claim_full_link(file, chain(), full);
+  CHECK(file.claims.duration_full_link == Ticks(12));
+  CHECK(verdict(file).kind == Kind::holds);
+  file.claims.duration_full_link = Ticks(13);
+  broken(file, "over the full link is 13, found is 12");
+  file.full_link->device_to_host.latency = Ticks::max();
+  broken(file, "over the full link does not fit into 63 bits");
+  file.full_link.reset();
+  broken(file, "no full link is named");
+}
+
 TEST_CASE("check plan: another graph is an error of its own, whatever else is wrong") {
   PlanFile file = good();
   file.graph_hash = "sha256:0";

@@ -276,7 +276,7 @@ solve::Options random_options(Random& random, const solve::Solver& solver) {
 std::vector<const solve::Solver*> takers(const solve::SolverTable& table, const Problem& problem) {
   std::vector<const solve::Solver*> result;
   for (const auto& solver : table.all()) {
-    const solve::Support support = solver->supports(problem);
+    const solve::Support support = support_of(*solver, problem);
     CHECK(support.yes == support.reason.empty());
     if (support.yes && solver->missing().empty()) result.push_back(solver.get());
   }

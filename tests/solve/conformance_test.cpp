@@ -29,9 +29,18 @@ Graph small_graph(Random& random) {
   settings.inputs = 2;
   settings.several_outputs = 0.1;
   settings.ops = 2 + random.below(4);
+  if (random.chance(0.3)) settings.on_host = 0.4;
   Graph graph = random_graph(random, settings);
   while (graph.tensor_count() > 8) graph = random_graph(random, settings);
   return graph;
+}
+
+// What lies on the host whatever a plan does.
+Bytes home_bytes(const Graph& graph) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.on_host(TensorId(i))) bytes += graph.bytes(TensorId(i));
+  return bytes;
 }
 
 void sweep(Order order, int graphs) {
@@ -60,7 +69,7 @@ TEST_CASE("conformance: random graphs with a link to the host") {
     Problem problem{.graph = graph, .budget = Bytes(0), .machine = random_machine(random)};
     problem.order = random.chance(0.5) ? Order::given : Order::free;
     if (random.chance(0.1)) problem.objective = Objective::least_memory;
-    if (random.chance(0.3)) problem.host_budget = Bytes(random.between(0, 30));
+    if (random.chance(0.3)) problem.host_budget = home_bytes(graph) + Bytes(random.between(0, 30));
     examine(table, problem, seed, all_tradeoffs(problem));
   }
 }

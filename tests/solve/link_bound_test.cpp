@@ -190,5 +190,23 @@ TEST_CASE(
   sweep(Order::free, settings, samples(200), 9'000'000'000, tally);
 }
 
+TEST_CASE("link bounds: what begins on the host has to come and go") {
+  // Two updates of a state each, over a link of a byte a tick.
+  const auto graph = Sketch({10, 20})
+                         .op({0}, {}, 3)
+                         .mutates({0})
+                         .op({1}, {}, 4)
+                         .mutates({1})
+                         .on_host({0, 1})
+                         .graph();
+  Problem problem{.graph = graph, .budget = Bytes(30), .order = Order::given};
+  problem.machine = {{Ticks(0), Bytes(1), Ticks(1)}, {Ticks(0), Bytes(1), Ticks(1)}};
+  const auto bounds = solve::bounds::make_bounds();
+  // The second comes, is changed and goes: 20 + 4 + 20.
+  CHECK(run_solver(*bounds, problem).bound.duration == Ticks(44));
+  // The best plan brings both at once: 10 + 20 + 4 + 20.
+  CHECK(oracle::fastest(graph, {Order::given, *problem.machine}, Bytes(30))->duration == Ticks(54));
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -47,6 +47,19 @@ TEST_CASE("offload: swaps without a wait where the link allows it") {
   CHECK(run_solver(*solver, problem).plan);
 }
 
+TEST_CASE("offload: refuses a link that takes longer than can be counted, in a sentence") {
+  const auto solver = solve::offload::make_offload();
+  const Graph graph = chain();
+  Machine slow = machine_by_hand();
+  slow.device_to_host = {Ticks(0), Bytes(1), Ticks(std::int64_t{1} << 61)};
+  Problem problem{.graph = graph, .budget = Bytes(17), .machine = slow};
+  CHECK(solver->supports(problem).reason.find("copies") != std::string::npos);
+  problem.machine->device_to_host = {Ticks(std::int64_t{1} << 62), Bytes(1), Ticks(0)};
+  CHECK_FALSE(solver->supports(problem).yes);
+  problem.machine->device_to_host.latency = Ticks(std::int64_t{1} << 44);
+  CHECK(run_solver(*solver, problem).plan);
+}
+
 TEST_CASE("offload: what fits goes nowhere") {
   const Graph graph = chain();
   const Outcome outcome =

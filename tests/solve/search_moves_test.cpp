@@ -170,6 +170,34 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
   CHECK_FALSE(moves.push(Item(2)));
 }
 
+TEST_CASE("search moves: holds of one tensor keep their order among themselves") {
+  const Graph graph = Sketch({4, 1, 1, 1, 1})
+                          .op({}, {0})
+                          .op({}, {1})
+                          .op({}, {2})
+                          .op({}, {3})
+                          .op({0, 1, 2, 3}, {4})
+                          .keep({4})
+                          .graph();
+  const Problem problem{.graph = graph, .budget = Bytes(8), .machine = machine_by_hand()};
+  const Network network(problem);
+  State state(network);
+  Random random(1);
+  Moves moves(network, state, random);
+  state.load(events_from(graph.order()));
+  const Node hold = network.hold(network.value_for(TensorId(0)));
+  const Item first = state.insert(hold, Item(1)), second = state.insert(hold, Item(3));
+  state.commit();
+  int moved = 0;
+  for (int i = 0; i < 200; ++i) {
+    moved += moves.shift_transfer(i % 2 == 0 ? first : second) ? 1 : 0;
+    if (state.present(first) && state.present(second))
+      REQUIRE(state.slot(first) < state.slot(second));
+    state.undo();
+  }
+  CHECK(moved > 50);
+}
+
 TEST_CASE("search moves: an overload is a step above the budget") {
   for (int i = 0; i < samples(100); ++i) {
     CAPTURE(i);

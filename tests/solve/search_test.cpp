@@ -121,7 +121,7 @@ TEST_CASE("search: what is at home on the host is fetched") {
   REQUIRE(outcome.plan);
   CHECK(transfers(*outcome.plan));
   problem.machine.reset();
-  CHECK_FALSE(search->supports(problem).yes);
+  CHECK_FALSE(solve::support_of(*search, problem).yes);
 }
 
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {

@@ -7,7 +7,7 @@ or, with inputs to plan for before the first step,
     model = lowtide.torch.optimize(model, (x, y), budget="8GiB")
 
 `explain` shows what each budget would cost, `capture` writes a training step's graph without running it,
-`measure_peak` says what a step took.
+`measure_peak` says what a step took, `measure_device` what a device can do.
 """
 
 import torch
@@ -23,6 +23,7 @@ from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
 from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning.report import Report, reports
+from .rates import measure_device
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend",
-           "capture", "explain", "measure_peak", "optimize", "reports"]
+           "capture", "explain", "measure_device", "measure_peak", "optimize", "reports"]

@@ -94,6 +94,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
                         help="f32: as built; bf16: all of it; amp: autocast to bf16 (default: f32)")
     parser.add_argument("--optimizer", metavar="NAME",
                         help="count its state as resident bytes: sgd, adamw, ... (default: none)")
+    parser.add_argument("--update", metavar="NAME",
+                        help="make this optimizer's step a part of the graph: each parameter is updated as soon as its "
+                             "gradient is there (default: none)")
+    parser.add_argument("--state-home", choices=("device", "host"), default="device",
+                        help="where the state of --update is between steps (default: device)")
     parser.add_argument("--name", help="the graph's name, for people")
     options = parser.parse_args(arguments)
     if options.batch is not None and options.batch < 1:
@@ -107,7 +112,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         build, title = _builder(options)
         name = options.name or f"{title}, {DTYPES[options.dtype]}, {DEVICES[options.device].title}"
-        graph = capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer)
+        graph = capture(build, name=name, costs=options.device, dtype=options.dtype, optimizer=options.optimizer,
+                        update=options.update, state_home=options.state_home)
         graph.save(options.output)
     except (CaptureError, ValueError, OSError, lowtide.Error) as error:
         print(f"lowtide.torch: {error}", file=sys.stderr)

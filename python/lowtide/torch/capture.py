@@ -14,16 +14,18 @@ from .arguments import arguments
 from .costs import pricing
 from .lowering import lower
 from .lowerings.random_draws import STATE_BYTES
+from .lowerings.update import Updates
 from .program import Program
 from .settings import state_tensors
 from .storages import bytes_of
 from .tracing.fake_step import Built, LossFunction, trace_step
+from .updates import Rules, Update, check_update
 
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: str = "f32", optimizer: Any = None,
-            name: str = "") -> lowtide.Graph:
-    """The Lowtide graph of one training step: forward, barrier, backward.  Bytes are those that results show:
+            update: Update = None, state_home: str = "device", name: str = "") -> lowtide.Graph:
+    """The Lowtide graph of one training step: forward, barrier, backward, and the updates if they are asked for.  Bytes are those that results show:
     no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
 
     model, inputs, loss: the module, its arguments (a tuple, one tensor, or a mapping of keyword arguments; more of
@@ -35,25 +37,45 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     costs: whose times to estimate (a key of roofline.DEVICES, or "flops").
     dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
     optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
+    update: the optimizer whose step is a part of the graph, for each parameter as soon as its gradient is there, which
+        then ends: one of torch.optim but LBFGS, or its class or name, or a function that is called with the module and
+        returns one (for groups of parameters where a builder makes the module).  In the place of `optimizer`.
+    state_home: where the state of `update` is between steps, "device" or "host".
     name: the graph's name, for people.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
     state_tensors(optimizer)
+    check_update(update, state_home)
+    if update is not None and optimizer is not None:
+        raise ValueError("give optimizer or update, not both: with update the state is in the graph")
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
-                              name=name or name_of(model))
+                              name=name or name_of(model), update=update, state_home=state_home)
     return with_optimizer(program, optimizer)
 
 
 def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
-                    real: bool = False) -> Program:
+                    real: bool = False, update: Update = None, state_home: str = "device") -> Program:
     """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
     price = pricing(costs, torch.device("cpu"), real)
-    joint = trace_step(build, dtype)
+    rules = Rules(home=state_home)
+    joint = trace_step(build if update is None else _reading(build, rules, update), dtype)
     (output,) = joint.graph.find_nodes(op="output")
     forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
     here = costs in ("cpu", "measured") or (costs == "auto" and real)
-    return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"])
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
+                 updates=Updates(rules, on_gpu=not here) if rules.of else None)
+
+
+def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callable[[], Built]:
+    """The builder, which enters the rules of what it builds."""
+    def built() -> Built:
+        made = build()
+        if isinstance(made, tuple) and made and isinstance(made[0], torch.nn.Module):
+            rules.read(made[0], update)
+        return made
+
+    return built
 
 
 def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:

@@ -24,6 +24,7 @@ from .errors import CaptureError
 from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
+from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
 from .program import Program
@@ -48,13 +49,14 @@ class Price(Protocol):
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
           state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
-          techniques: Container[str] = ("recompute", "in_place")) -> Program:
+          techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
     device (random_draws.STATE_BYTES).  replays: may what runs the graph draw again from a state, and write over
     operands?
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
+    updates: what becomes of gradients of the model's parameters; the others, or all, are handed out.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
     after an update in place, and for whatever else goes wrong on the way.
@@ -64,7 +66,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
         if price.real and replays:
             correct_types(joint)
         lay_out_gradients(joint, trained)
-        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques)
+        lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
         return lowering.run(name)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
@@ -79,8 +81,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
 
 class _Lowering:
     def __init__(self, joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price,
-                 state_bytes: int | None, replays: bool, techniques: Container[str]) -> None:
-        self._joint, self._price, self._techniques = joint, price, techniques
+                 state_bytes: int | None, replays: bool, techniques: Container[str], updates: Updates | None) -> None:
+        self._joint, self._price, self._techniques, self._updates = joint, price, techniques, updates
         self.at: torch.fx.Node | None = None  # the node that is being lowered
         self._builder = ProgramBuilder(joint, state_bytes, replays)
         self._graph = self._builder.graph
@@ -101,6 +103,9 @@ class _Lowering:
             if node in late:
                 self._lower(node)
         self._price_all()
+        if self._updates:
+            gradients = names_of_gradients(self._inputs, self._backward, self._backward_desc)
+            lower_updates(self._builder, gradients, self._updates, self._price)
         outputs = self._outputs()
         if self._builder.replays and "in_place" in self._techniques:
             pair(self._builder, self._joint, outputs)
@@ -177,7 +182,7 @@ class _Lowering:
                 self._graph.tensors[tensor]["bytes"] = max(self._graph.tensors[tensor]["bytes"], size)
 
     def _outputs(self) -> list[int]:
-        """What the caller holds at the end, gradients named; inputs handed out again are there anyway.
+        """What the caller holds at the end, gradients named but for those that updates take; inputs handed out again are there anyway.
 
         New values of inputs are copied and dropped when the forward has ended.  The autograd engine holds
         the tangents until the backward has returned.  What the forward hands out the caller holds too, so
@@ -194,9 +199,10 @@ class _Lowering:
         for node, desc in zip(self._backward, self._backward_desc, strict=True):
             if not isinstance(node, torch.fx.Node):
                 continue
+            taken = self._updates and _label(getattr(desc, "grad_of", None)) in self._updates.rules.of
             for tensor in self._builder.known(leaves(node.meta["val"])):
                 if tensor in self._graph.producer:
-                    outputs.append(tensor)
+                    outputs += [] if taken else [tensor]
                     gradients.setdefault(tensor, []).append(f"{_label(getattr(desc, 'grad_of', None))}.grad")
         for tensor, names in gradients.items():
             self._graph.tensors[tensor] |= {"name": ", ".join(names), "role": "gradient"}

@@ -49,6 +49,14 @@ class ProgramBuilder:
                                                             stays=role is not None)
         return self._tensor_of[storage(t)]
 
+    def state(self, t: torch.Tensor, name: str, home: str) -> int:
+        """A tensor of an optimizer's state, which the caller holds on the device or keeps on the host."""
+        shape = [int(n) for n in t.shape]
+        made = self.graph.tensor(name, bytes_of(t), "state", shape, DTYPES[t.dtype], stays=home == "device")
+        if home == "host":
+            self.graph.tensors[made]["home"] = home
+        return made
+
     def find(self, t: Any) -> int | None:
         """The tensor of t's storage; None if it has none, or t is no tensor."""
         return self._tensor_of.get(storage(t)) if isinstance(t, torch.Tensor) else None

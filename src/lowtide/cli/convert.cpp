@@ -19,7 +19,7 @@ namespace lowtide::cli {
 namespace {
 
 struct ConvertArguments {
-  std::string from, to = "-", format, device;
+  std::string from, to = "-", format, device, costs;
 };
 
 std::string format_of(const ConvertArguments& given) {
@@ -36,7 +36,8 @@ std::string format_of(const ConvertArguments& given) {
 
 Graph priced(Graph graph, const ConvertArguments& given) {
   try {
-    return priced_on(std::move(graph), io::device_of(given.device), io::stated_operations);
+    const CostTable costs = given.costs.empty() ? CostTable() : load_costs(given.costs);
+    return priced_on(std::move(graph), io::device_of(given.device), io::stated_operations, &costs);
   } catch (const InputError& error) {
     throw error.file().empty() ? error.in_file(given.from) : error;
   }
@@ -55,6 +56,11 @@ void add_convert(CLI::App& app, int& status) {
   command->add_option("--device", given->device,
                       "Price every op anew on this device, by the roofline: a name ('lowtide "
                       "devices') or a file");
+  command
+      ->add_option("--costs", given->costs,
+                   "Before that: time and workspace of the ops that this table of measured calls "
+                   "knows; a file")
+      ->needs("--device");
   command->callback([given, &status] {
     const std::string format = format_of(*given);
     require_writable(given->to);

@@ -49,7 +49,7 @@ Bytes end_of_range(const std::string& flag, const std::string& text, const Graph
 driver::CurveRequest make_request(const CurveArguments& given, const Graph& graph,
                                   const CancelToken& cancel) {
   driver::CurveRequest request;
-  request.terms = given.links.terms(given.search.problem_order(), graph);
+  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
   request.from = end_of_range("--from", given.from, graph);
   request.to = end_of_range("--to", given.to, graph);
   if (request.from > request.to)
@@ -110,7 +110,7 @@ int run(const CurveArguments& given) {
     throw InputError(given.csv == "-" ? "--csv -" : "--html -",
                      "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_plannable_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   const solve::SolverTable solvers = driver::all_solvers();
   driver::CurveRequest request = make_request(given, graph, interrupt.token());
   CurveOutput output(graph, request, {given.csv, given.html, given.folder});

@@ -108,9 +108,9 @@ int run(const FitArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_plannable_graph(given.graph);
+  const Graph graph = load_named_graph(given.graph);
   driver::FitRequest request;
-  request.terms = given.links.terms(given.search.problem_order(), graph);
+  request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
   request.time_limit = time_limit(given.overhead, graph);
   request.settings = {.limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/io/costs_json.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/problem.h"
@@ -32,14 +33,10 @@ Graph load_named_graph(const std::string& path) {
   return std::move(graph).named(std::filesystem::path(path).filename().string());
 }
 
-Graph load_plannable_graph(const std::string& path) {
-  Graph graph = load_named_graph(path);
-  try {
-    require_plannable(graph);
-  } catch (const InputError& error) {
-    throw error.in_file(io::name_of_file(path));
-  }
-  return graph;
+CostTable load_costs(const std::string& path) {
+  io::CostFile file = io::read_costs(path);
+  warn(path, file.warnings);
+  return std::move(file.table);
 }
 
 PlanFile load_plan(const std::string& path) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lowtide/device/cost_table.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/io/plan_json.h"
 
@@ -13,10 +14,9 @@ namespace lowtide::cli {
 Graph load_graph(const std::string& path);
 // The same; a graph without a name bears that of its file.
 Graph load_named_graph(const std::string& path);
-// The same, for a command that plans it: InputError for what no solver takes.
-Graph load_plannable_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
 // None for an empty path.
 std::vector<Transform> load_transforms(const std::string& path);
+CostTable load_costs(const std::string& path);
 
 }  // namespace lowtide::cli

@@ -6,6 +6,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/io/device_json.h"
+#include "lowtide/io/text_file.h"
 
 namespace lowtide::cli {
 
@@ -21,19 +22,22 @@ std::string flag_of(const InputError& error) {
 
 }  // namespace
 
-Terms MachineFlags::terms(Order order, const Graph& graph,
+Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path,
                           std::vector<Transform> transforms) const {
   try {
-    return terms_of({.order = order,
-                     .device = device.empty() ? std::nullopt : std::optional(io::device_of(device)),
-                     .link = link,
-                     .techniques = techniques,
-                     .derate = derate,
-                     .host_budget = host_budget,
-                     .transforms = std::move(transforms)},
-                    graph);
+    Terms terms = terms_of({.order = order,
+                            .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
+                            .link = link,
+                            .techniques = techniques,
+                            .derate = derate,
+                            .host_budget = host_budget,
+                            .transforms = std::move(transforms)},
+                           graph);
+    require_plannable(problem_on(graph, Bytes::max(), terms));
+    return terms;
   } catch (const InputError& error) {
     if (!error.file().empty()) throw;
+    if (error.place().starts_with('/')) throw error.in_file(io::name_of_file(graph_path));
     throw InputError(flag_of(error), error.reason());
   }
 }

@@ -14,11 +14,12 @@ class App;
 namespace lowtide::cli {
 
 struct MachineFlags {
-  std::string device, link, techniques = "default";
-  std::optional<std::string> derate, host_budget;
+  std::string techniques = "default";
+  std::optional<std::string> device, link, derate, host_budget;
 
-  // InputError that names the flag.
-  Terms terms(Order order, const Graph& graph, std::vector<Transform> transforms = {}) const;
+  // InputError that names the flag, or the graph's file for what require_plannable refuses in it.
+  Terms terms(Order order, const Graph& graph, const std::string& graph_path,
+              std::vector<Transform> transforms = {}) const;
 };
 
 // What --techniques says; InputError that names the flag.

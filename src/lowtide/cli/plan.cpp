@@ -98,9 +98,9 @@ int run(const PlanArguments& given) {
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
-  const Graph graph = load_plannable_graph(given.graph);
-  const Terms terms =
-      given.links.terms(given.search.problem_order(), graph, load_transforms(given.transforms));
+  const Graph graph = load_named_graph(given.graph);
+  const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
+                                        load_transforms(given.transforms));
   const Problem problem =
       problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);

@@ -42,12 +42,12 @@ std::string status_word(const driver::Answer& answer) {
   return answer.support.yes ? std::string(to_string(answer.outcome.status)) : "unsupported";
 }
 
-// Where a budget is refuted at once, nobody has looked for lean plans.
-std::string smallest_text(const Graph& graph, Bytes smallest) {
-  return smallest == own_peak(graph)
-             ? fmt::format("{} is the peak of the graph's own order; no leaner plan was seen",
-                           report::exact_bytes_text(smallest))
-             : fmt::format("{} was the smallest peak found", report::exact_bytes_text(smallest));
+// Once a budget is refuted, nobody looks for lean plans any more.
+std::string smallest_text(const Outcome& outcome) {
+  return fmt::format("{} {}", report::exact_bytes_text(*outcome.smallest_peak),
+                     outcome.status == Status::infeasible
+                         ? "is the smallest peak seen; lowtide curve looks for smaller ones"
+                         : "was the smallest peak found");
 }
 
 // Of the plan, or of those asked for where none was found.
@@ -132,8 +132,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("floor",
         fmt::format("no plan can need less than {}", report::exact_bytes_text(outcome.bound.peak)));
   }
-  if (!outcome.plan && outcome.smallest_peak)
-    row("smallest", smallest_text(graph, *outcome.smallest_peak));
+  if (!outcome.plan && outcome.smallest_peak) row("smallest", smallest_text(outcome));
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
                     ? summary.solver
                     : fmt::format("{} ({})", summary.solver, outcome.found_by));

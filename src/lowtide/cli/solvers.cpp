@@ -45,9 +45,9 @@ void print_json(const solve::SolverTable& table) {
 
 // Name and traits, and the summary beside them in as many lines as it takes.
 void print_solver(const solve::Solver& solver, std::size_t width) {
-  constexpr std::size_t kIndent = 29;
+  constexpr std::size_t kIndent = 35;
   const std::string traits = fmt::format("{}", fmt::join(solver.traits().words(), ", "));
-  std::string head = fmt::format("{:<10} {:<17} ", solver.name(), traits);
+  std::string head = fmt::format("{:<10} {:<23} ", solver.name(), traits);
   const std::string summary =
       report::wrap(solver.summary(), std::max<std::size_t>(width, 2 * kIndent) - kIndent);
   for (std::size_t at = 0; at < summary.size(); head.assign(kIndent, ' ')) {

@@ -1,5 +1,5 @@
-// What a machine can do: its rates, its memory and its links. Plain data: built in (cards.h) or
-// read from a file (io/device_json.h).
+// What a machine can do: its rates, its memory and its links. Plain data: built in (cards.h), or
+// read from a file (io/device_json.h), into which measured rates come too.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,25 @@ struct ComputeRate {
   bool operator==(const ComputeRate&) const = default;
 };
 
+// What small kernels move bytes in.
+struct Cache {
+  Bytes bytes;                        // the most that a kernel may read and write together; > 0
+  std::int64_t bytes_per_second = 1;  // > 0
+  bool operator==(const Cache&) const = default;
+};
+
 struct Device {
-  std::string name;                    // as --device takes it
-  std::string title;                   // for people; may be empty
-  std::vector<ComputeRate> rates;      // has one of f32
-  std::int64_t bytes_per_second = 0;   // of the device's own memory; > 0
-  std::int64_t launch_ns = 0;          // what any kernel takes, however small
+  std::string name;                   // as --device takes it
+  std::string title;                  // for people; may be empty
+  std::vector<ComputeRate> rates;     // has one of f32
+  std::int64_t bytes_per_second = 0;  // of the device's own memory; > 0
+  std::int64_t launch_ns = 0;         // what any kernel takes, however small
+  // What small kernels lose (part_price.h): the time that computing and moving take until they run
+  // at their rates, and among how many multiprocessors a product's tiles are dealt; 0: nothing.
+  std::int64_t compute_ramp_ns = 0, memory_ramp_ns = 0, multiprocessors = 0;
+  std::optional<Cache> cache = std::nullopt;  // absent: none that lasts from one kernel to the next
+  // Are the rates what kernels were seen to reach, or a data sheet's, of which they reach a share?
+  bool measured = false;
   Bytes memory;                        // 0: not said
   std::optional<LinkSpeed> host_link;  // each way; absent: no copies to the host
   std::optional<LinkSpeed> peer_link;  // to other devices, one way; latency: of a collective's call

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/device/call.h"
 #include "lowtide/device/operations.h"
 #include "lowtide/device/roofline.h"
 
@@ -18,11 +19,6 @@ namespace {
 constexpr std::string_view kState = "lowtide.random_state", kMask = "lowtide.dropout_mask",
                            kApply = "lowtide.dropout_apply",
                            kStatistics = "lowtide.batch_norm_stats";
-
-bool is_floating(std::string_view dtype) {
-  return dtype.starts_with("bf") || ((dtype.starts_with("f") || dtype.starts_with("c")) &&
-                                     dtype.size() > 1 && dtype[1] >= '0' && dtype[1] <= '9');
-}
 
 class Pricer {
  public:
@@ -75,8 +71,7 @@ class Pricer {
       return false;
     };
     first(graph_.inputs(op)) || first(graph_.outputs(op));
-    const bool convolves = graph_.op(op).kind.starts_with("aten.convolution");
-    return found == "f32" && convolves ? "tf32" : found;
+    return computed_in(graph_.op(op).kind, found);
   }
 
   std::int64_t collective(OpId op, std::string_view kind) const {
@@ -99,18 +94,24 @@ class Pricer {
 
 }  // namespace
 
-Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated) {
+Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated,
+                const CostTable* table) {
   const Pricer pricer(graph, device, stated);
   const TickUnit unit = nanoseconds(graph.tick()) > 0 ? graph.tick() : TickUnit::ns;
   std::vector<Ticks> times;
-  times.reserve(graph.op_count());
+  std::vector<Bytes> workspaces;
   for (std::size_t i = 0; i < graph.op_count(); ++i) {
+    const Call call = call_of(graph.op(OpId(i)));
+    const CallCost* measured = table && !call.operands.empty() ? table->find(call) : nullptr;
+    workspaces.push_back(measured ? measured->workspace : graph.workspace(OpId(i)));
     try {
-      times.emplace_back(checked_mul_div(pricer.ns(OpId(i)), 1, nanoseconds(unit), Rounding::ceil));
+      const std::int64_t ns = measured ? measured->ns : pricer.ns(OpId(i));
+      times.emplace_back(checked_mul_div(ns, 1, nanoseconds(unit), Rounding::ceil));
     } catch (const OverflowError&) {
       throw InputError(graph.label(OpId(i)), "its price does not fit into 63 bits");
     }
   }
+  if (table) graph = std::move(graph).with_workspaces(workspaces);
   return std::move(graph).timed(unit, times);
 }
 

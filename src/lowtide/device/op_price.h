@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 
@@ -13,7 +14,8 @@ namespace lowtide {
 // How many operations an op does, if whoever made the graph has written it down.
 using StatedOperations = std::function<std::optional<std::int64_t>(const Op&)>;
 
-// The same graph with every op's time from the roofline (roofline.h). Ticks of ns, us and ms stay,
+// The same graph with every op's time from the roofline (kernel_ns of roofline.h); an op that the
+// table knows, if there is one, has time and workspace from there. Ticks of ns, us and ms stay,
 // rounded up; a graph in flop or none gets ns.
 //
 // Operations are those stated, else the op's time where the graph's tick is flop, else those
@@ -26,6 +28,7 @@ using StatedOperations = std::function<std::optional<std::int64_t>(const Op&)>;
 // none either. Dropout's mask takes the whole kernel's time less that of applying it.
 //
 // Throws InputError (place: the op) for one that has no price, saying what is missing.
-Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated);
+Graph priced_on(Graph graph, const Device& device, const StatedOperations& stated,
+                const CostTable* table = nullptr);
 
 }  // namespace lowtide

@@ -47,12 +47,67 @@ Count numbers(const Shape& shape) {
   return all;
 }
 
+// Where shapes and names come from: the tensors of a graph's op, or a call.
+class Seen {
+ public:
+  virtual ~Seen() = default;
+  virtual std::string_view kind() const = 0;
+  virtual std::string label() const = 0;
+  virtual std::size_t inputs() const = 0;
+  virtual std::size_t outputs() const = 0;
+  virtual const Shape& input(std::size_t at) const = 0;
+  virtual const Shape& output(std::size_t at) const = 0;
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw InputError(label(),
+                     reason +
+                         "; say it in the op: \"attributes\": {\"flops\": N}, 0 if it only "
+                         "moves bytes");
+  }
+};
+
+class SeenOp : public Seen {
+ public:
+  SeenOp(const Graph& graph, OpId op) : graph_(graph), op_(op) {}
+  std::string_view kind() const override { return graph_.op(op_).kind; }
+  std::string label() const override { return graph_.label(op_); }
+  std::size_t inputs() const override { return graph_.inputs(op_).size(); }
+  std::size_t outputs() const override { return graph_.outputs(op_).size(); }
+  const Shape& input(std::size_t at) const override { return shape(graph_.inputs(op_)[at]); }
+  const Shape& output(std::size_t at) const override { return shape(graph_.outputs(op_)[at]); }
+
+ private:
+  const Shape& shape(TensorId id) const {
+    const Tensor& tensor = graph_.tensor(id);
+    if (tensor.shape.empty()) refuse(graph_.label(id) + " has no \"shape\"");
+    return tensor.shape;
+  }
+
+  const Graph& graph_;
+  OpId op_;
+};
+
+class SeenCall : public Seen {
+ public:
+  SeenCall(const Call& call, const std::string& label) : call_(call), label_(label) {}
+  std::string_view kind() const override { return call_.kind; }
+  std::string label() const override { return label_; }
+  std::size_t inputs() const override { return call_.operands.size(); }
+  std::size_t outputs() const override { return call_.results.size(); }
+  const Shape& input(std::size_t at) const override { return call_.operands[at].shape; }
+  const Shape& output(std::size_t at) const override { return call_.results[at].shape; }
+
+ private:
+  const Call& call_;
+  const std::string& label_;
+};
+
 class Counter {
  public:
-  Counter(const Graph& graph, OpId op) : graph_(graph), op_(op) {}
+  explicit Counter(const Seen& seen) : seen_(seen) {}
 
   Count count() const {
-    const std::string_view kind = graph_.op(op_).kind;
+    const std::string_view kind = seen_.kind();
     if (kind.empty()) refuse("has no \"kind\", so nothing says what it computes");
     const auto point = kind.find('.');
     const std::string_view space = kind.substr(0, point);
@@ -72,30 +127,20 @@ class Counter {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& reason) const {
-    throw InputError(graph_.label(op_),
-                     reason +
-                         "; say it in the op: \"attributes\": {\"flops\": N}, 0 if it only "
-                         "moves bytes");
-  }
+  [[noreturn]] void refuse(const std::string& reason) const { seen_.refuse(reason); }
   [[noreturn]] void refuse_shapes() const {
-    refuse("the shapes of its tensors do not say how many operations \"" + graph_.op(op_).kind +
-           "\" does");
+    refuse("the shapes of its tensors do not say how many operations \"" +
+           std::string(seen_.kind()) + "\" does");
   }
 
-  std::size_t input_count() const { return graph_.inputs(op_).size(); }
-  const Shape& shape(TensorId id) const {
-    const Tensor& tensor = graph_.tensor(id);
-    if (tensor.shape.empty()) refuse(graph_.label(id) + " has no \"shape\"");
-    return tensor.shape;
-  }
+  std::size_t input_count() const { return seen_.inputs(); }
   const Shape& input(std::size_t at) const {
     if (at >= input_count()) refuse_shapes();
-    return shape(graph_.inputs(op_)[at]);
+    return seen_.input(at);
   }
   const Shape& output() const {
-    if (graph_.outputs(op_).empty()) refuse_shapes();
-    return shape(graph_.outputs(op_).front());
+    if (seen_.outputs() == 0) refuse_shapes();
+    return seen_.output(0);
   }
 
   // 2 x numbers of the result x length of the sums; the factors are the inputs from `first` on, one
@@ -144,8 +189,8 @@ class Counter {
     const Shape &gradient = input(0), &in = input(1), &weight = input(2);
     const Count once = convolved(in, weight, gradient);
     Count all = 0;
-    for (const TensorId made : graph_.outputs(op_))
-      if (shape(made) == in || shape(made) == weight)
+    for (std::size_t i = 0; i < seen_.outputs(); ++i)
+      if (seen_.output(i) == in || seen_.output(i) == weight)
         all = checked_add(Ticks(all), Ticks(once)).count();
     return all;
   }
@@ -161,12 +206,21 @@ class Counter {
     return product(backward ? 10 : 4, product(scores, query[3]));
   }
 
-  const Graph& graph_;
-  OpId op_;
+  const Seen& seen_;
 };
 
 }  // namespace
 
-std::int64_t counted_operations(const Graph& graph, OpId op) { return Counter(graph, op).count(); }
+std::int64_t counted_operations(const Graph& graph, OpId op) {
+  return Counter(SeenOp(graph, op)).count();
+}
+
+std::int64_t counted_operations(const Call& call, const std::string& label) {
+  const std::int64_t full = Counter(SeenCall(call, label)).count();
+  const auto causal = std::ranges::find(call.arguments, "is_causal", &Argument::name);
+  if (causal == call.arguments.end()) return full;
+  const bool* half = std::get_if<bool>(&causal->value.value);
+  return half && *half ? full / 2 : full;
+}
 
 }  // namespace lowtide

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "lowtide/device/call.h"
 #include "lowtide/graph/graph.h"
 
 namespace lowtide {
@@ -15,5 +17,9 @@ namespace lowtide {
 // smaller count stands. InputError (place: the op) if kind and shapes do not say: no kind, one that
 // is not PyTorch's, or shapes that are missing or fit no such op. OverflowError beyond 63 bits.
 std::int64_t counted_operations(const Graph& graph, OpId op);
+
+// The same of a call, whose operands say what is read of a storage; half of it where it says
+// `is_causal`, as captured graphs have it. `label` is what errors call it.
+std::int64_t counted_operations(const Call& call, const std::string& label);
 
 }  // namespace lowtide

@@ -16,15 +16,56 @@ std::int64_t whole_ns(double seconds, std::int64_t fixed) {
   return checked_add(Ticks(fixed), Ticks(static_cast<std::int64_t>(ns))).count();
 }
 
+double computing(const Device& device, std::int64_t operations, std::string_view dtype) {
+  const double share = device.measured ? 1 : kComputeShare;
+  return static_cast<double>(operations) / (share * static_cast<double>(device.rate(dtype)));
+}
+double moving(const Device& device, std::int64_t bytes) {
+  const double share = device.measured ? 1 : kMemoryShare;
+  return static_cast<double>(bytes) / (share * static_cast<double>(device.bytes_per_second));
+}
+
+double tiles(const Work& work, std::int64_t side) {
+  const auto along = [&](std::int64_t extent) {
+    return std::ceil(static_cast<double>(extent) / static_cast<double>(side));
+  };
+  return static_cast<double>(work.batches) * along(work.rows) * along(work.columns);
+}
+
+// At least 1.
+double waves(const Device& device, const Work& work) {
+  const auto processors = static_cast<double>(device.multiprocessors);
+  if (processors == 0) return 1;
+  double dealt = 0;
+  for (const std::int64_t side : {128, 64, 32}) {
+    dealt = tiles(work, side);
+    if (dealt >= processors) break;
+  }
+  return dealt > 0 ? std::ceil(dealt / processors) * processors / dealt : 1;
+}
+
 }  // namespace
 
 std::int64_t kernel_ns(const Device& device, std::int64_t operations, std::string_view dtype,
                        std::int64_t bytes) {
-  const double rate = kComputeShare * static_cast<double>(device.rate(dtype));
-  const double bandwidth = kMemoryShare * static_cast<double>(device.bytes_per_second);
-  return whole_ns(
-      std::max(static_cast<double>(operations) / rate, static_cast<double>(bytes) / bandwidth),
-      device.launch_ns);
+  return whole_ns(std::max(computing(device, operations, dtype), moving(device, bytes)),
+                  device.launch_ns);
+}
+
+std::int64_t small_kernel_ns(const Device& device, const Work& work, std::string_view dtype) {
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  double longest = 0;
+  if (work.operations > 0)
+    longest = seconds(device.compute_ramp_ns) +
+              waves(device, work) * computing(device, work.operations, dtype);
+  if (work.bytes > 0) {
+    const bool cached = device.cache && Bytes(work.bytes) <= device.cache->bytes;
+    const double moved = cached ? static_cast<double>(work.bytes) /
+                                      static_cast<double>(device.cache->bytes_per_second)
+                                : moving(device, work.bytes);
+    longest = std::max(longest, seconds(device.memory_ramp_ns) + moved);
+  }
+  return whole_ns(longest, device.launch_ns);
 }
 
 std::int64_t collective_ns(const Device& device, std::int64_t bytes) {

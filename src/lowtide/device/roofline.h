@@ -1,12 +1,13 @@
-// The time of one kernel on a device by the roofline model; nothing is measured.
+// The time of one kernel that fills a device, by the roofline model.
 //
 //     time = launch + max(operations / rate, bytes / bandwidth), in whole ns, rounded up,
 //
 // where rate and bandwidth are a fixed share of the data sheet's: what large matrix products and
-// streaming kernels of vendor libraries commonly reach. An estimate for planning: it orders ops
-// rightly (matrix products against pointwise ones, large against small) and is off by tens of per
-// cent for a single op. It loses on ops that neither compute nor stream, such as embedding
-// gradients with many equal indices, and it knows no workspace.
+// streaming kernels of vendor libraries commonly reach; all of them where the device was measured.
+// An estimate for planning: it orders ops rightly (matrix products against pointwise ones, large
+// against small) and is off by tens of per cent for a single op. It loses on ops that neither
+// compute nor stream, such as embedding gradients with many equal indices, and it knows no
+// workspace.
 //
 // Source: Williams, Waterman, Patterson: Roofline: an insightful visual performance model for
 // multicore architectures, 2009.
@@ -25,6 +26,25 @@ inline constexpr double kComputeShare = 0.6, kMemoryShare = 0.8;
 // bytes; neither is negative. OverflowError if they do not fit into 63 bits.
 std::int64_t kernel_ns(const Device& device, std::int64_t operations, std::string_view dtype,
                        std::int64_t bytes);
+
+// The same with what a kernel loses that is too small to fill the device:
+//
+//     time = launch + max(ramp + waves x operations / rate, ramp' + bytes / bandwidth),
+//
+// each side only where there is something to do. What a kernel moves within the bytes of the
+// device's cache it moves at the cache's rate, none of a share: it may be there since the kernel
+// before. A ramp is the time in which the work that is done
+// at full rate would be half done (Hockney's n_1/2, as time). `waves` is by how much whole rounds
+// of tiles over the multiprocessors take longer than the share of a round that is needed: tiles of
+// 128 x 128 of the result, or of 64 or 32 where they fill no round. Source: Hockney, Jesshope:
+// Parallel Computers 2, 1988, section 1.3; NVIDIA: Matrix Multiplication Background User's Guide,
+// wave quantization.
+struct Work {
+  std::int64_t operations = 0, bytes = 0;
+  // Of what a product makes; no tiles where rows are 0.
+  std::int64_t batches = 1, rows = 0, columns = 0;
+};
+std::int64_t small_kernel_ns(const Device& device, const Work& work, std::string_view dtype);
 
 // ns of a collective that sends so many bytes to other devices, or gets so many: latency + bytes /
 // rate of the peer link. InputError if the device has none.

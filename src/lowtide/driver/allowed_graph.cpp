@@ -16,7 +16,6 @@ bool may_recompute(const Graph& graph) {
 }  // namespace
 
 AllowedGraph::AllowedGraph(const Graph& graph, const Techniques& techniques) : original_(graph) {
-  require_plannable(graph);
   const bool once = !techniques.recompute && may_recompute(graph);
   const bool apart = !techniques.in_place && graph.has_overwrites();
   if (once || apart) changed_ = graph;

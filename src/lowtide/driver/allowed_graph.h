@@ -13,7 +13,6 @@ namespace lowtide::driver {
 // this graph are plans for the problem's own.
 class AllowedGraph {
  public:
-  // InputError for a tensor whose home is the host: no solver plans the transfers that it needs.
   AllowedGraph(const Graph& graph, const Techniques& techniques);
 
   const Graph& graph() const { return changed_ ? *changed_ : original_; }

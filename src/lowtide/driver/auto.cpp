@@ -84,7 +84,9 @@ class Auto final : public solve::Solver {
   std::string_view summary() const override {
     return "the quick ones, then search and bounds, each from the best so far; the default";
   }
-  solve::Traits traits() const override { return {solve::Trait::portfolio}; }
+  solve::Traits traits() const override {
+    return {solve::Trait::portfolio, solve::Trait::transfers};
+  }
   solve::Support supports(const Problem& problem) const override {
     return solve::least_time_only(problem);
   }

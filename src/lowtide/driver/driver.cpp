@@ -65,7 +65,7 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   const auto over = [&context] { return context.limits().over(); };
   const std::string missing = solver.missing(over);
   // Where there was no time to find out, the solver stops as it does at any moment.
-  answer.support = missing.empty() || over() ? solver.supports(problem)
+  answer.support = missing.empty() || over() ? support_of(solver, problem)
                                              : solve::Support::no("it needs " + missing);
   if (!answer.support.yes) {
     // What is true of every problem is true of this one.
@@ -131,6 +131,7 @@ solve::SolverTable all_solvers() {
 
 Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
+  require_plannable(asked);
   if (asked.transforms.empty()) return solve_on_graph(solvers, solver, asked, request);
   const MadeGraph made(asked);
   Request told = request;

@@ -47,7 +47,7 @@ int threads_or_all(int threads);
 // All solvers, the driver's own `auto` last.
 solve::SolverTable all_solvers();
 
-// Throws InputError for a graph with a tensor whose home is the host, and for a solver or an option
+// Throws InputError for what require_plannable refuses, and for a solver or an option
 // that there is not (the message lists those that there are), InternalError if a solver's plan does
 // not verify or its claims cannot be true. The transforms of the problem are done first: solvers
 // plan the graph that they make, and what comes back is of the graph asked about. For those that

@@ -117,9 +117,11 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
       starts_(context.starts().begin(), context.starts().end()) {
   unfinished_ = parts(Trait::constructive);
   // The other roles are of one solver each: guests who would have them get slices like these.
-  for (const solve::Solver* part : parts(Trait::guest))
-    if (!part->traits().has(Trait::constructive) && part->traits() != Traits{Trait::guest})
-      unfinished_.push_back(part);
+  for (const solve::Solver* part : parts(Trait::guest)) {
+    Traits roles = part->traits();
+    for (const Trait kind : {Trait::guest, Trait::transfers}) roles.remove(kind);
+    if (!roles.empty() && !roles.has(Trait::constructive)) unfinished_.push_back(part);
+  }
   tight_ = first(Trait::tight);
   search_ = first(Trait::anytime);
   proving_ = first(Trait::proving);
@@ -129,7 +131,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 
 void Portfolio::construct() {
   // Where all is known beforehand the parts would return at once, with nothing.
-  if (context_.done() && !context_.smallest()) context_.offer_sequence(problem_.graph.order());
+  if (context_.done() && !context_.smallest()) context_.offer_events(own_events(problem_.graph));
   const bool begun = context_.has_plan();
   const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
@@ -230,7 +232,7 @@ std::vector<const solve::Solver*> Portfolio::parts(Trait trait, bool external) c
   if (context_.solvers() == nullptr) return {};
   std::vector<const solve::Solver*> parts = context_.solvers()->with(trait);
   std::erase_if(parts, [&](const solve::Solver* part) {
-    return part->traits().has(Trait::external) != external || !part->supports(problem_).yes;
+    return part->traits().has(Trait::external) != external || !support_of(*part, problem_).yes;
   });
   return parts;
 }
@@ -348,11 +350,15 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_,
                     starts_swapped;
   if (best_without_tight_.plan) starts_before.front() = *best_without_tight_.plan;
+  const auto own = [&] {
+    return plan_from_events(problem_.graph, own_events(problem_.graph), problem_.machine,
+                            InPlace::never);
+  };
   // Its own order over the budget is a better start than a plan that computes far too much.
   if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
-    starts_given.front() = given_.plan ? *given_.plan : own_plan(problem_.graph);
+    starts_given.front() = given_.plan ? *given_.plan : own();
   if (std::ranges::any_of(tasks, &Task::from_swapped))
-    starts_swapped.push_back(swapped_.plan ? *swapped_.plan : own_plan(problem_.graph));
+    starts_swapped.push_back(swapped_.plan ? *swapped_.plan : own());
   // Half a search goes to the graph's own order where no start keeps the budget.
   if (repairs_ && best_without_tight_.plan) starts_before.push_back(*best_without_tight_.plan);
   if (repairs_ && context_.repair_start()) starts.push_back(*context_.repair_start());

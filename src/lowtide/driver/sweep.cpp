@@ -48,7 +48,8 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
-  Plan own = plan_from_sequence(graph_, graph_.order());
+  require_plannable(problem(Bytes::max()));
+  Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
   const Verdict verdict = verify(problem(Bytes::max()), own);
   check(verdict.ok, "the plan of the graph's own order holds");
   known_.raise_bound(Bytes::max(), graph.total_time());
@@ -58,7 +59,8 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (asked == nullptr || !asked->traits().has(solve::Trait::portfolio)) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
-      if (!part->traits().has(solve::Trait::external) && part->supports(problem(Bytes::max())).yes)
+      if (!part->traits().has(solve::Trait::external) &&
+          support_of(*part, problem(Bytes::max())).yes)
         return part;
     return nullptr;
   };

@@ -249,7 +249,10 @@ void GraphBuilder::link_consumers(Graph& graph) const {
     graph.outputs_.push_back(id);
   }
   for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.is_input(TensorId(i))) graph.input_bytes_ += graph.bytes(TensorId(i));
+    if (const TensorId id(i); graph.is_input(id)) {
+      graph.input_bytes_ += graph.bytes(id);
+      graph.has_tensors_on_host_ |= graph.on_host(id);
+    }
 }
 
 void GraphBuilder::link_precedence(Graph& graph) const {

@@ -43,6 +43,16 @@ Graph Graph::without_in_place() && {
   return std::move(*this);
 }
 
+Graph Graph::with_homes_on_device() && {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (!on_host(TensorId(i))) continue;
+    tensors_[i].home = Home::device;
+    tensors_[i].releasable = false;
+  }
+  has_tensors_on_host_ = false;
+  return std::move(*this);
+}
+
 Graph Graph::with_workspaces(std::span<const Bytes> workspaces) && {
   check(workspaces.size() == ops_.size(), "every op has a workspace");
   Bytes sum = resident_;

@@ -80,6 +80,9 @@ class Graph {
   // The same graph for plans that may not compute any op more than once, or run none in place.
   Graph without_recomputation() &&;
   Graph without_in_place() &&;
+  // The same graph where all inputs are on the device from the start; those whose home was the host
+  // stay live throughout.
+  Graph with_homes_on_device() &&;
   // The same graph with other workspaces, one for each op, none negative. InputError (place: the
   // op) if the bytes of the graph add up to 2^63 or more.
   Graph with_workspaces(std::span<const Bytes> workspaces) &&;
@@ -123,6 +126,7 @@ class Graph {
   std::span<const TensorId> outputs() const { return outputs_; }
   bool is_output(TensorId id) const { return is_output_[id.index()] != 0; }
   bool is_input(TensorId id) const { return !producer(id).valid(); }
+  bool has_tensors_on_host() const { return has_tensors_on_host_; }
   bool on_host(TensorId id) const { return is_input(id) && tensor(id).home == Home::host; }
   bool stays(TensorId id) const { return is_input(id) && tensor(id).stays; }
   bool releasable(TensorId id) const {
@@ -168,6 +172,7 @@ class Graph {
   std::vector<std::size_t> position_;
   std::vector<TensorId> outputs_;
   std::vector<std::uint8_t> is_output_, recomputable_;
+  bool has_tensors_on_host_ = false;
 };
 
 std::string_view to_string(Role role);

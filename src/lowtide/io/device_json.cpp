@@ -66,6 +66,19 @@ LinkSpeed read_link(JsonValue object) {
   return {required(rate, object, "bytes_per_second"), required(latency, object, "latency_ns")};
 }
 
+Cache read_cache(JsonValue object) {
+  std::optional<std::int64_t> bytes, rate;
+  for (const auto& [key, value] : object.members()) {
+    if (key == "bytes")
+      bytes = positive(value);
+    else if (key == "bytes_per_second")
+      rate = positive(value);
+    else
+      refuse_key(value, key, "bytes, bytes_per_second");
+  }
+  return {Bytes(required(bytes, object, "bytes")), required(rate, object, "bytes_per_second")};
+}
+
 Device read_document(const JsonDocument& document) {
   const JsonValue root = document.root();
   check_format(root, "lowtide-device");
@@ -85,6 +98,16 @@ Device read_document(const JsonDocument& document) {
       bandwidth = positive(value);
     } else if (key == "launch_ns") {
       launch = value.as_count();
+    } else if (key == "compute_ramp_ns") {
+      device.compute_ramp_ns = value.as_count();
+    } else if (key == "memory_ramp_ns") {
+      device.memory_ramp_ns = value.as_count();
+    } else if (key == "multiprocessors") {
+      device.multiprocessors = positive(value);
+    } else if (key == "cache") {
+      device.cache = read_cache(value);
+    } else if (key == "measured") {
+      device.measured = value.as_boolean();
     } else if (key == "memory_bytes") {
       device.memory = Bytes(positive(value));
     } else if (key == "host_link") {
@@ -93,7 +116,8 @@ Device read_document(const JsonDocument& document) {
       device.peer_link = read_link(value);
     } else if (key != "format" && key != "version") {
       refuse_key(value, key,
-                 "name, title, operations_per_second, bytes_per_second, launch_ns, memory_bytes, "
+                 "name, title, operations_per_second, bytes_per_second, launch_ns, "
+                 "compute_ramp_ns, memory_ramp_ns, multiprocessors, cache, measured, memory_bytes, "
                  "host_link, peer_link");
     }
   }
@@ -133,6 +157,16 @@ std::string write_device(const Device& device) {
            std::to_string(rate.operations_per_second);
   out += "},\n  \"bytes_per_second\": " + std::to_string(device.bytes_per_second) +
          ",\n  \"launch_ns\": " + std::to_string(device.launch_ns);
+  const auto unless_zero = [&](std::string_view key, std::int64_t value) {
+    if (value != 0) out += ",\n  " + json_string(key) + ": " + std::to_string(value);
+  };
+  unless_zero("compute_ramp_ns", device.compute_ramp_ns);
+  unless_zero("memory_ramp_ns", device.memory_ramp_ns);
+  unless_zero("multiprocessors", device.multiprocessors);
+  if (device.cache)
+    out += ",\n  \"cache\": {\"bytes\": " + std::to_string(device.cache->bytes.count()) +
+           ", \"bytes_per_second\": " + std::to_string(device.cache->bytes_per_second) + "}";
+  if (device.measured) out += ",\n  \"measured\": true";
   if (device.memory > Bytes(0))
     out += ",\n  \"memory_bytes\": " + std::to_string(device.memory.count());
   if (device.host_link) out += ",\n  \"host_link\": " + link_json(*device.host_link);

@@ -109,9 +109,9 @@ void GraphReader::read_op(JsonValue object) {
     } else if (key == "in_place") {
       read_pairs(value, links_.in_place);
     } else if (key == "operands") {
-      op.operands = read_operands(value, links_.operand_tensors, unknown);
+      op.operands = read_operands(value, &links_.operand_tensors, unknown);
     } else if (key == "results") {
-      op.results = read_operands(value, links_.result_tensors, unknown);
+      op.results = read_operands(value, &links_.result_tensors, unknown);
     } else if (key == "arguments") {
       op.arguments = read_arguments(value);
     } else if (key == "name") {

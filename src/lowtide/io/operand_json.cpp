@@ -101,7 +101,7 @@ std::vector<std::int64_t> read_extents(JsonValue list) {
   return extents;
 }
 
-Operand read_operand(JsonValue object, std::vector<std::int64_t>& tensors, UnknownKeys& unknown) {
+Operand read_operand(JsonValue object, std::vector<std::int64_t>* tensors, UnknownKeys& unknown) {
   Operand operand;
   bool has_tensor = false, has_shape = false, has_strides = false;
   for (const auto& [key, value] : object.members()) {
@@ -109,8 +109,8 @@ Operand read_operand(JsonValue object, std::vector<std::int64_t>& tensors, Unkno
       operand.argument = value.as_string();
     } else if (key == "index") {
       operand.index = value.as_count();
-    } else if (key == "tensor") {
-      tensors.push_back(value.as_integer());
+    } else if (key == "tensor" && tensors) {
+      tensors->push_back(value.as_integer());
       has_tensor = true;
     } else if (key == "shape") {
       operand.shape = read_extents(value);
@@ -126,7 +126,7 @@ Operand read_operand(JsonValue object, std::vector<std::int64_t>& tensors, Unkno
       unknown.add("operands", key);
     }
   }
-  if (!has_tensor) object.refuse("has no \"tensor\"");
+  if (!has_tensor && tensors) object.refuse("has no \"tensor\"");
   if (!has_shape) object.refuse("has no \"shape\"");
   if (!has_strides) object.refuse("has no \"strides\"");
   return operand;
@@ -134,7 +134,7 @@ Operand read_operand(JsonValue object, std::vector<std::int64_t>& tensors, Unkno
 
 }  // namespace
 
-std::vector<Operand> read_operands(JsonValue list, std::vector<std::int64_t>& tensors,
+std::vector<Operand> read_operands(JsonValue list, std::vector<std::int64_t>* tensors,
                                    UnknownKeys& unknown) {
   std::vector<Operand> operands;
   operands.reserve(list.size());
@@ -143,16 +143,16 @@ std::vector<Operand> read_operands(JsonValue list, std::vector<std::int64_t>& te
   return operands;
 }
 
-void append_operands(std::string& out, const std::vector<Operand>& operands) {
+void append_operands(std::string& out, const std::vector<Operand>& operands, bool with_tensors) {
   out += '[';
   for (const Operand& operand : operands) {
     if (&operand != operands.data()) out += ", ";
     out += '{';
     if (!operand.argument.empty()) out += "\"argument\": " + json_string(operand.argument) + ", ";
     if (operand.index >= 0) out += fmt::format("\"index\": {}, ", operand.index);
-    out += fmt::format("\"tensor\": {}, \"shape\": {}, \"strides\": {}", operand.tensor.index(),
-                       operand.shape, operand.strides);
-    if (operand.offset != 0) out += fmt::format(", \"offset\": {}", operand.offset);
+    if (with_tensors) out += fmt::format("\"tensor\": {}, ", operand.tensor.index());
+    out += fmt::format("\"shape\": {}, \"strides\": {}", operand.shape, operand.strides);
+    if (with_tensors && operand.offset != 0) out += fmt::format(", \"offset\": {}", operand.offset);
     if (!operand.dtype.empty()) out += ", \"dtype\": " + json_string(operand.dtype);
     out += '}';
   }

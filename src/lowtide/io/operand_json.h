@@ -12,9 +12,12 @@
 namespace lowtide::io {
 
 // A list of operands; their tensors, as they stand there and not yet checked, go to `tensors`.
-std::vector<Operand> read_operands(JsonValue list, std::vector<std::int64_t>& tensors,
+// Null: of calls, whose operands are of no graph and name no tensor.
+std::vector<Operand> read_operands(JsonValue list, std::vector<std::int64_t>* tensors,
                                    UnknownKeys& unknown);
-void append_operands(std::string& out, const std::vector<Operand>& operands);
+// with_tensors: of a graph's op, else of a call, without tensors and offsets.
+void append_operands(std::string& out, const std::vector<Operand>& operands,
+                     bool with_tensors = true);
 
 // An object of literals; {"float": "inf"}, "-inf" or "nan" stands for what JSON cannot write.
 std::vector<Argument> read_arguments(JsonValue object);

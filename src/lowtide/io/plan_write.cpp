@@ -139,4 +139,8 @@ std::string write_plan(const PlanFile& file) {
   return "{\n  " + members.text() + "\n}\n";
 }
 
+std::string write_transforms(const std::vector<Transform>& transforms) {
+  return transforms_json(transforms) + "\n";
+}
+
 }  // namespace lowtide::io

@@ -32,6 +32,7 @@ void check_format(JsonValue root, std::string_view format) {
   const bool graph = format == "lowtide-graph";
   // "lowtide-graph" -> "graph"
   const auto word = [](std::string_view of) {
+    if (of == "lowtide-costs") return std::string("cost table");
     return std::string(of.substr(std::string_view("lowtide-").size()));
   };
   const std::string a_file = "a " + word(format) + " file";
@@ -46,7 +47,8 @@ void check_format(JsonValue root, std::string_view format) {
   }
   const std::string_view written = given->as_string();
   if (written != format) {
-    for (const std::string_view known : {"lowtide-graph", "lowtide-plan", "lowtide-device"})
+    for (const std::string_view known :
+         {"lowtide-graph", "lowtide-plan", "lowtide-device", "lowtide-costs"})
       if (written == known) given->refuse("this is a " + word(written) + ", not a " + word(format));
     given->refuse("unknown format " + quoted(written) + "; must be " + quoted(format));
   }

@@ -9,8 +9,6 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
-#include "lowtide/io/plan_json.h"
-#include "lowtide/io/text_file.h"
 
 namespace lowtide::io {
 
@@ -230,36 +228,6 @@ std::string transforms_json(const std::vector<Transform>& transforms) {
                        std::visit([](const auto& any) { return fields_json(any); }, transform));
   }
   return transforms.empty() ? "[]" : out + "\n  ]";
-}
-
-std::string write_transforms(const std::vector<Transform>& transforms) {
-  return transforms_json(transforms) + "\n";
-}
-
-std::vector<Transform> read_transforms(const std::string& path,
-                                       std::vector<std::string>& warnings) {
-  const std::string name = name_of_file(path);
-  try {
-    return read_transforms(JsonDocument(read_text_file(path)), name, warnings);
-  } catch (const InputError& error) {
-    throw error.file().empty() ? error.in_file(name) : error;
-  }
-}
-
-std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
-                                       std::vector<std::string>& warnings) {
-  try {
-    const JsonValue root = document.root();
-    const auto list = root.is(JsonKind::object) ? root.find("transforms") : root;
-    if (!list)
-      root.refuse("must be a list of transforms, or an object with one under \"transforms\"");
-    UnknownKeys unknown;
-    std::vector<Transform> transforms = read_transforms(*list, unknown);
-    unknown.warn(warnings);
-    return transforms;
-  } catch (const InputError& error) {
-    throw error.in_file(file_name);
-  }
 }
 
 }  // namespace lowtide::io

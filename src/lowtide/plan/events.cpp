@@ -53,6 +53,22 @@ std::vector<Event> events_from(std::span<const OpId> sequence) {
   return events;
 }
 
+std::vector<Event> own_events(const Graph& graph) {
+  if (!graph.has_tensors_on_host()) return events_from(graph.order());
+  std::vector<Event> events;
+  std::vector<std::uint8_t> fetched(graph.tensor_count(), 0);
+  const auto fetch = [&](TensorId id) {
+    if (graph.on_host(id) && std::exchange(fetched[id.index()], 1) == 0)
+      events.push_back(Event::fetch(id));
+  };
+  for (const OpId op : graph.order()) {
+    for (TensorId input : graph.inputs(op)) fetch(input);
+    events.push_back(Event::compute(op));
+  }
+  for (TensorId output : graph.outputs()) fetch(output);
+  return events;
+}
+
 std::vector<OpId> computations(std::span<const Event> events) {
   std::vector<OpId> sequence;
   for (const Event& event : events)

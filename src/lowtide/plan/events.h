@@ -37,6 +37,9 @@ struct Event {
 
 // The ops computed in this order, without transfers.
 std::vector<Event> events_from(std::span<const OpId> sequence);
+// The ops in the graph's own order; what is at home on the host is fetched right before its first
+// reader, and an output of the graph at the end if none reads it.
+std::vector<Event> own_events(const Graph& graph);
 // The other way round: the ops alone.
 std::vector<OpId> computations(std::span<const Event> events);
 bool transfers(std::span<const Event> events);

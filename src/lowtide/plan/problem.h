@@ -51,8 +51,11 @@ struct Problem {
 // and for any where the objective is not least time.
 void check_live_limits(const Problem& problem);
 
-// InputError for a graph that no solver plans: one with a tensor whose home is the host.
-void require_plannable(const Graph& graph);
+// InputError (place: the tensor's "/tensors/i/home") for a graph with a tensor whose home is the
+// host where nothing can bring it: without a machine, or without `offload`; and (place:
+// "host_budget") where what begins on the host is more than may lie there. InputError (place: the
+// tensor's) too where the copies of all of these once each way take longer than can be counted.
+void require_plannable(const Problem& problem);
 
 // The same question of another graph of as many ops and tensors.
 Problem with_graph(const Problem& problem, const Graph& graph);

@@ -14,10 +14,10 @@ constexpr std::string_view kDerate = "10%";
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::optional<Machine> machine_of(const AskedTerms& asked, TickUnit tick) {
-  if (!asked.device && asked.link.empty()) return std::nullopt;
-  const auto speed = asked.link.empty() ? asked.device->host_link : parse_link(asked.link);
+  if (!asked.device && !asked.link) return std::nullopt;
+  const auto speed = asked.link ? parse_link(*asked.link) : asked.device->host_link;
   const std::string place =
-      asked.link.empty() ? "device " + quoted(asked.device->name) : "link " + quoted(asked.link);
+      asked.link ? "link " + quoted(*asked.link) : "device " + quoted(asked.device->name);
   if (!speed) throw InputError(place, "has no link to the host; give one (link 25GB/s,10us)");
   try {
     return machine_of(*speed, tick);

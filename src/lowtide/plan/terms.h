@@ -26,11 +26,11 @@ Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
 // The names of the techniques for which there is something to use.
 std::vector<std::string_view> names_of(const Terms& terms);
 
-// As the command and Python take it. Absent and empty: not said.
+// As the command and Python take it. Absent: not said.
 struct AskedTerms {
   Order order = Order::free;
-  std::optional<Device> device = std::nullopt;  // whose link to the host
-  std::string link = {};                        // counts before the device's; see parse_link
+  std::optional<Device> device = std::nullopt;     // whose link to the host
+  std::optional<std::string> link = std::nullopt;  // counts before the device's; see parse_link
   std::string techniques = "default";
   std::optional<std::string> derate =
       std::nullopt;  // a share of the link's bytes a second; 10% if absent

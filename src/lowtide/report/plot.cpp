@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 
 #include "lowtide/report/plot_line.h"
 #include "lowtide/report/plot_scale.h"
@@ -66,8 +67,13 @@ class Plotter {
   void paint_budget();
   void paint_peak(const MemoryProfile& profile, Ink mark, Ink value);
   std::string rows() const;
+  struct Mark {
+    std::size_t column;
+    std::string label;
+  };
   std::string steps() const;
   std::string times() const;
+  std::string axis(std::span<const Mark> marks, const std::string& end) const;
   std::string recomputed() const;
   std::string lanes() const;
   std::string legend() const;
@@ -180,42 +186,39 @@ std::string Plotter::rows() const {
 }
 
 std::string Plotter::steps() const {
-  Line axis(width_), labels(width_);
-  axis.put(gutter_, glyphs_.corner, Ink::faint);
-  for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
   const std::size_t count =
       std::max(plot_.run.live.size(), plot_.before ? plot_.before->live.size() : 0);
-  const std::string end =
-      count_text(static_cast<std::int64_t>(count)) + (count == 1 ? " step" : " steps");
   const std::size_t distance = columns_.label_distance(12);
-  for (std::size_t step = 0; step < columns_.steps; step += distance) {
-    const std::size_t column = gutter_ + 1 + columns_.column_of(step);
-    const std::string label = count_text(static_cast<std::int64_t>(step));
-    const std::size_t left = column - std::min(label.size() / 2, column);
-    if (left + label.size() + 2 + end.size() > width_) break;
-    axis.put(column, glyphs_.tick_below, Ink::faint);
-    labels.write(left, label, Ink::faint);
-  }
-  labels.write(width_ - end.size(), end, Ink::faint);
-  return axis.text(colour_) + labels.text(colour_);
+  std::vector<Mark> marks;
+  for (std::size_t step = 0; step < columns_.steps; step += distance)
+    marks.push_back({columns_.column_of(step), count_text(static_cast<std::int64_t>(step))});
+  return axis(marks,
+              count_text(static_cast<std::int64_t>(count)) + (count == 1 ? " step" : " steps"));
 }
 
 std::string Plotter::times() const {
-  Line axis(width_), labels(width_);
-  axis.put(gutter_, glyphs_.corner, Ink::faint);
-  for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
-  const std::string end = ticks_text(plot_.time->duration, plot_.time->tick);
+  const TickUnit tick = plot_.time->tick;
   const auto all = static_cast<double>(std::max<std::int64_t>(plot_.time->duration.count(), 1));
   const auto columns = static_cast<double>(columns_.columns);
   const double distance = std::max(1.0, round_up(all * 12 / columns));
-  for (double time = 0; time < all; time += distance) {
-    const auto column = gutter_ + 1 + static_cast<std::size_t>(time / all * columns);
-    const std::string label =
-        time == 0 ? "0" : ticks_text(Ticks(static_cast<std::int64_t>(time)), plot_.time->tick);
-    const std::size_t left = column - std::min(label.size() / 2, column);
-    if (left + label.size() + 2 + end.size() > width_) break;
+  std::vector<Mark> marks;
+  for (double time = 0; time < all; time += distance)
+    marks.push_back({static_cast<std::size_t>(time / all * columns),
+                     time == 0 ? "0" : ticks_text(Ticks(static_cast<std::int64_t>(time)), tick)});
+  return axis(marks, ticks_text(plot_.time->duration, tick));
+}
+
+// As many marks as leave room for the end.
+std::string Plotter::axis(std::span<const Mark> marks, const std::string& end) const {
+  Line axis(width_), labels(width_);
+  axis.put(gutter_, glyphs_.corner, Ink::faint);
+  for (std::size_t i = gutter_ + 1; i < width_; ++i) axis.put(i, glyphs_.bottom, Ink::faint);
+  for (const Mark& mark : marks) {
+    const std::size_t column = gutter_ + 1 + mark.column;
+    const std::size_t left = column - std::min(mark.label.size() / 2, column);
+    if (left + mark.label.size() + 2 + end.size() > width_) break;
     axis.put(column, glyphs_.tick_below, Ink::faint);
-    labels.write(left, label, Ink::faint);
+    labels.write(left, mark.label, Ink::faint);
   }
   labels.write(width_ - end.size(), end, Ink::faint);
   return axis.text(colour_) + labels.text(colour_);

@@ -157,6 +157,12 @@ Run make_run(const Graph& original, Plan plan) {
   return run;
 }
 
+// The graph's own run, as if all were on the device from the start.
+Run own_run(const Graph& graph) {
+  if (graph.has_tensors_on_host()) return own_run(Graph(graph).with_homes_on_device());
+  return make_run(graph, own_plan(graph));
+}
+
 std::string group_of(const Graph& graph, OpId id) {
   const Op& op = graph.op(id);
   return !op.origin.empty() ? op.origin : !op.kind.empty() ? op.kind : name_of(graph, id);
@@ -231,7 +237,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .base_duration = graph.total_time(),
                 .budget = budget,
                 .bound = std::nullopt,
-                .before = make_run(graph, own_plan(graph)),
+                .before = own_run(graph),
                 .after = std::nullopt,
                 .transforms = {},
                 .recomputed = {},

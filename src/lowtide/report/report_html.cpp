@@ -241,6 +241,7 @@ void PageData::write_run(const Run& run) {
     json_.key("computations").number(run.computations);
     json_.key("recomputations").number(run.recomputed_steps.size());
     json_.key("recomputedTime").number(run.recomputed_time);
+    json_.key("inPlace").number(run.in_place);
     json_.key("transfers").number(run.transfers);
     json_.key("workspace").number(run.workspace);
     json_.key("largest").array(run.largest, [&](const LiveTensor& tensor) {

@@ -179,6 +179,7 @@ function drawSums() {
     ["recomputations", (run) => countText(run.recomputations)],
     ["recomputed time", (run) => ticksText(run.recomputedTime)],
   ];
+  if (runs.some((run) => run.inPlace)) rows.push(["in place", (run) => countText(run.inPlace)]);
   if (runs.some((run) => run.transfers)) rows.push(["transfers", (run) => countText(run.transfers)], ["peak on the host", (run) => bytesText(run.hostPeak)]);
   const columns = runs.map((run) => ({ title: run.label, kind: "number", text: ([, text]) => text(run) }));
   $("sums").replaceChildren(table("Figures of the runs", [{ title: "", kind: "name", text: ([name]) => name }, ...columns], rows, { still: true }));

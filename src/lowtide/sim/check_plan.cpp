@@ -35,10 +35,11 @@ std::optional<std::string> false_full_link(const Graph& graph, const Plan& plan,
   const auto& claimed = file.claims.duration_full_link;
   if (!claimed) return std::nullopt;
   if (!file.full_link) return "a duration over the full link is claimed, yet no full link is named";
-  const Ticks found = duration_over(graph, plan, *file.full_link);
-  if (*claimed == found) return std::nullopt;
+  const auto found = duration_over(graph, plan, *file.full_link);
+  if (!found) return "the duration of the plan over the full link does not fit into 63 bits";
+  if (*claimed == *found) return std::nullopt;
   return "the claimed duration over the full link is " + number(*claimed) + ", found is " +
-         number(found);
+         number(*found);
 }
 
 PlanVerdict broken(std::string reason) {

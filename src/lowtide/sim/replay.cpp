@@ -12,7 +12,7 @@ bool is_sound(const Link& link) {
 }
 }  // namespace
 
-Replay::Replay(const Graph& graph, const Plan& plan, Start start)
+Replay::Replay(const Graph& graph, const Plan& plan)
     : graph_(graph),
       plan_(plan),
       tensors_(graph.tensor_count()),
@@ -22,7 +22,7 @@ Replay::Replay(const Graph& graph, const Plan& plan, Start start)
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     tensors_[i].live = graph.is_input(id);
-    if (!graph.on_host(id) || start == Start::on_device) continue;
+    if (!graph.on_host(id)) continue;
     tensors_[i].live = false;
     tensors_[i].on_host = tensors_[i].host_space = true;
     host_ += graph.bytes(id);

@@ -14,11 +14,8 @@ namespace lowtide {
 
 class Replay {
  public:
-  // Where the tensors are whose home is the host.
-  enum class Start : std::uint8_t { at_home, on_device };
-
   // The plan must outlive the replay: its machine prices transfers.
-  Replay(const Graph& graph, const Plan& plan, Start start = Start::at_home);
+  Replay(const Graph& graph, const Plan& plan);
 
   // Does the step, one of the plan's, or says why it may not be done and changes nothing.
   std::optional<std::string> apply(const Step& step);

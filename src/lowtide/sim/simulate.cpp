@@ -60,10 +60,12 @@ Timeline simulate(const Graph& graph, const Plan& plan) {
   }
 }
 
-Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
+std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
   Plan over = plan;
   over.machine = links;
-  return simulate(graph, over).cost.duration;
+  const Timeline timeline = simulate(graph, over);
+  if (timeline.violation) return std::nullopt;
+  return timeline.cost.duration;
 }
 
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
@@ -85,8 +87,8 @@ Plan own_plan(const Graph& graph) {
 }
 
 Bytes own_peak(const Graph& graph) {
-  const Plan plan = own_plan(graph);
-  return run(Replay(graph, plan, Replay::Start::on_device), plan).cost.peak;
+  if (!graph.has_tensors_on_host()) return simulate(graph, own_plan(graph)).cost.peak;
+  return own_peak(Graph(graph).with_homes_on_device());
 }
 
 }  // namespace lowtide

@@ -38,8 +38,9 @@ struct Timeline {
 // at step 0.
 Timeline simulate(const Graph& graph, const Plan& plan);
 
-// How long the same steps take over other links.
-Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links);
+// How long the same steps, which break no rule, take over other links; none if that does not fit
+// into 63 bits.
+std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 
 // The tensors in use during one step (inputs, outputs and everything else live), by index.
 // `step` may be the number of steps: then those live at the end. Not of plans with transforms: ask
@@ -47,7 +48,8 @@ Ticks duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step);
 
 // The graph computed once in its given order, nothing in place, everything freed as early as it
-// may be; its peak, where tensors whose home is the host count as live throughout.
+// may be; its peak. Tensors whose home is the host count as live throughout: on a graph with such
+// tensors the plan is not one that runs.
 Plan own_plan(const Graph& graph);
 Bytes own_peak(const Graph& graph);
 

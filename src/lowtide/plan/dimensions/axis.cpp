@@ -120,7 +120,8 @@ std::optional<Operand> in_whole(const Operand& operand, const Position& position
   Operand part = operand;
   std::int64_t& indices = part.shape[position.dim];
   const std::int64_t stride = operand.strides[position.dim];
-  if (stride != 0 && indices / axis.extent != position.inner) return std::nullopt;
+  if (stride != 0 && (indices % axis.extent != 0 || indices / axis.extent != position.inner))
+    return std::nullopt;
   indices = indices / axis.extent * slices.count;
   part.offset += slices.first * position.inner * stride;
   return part;

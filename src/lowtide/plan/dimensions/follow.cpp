@@ -23,8 +23,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/dimensions/op_view.h"
-#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/plan/dimensions/rule.h"
 #include "lowtide/plan/dimensions/words.h"
 
 namespace lowtide::dimensions {
@@ -235,6 +234,12 @@ class Follower {
     const auto split = [&](const Operand& operand, std::size_t dim, View& view, bool result) {
       const Position at{dim, inner};
       const auto put = place(operand, at, extent, graph_.bytes(operand.tensor));
+      const bool misfits = std::holds_alternative<Misfit>(put);
+      if (misfits && !result && state(operand).state == State::whole &&
+          in_whole(operand, at, {extent, 1}, {0, 1})) {
+        view = {.state = State::split, .position = at, .from_whole = true};
+        return true;
+      }
       if (const auto* misfit = std::get_if<Misfit>(&put)) {
         stop(id, StopCause::misplaced, operand.tensor, misfit->reason);
         return false;
@@ -314,14 +319,20 @@ class Follower {
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
       const Operand& operand = op.operands[i];
       View& view = carry.operands[i];
-      if (view.state != State::whole || !made_[operand.tensor.index()]) continue;
+      const bool made = made_[operand.tensor.index()];
+      if (view.from_whole && made)
+        return stop(id, StopCause::misplaced, operand.tensor,
+                    "reads slices of " + name_of(operand) + " that the parts do not make");
+      if (view.from_whole) end_at(operand);
+      if (view.state != State::whole || state(operand).state == State::whole) continue;
       if (!rule) rule = rule_for(op);
       if (contains(rule->unread, i)) {
-        if (!carry.before && !see_unread(operand, view))
+        if (!carry.before && !see_unread(operand, view) && made)
           return stop(id, StopCause::misplaced, operand.tensor,
                       "sees slices of " + name_of(operand) + " that are none of its storage");
         continue;
       }
+      if (!made) continue;
       if (state(operand).state == State::partial)
         return stop(id, StopCause::sum, operand.tensor,
                     "reads a sum over the axis that is still to be made, " + name_of(operand));
@@ -334,14 +345,24 @@ class Follower {
         return stop(id, StopCause::unknown, tensor, "does not say how it sees a tensor");
   }
 
+  // The axis goes no further up.
+  void end_at(const Operand& operand) {
+    if (graph_.is_input(operand.tensor)) return;
+    const OpId maker = graph_.producer(operand.tensor);
+    if (open(maker))
+      stop(maker, StopCause::misplaced, operand.tensor,
+           "makes a tensor of which slices are read that its storage does not have");
+  }
+
   // What a part has of an operand that is not read; false if it is no view of that.
   bool see_unread(const Operand& operand, View& view) {
     const TensorState& now = state(operand);
+    if (now.state == State::split) {
+      const auto at = locate(operand, now.axis);
+      if (std::holds_alternative<Misfit>(at)) return false;
+      view.position = std::get<Position>(at);
+    }
     view.state = now.state;
-    if (now.state != State::split) return true;
-    const auto at = locate(operand, now.axis);
-    if (std::holds_alternative<Misfit>(at)) return false;
-    view.position = std::get<Position>(at);
     return true;
   }
 

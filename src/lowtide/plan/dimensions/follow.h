@@ -10,15 +10,10 @@
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/dimensions/axis.h"
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/plan/dimensions/letter.h"
+#include "lowtide/plan/dimensions/seed.h"
 
 namespace lowtide::dimensions {
-
-// A dimension of a tensor by its shape, as whoever asks names it.
-struct Seed {
-  TensorId tensor;
-  std::int64_t dim = 0;
-};
 
 enum class State : std::uint8_t {
   whole,    // every part sees all of it
@@ -39,6 +34,9 @@ struct View {
   // Of a split view, where; of a whole one, the dimension along which it repeats itself (stride 0)
   // and has as many indices as the others, which is shorter in a part.
   std::optional<Position> position;
+  // A split operand whose tensor has no such slices, as `logits[:, :-1]`: parts read slices of the
+  // operand from the whole (axis.h, in_whole), which no op that carries makes.
+  bool from_whole = false;
   bool before = false;  // a result that is made once, whole, before the parts
 };
 

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/dimensions/letter.h"
 
 namespace lowtide::dimensions {
 

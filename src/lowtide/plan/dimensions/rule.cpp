@@ -2,7 +2,6 @@
 #include "lowtide/plan/dimensions/rule.h"
 
 #include <algorithm>
-#include <array>
 
 #include "lowtide/base/error.h"
 #include "lowtide/plan/dimensions/op_view.h"
@@ -26,13 +25,6 @@ const std::vector<Entry>& table() {
 
 }  // namespace
 
-bool Letter::reduces() const {
-  for (std::size_t r = 0; r < unnamed.size(); ++r)
-    if (unnamed[r] == Unnamed::sum && std::ranges::find(results, r, &Along::item) == results.end())
-      return true;
-  return false;
-}
-
 Rule rule_for(const Op& op) {
   Rule rule;
   const auto found = std::ranges::lower_bound(table(), op.kind, {}, &Entry::kind);
@@ -41,11 +33,6 @@ Rule rule_for(const Op& op) {
   rule.reason = found->reason;
   found->fill(OpView(op), rule);
   return rule;
-}
-
-std::string_view to_string(Weight weight) {
-  constexpr std::array<std::string_view, 3> kNames = {"one", "share", "total"};
-  return kNames[static_cast<std::size_t>(weight)];
 }
 
 std::vector<std::string_view> known_kinds() {

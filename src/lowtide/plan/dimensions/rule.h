@@ -1,76 +1,18 @@
 // The table of dimensions: for each kind of op, which dimensions of its operands and results go
 // together (the D-Graph of MAGIS, ASPLOS 2024, section 4.1).
-//
-// Like the letters of an einsum: "mk,kn->mn" has three. A letter says that the indices along those
-// dimensions of operands and results belong together and to no others, so that the op may be run
-// on some of them alone. Operands that a letter does not name are taken whole; results that it does
-// not name are sums over it, or say otherwise what they are.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "lowtide/graph/graph.h"
+#include "lowtide/plan/dimensions/letter.h"
 
 namespace lowtide::dimensions {
-
-// A dimension of an operand or result of an op, both by their places in the op's lists.
-struct Along {
-  std::size_t item = 0, dim = 0;
-
-  bool operator==(const Along&) const = default;
-};
-
-// What becomes of a result that a letter does not name.
-enum class Unnamed : std::uint8_t {
-  sum,     // the whole's is the sum of those of the parts
-  before,  // decided by operands that are known before the parts: made once, whole (a count)
-  same,    // every part makes the same, of full size
-};
-
-// By what a part's named and summed results are multiplied.
-enum class Weight : std::uint8_t {
-  one,
-  share,  // the part's share of the slices: the op divides by how many there are (a mean)
-  total,  // one over the result made before (a count of targets), where the op would divide by the
-          // part's: the part is run with "reduction" 2, a sum
-};
-
-struct Letter {
-  std::vector<Along> operands, results;
-  std::vector<Unnamed> unnamed;  // one for each result; of those that are named, without meaning
-  Weight weight = Weight::one;
-  // A slice holds so many neighbouring indices of the results, or a multiple: what is repeated is
-  // not cut.
-  std::int64_t block = 1;
-
-  bool reduces() const;  // a result is a sum over it
-};
-
-struct Rule {
-  std::vector<Letter> letters;
-  // A sum that is still to be made may go through: the op is linear in the operands of one of these
-  // lists, taken together, if all others are whole.
-  std::vector<std::vector<std::size_t>> linear;
-  // Operands of which nothing is read but their extents.
-  std::vector<std::size_t> unread;
-  // It draws random numbers for every index, reads nothing, and so is run once, whole, before the
-  // parts, which read slices of it.
-  bool drawn = false;
-  // Why a dimension that no letter names is none, after the op's name: "sorts along it". Empty: it
-  // "takes all of it".
-  std::string reason;
-  // The kind is in the table.
-  bool known = false;
-};
 
 // Of an op with operands and arguments as the operator's schema has them. A kind without a rule, or
 // operands that do not fit the kind: no letters, and `reason` says so.
 Rule rule_for(const Op& op);
-
-std::string_view to_string(Weight weight);
 
 // The kinds that the table knows, sorted.
 std::vector<std::string_view> known_kinds();

@@ -81,6 +81,11 @@ void draw_like(const OpView& op, Rule& rule) {
 
 void none(const OpView&, Rule&) {}
 
+// With one probability for all it reads nothing; otherwise its operand says each.
+void bernoulli(const OpView& op, Rule& rule) {
+  if (op.is_given("p")) draw_like(op, rule);
+}
+
 constexpr std::string_view kCounts = "counts along", kDraws = "draws random numbers along";
 
 constexpr std::string_view kElementwise[] = {"abs",
@@ -259,10 +264,10 @@ constexpr Entry kOthers[] = {
     {"aten.randint", none, kDraws},
     {"aten.randperm", none, kDraws},
     {"aten.normal", none, kDraws},
-    {"aten.normal_functional", none, kDraws},
-    {"aten.uniform", none, kDraws},
-    {"aten.bernoulli", none, kDraws},
-    {"aten.exponential", none, kDraws},
+    {"aten.normal_functional", draw_like, kDraws},
+    {"aten.uniform", draw_like, kDraws},
+    {"aten.bernoulli", bernoulli, kDraws},
+    {"aten.exponential", draw_like, kDraws},
     {"aten.multinomial", none, kDraws},
     {"aten.native_dropout", none, kDraws},
     {"aten.rrelu_with_noise_functional", none, kDraws},

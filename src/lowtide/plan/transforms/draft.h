@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/transform.h"
 
 namespace lowtide {
 

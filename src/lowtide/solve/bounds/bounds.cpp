@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "lowtide/solve/bounds/home/home_bound.h"
 #include "lowtide/solve/bounds/prover.h"
 
 namespace lowtide::solve::bounds {
@@ -44,26 +45,20 @@ const std::vector<OptionSpec>& option_table() {
   return table;
 }
 
-// These must be brought before anything reads them: no plan that only computes does.
-bool has_tensors_on_host(const Graph& graph) {
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.on_host(TensorId(i))) return true;
-  return false;
-}
-
 class Bounds final : public Solver {
  public:
   std::string_view name() const override { return "bounds"; }
   std::string_view summary() const override {
     return "proves how good a plan can be: minimum cuts, gap covers, branching";
   }
-  Traits traits() const override { return {Trait::proving}; }
+  Traits traits() const override { return {Trait::proving, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return option_table(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     for (const Plan& start : context.starts()) context.offer(start);
-    if (!has_tensors_on_host(problem.graph)) context.offer_sequence(problem.graph.order());
+    context.offer_events(own_events(problem.graph));
+    if (problem.graph.has_tensors_on_host()) context.raise_bound(home_bound(problem));
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
     const bool given = problem.order == Order::given && !problem.machine;

@@ -15,11 +15,11 @@ class Given final : public Solver {
   std::string_view summary() const override {
     return "the graph's own order, frees at last use; nothing is computed twice";
   }
-  Traits traits() const override { return {Trait::constructive}; }
+  Traits traits() const override { return {Trait::constructive, Trait::transfers}; }
   Support supports(const Problem&) const override { return {}; }
 
   Outcome solve(const Problem& problem, Context& context) const override {
-    context.offer_sequence(problem.graph.order());
+    context.offer_events(own_events(problem.graph));
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     return context.finish();
   }

@@ -30,6 +30,11 @@ inline Support least_time_only(const Problem& problem) {
   return Support::no("it fits a plan into a budget and cannot minimise memory");
 }
 
+class Solver;
+// What whoever runs a solver asks first: what the solver says of the problem, and that a graph with
+// tensors at home on the host needs a machine and is only for those that transfer.
+Support support_of(const Solver& solver, const Problem& problem);
+
 // Who stands in for another solver derives from Forwarding, in forwarding.h.
 class Solver {
  public:

@@ -9,6 +9,7 @@ std::string_view to_string(Trait trait) {
     case Trait::tight: return "tight";
     case Trait::anytime: return "anytime";
     case Trait::proving: return "proving";
+    case Trait::transfers: return "transfers";
     case Trait::external: return "external";
     case Trait::portfolio: return "portfolio";
     case Trait::guest: return "guest";

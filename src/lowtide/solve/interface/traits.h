@@ -15,6 +15,7 @@ enum class Trait : std::uint8_t {
   tight,         // for tight budgets: recomputes far more, in far less memory
   anytime,       // improves the plans that it is given for as long as it may
   proving,       // raises bounds that hold for every plan of the problem
+  transfers,     // plans copies to the host and back, so what begins there can be brought
   external,   // an engine of other people does the work, in a process of its own: it takes tenths
               // of a second to begin, and its word is believed only until a plan beats it
   portfolio,  // is made of the other solvers of its table
@@ -23,8 +24,8 @@ enum class Trait : std::uint8_t {
 
 // In the order above.
 constexpr std::initializer_list<Trait> kTraits = {
-    Trait::constructive, Trait::tight,     Trait::anytime, Trait::proving,
-    Trait::external,     Trait::portfolio, Trait::guest};
+    Trait::constructive, Trait::tight,    Trait::anytime,   Trait::proving,
+    Trait::transfers,    Trait::external, Trait::portfolio, Trait::guest};
 
 std::string_view to_string(Trait trait);
 std::optional<Trait> trait_of(std::string_view word);  // the inverse
@@ -37,6 +38,7 @@ class Traits {
     for (const Trait trait : traits) add(trait);
   }
   constexpr void add(Trait trait) { bits_ |= bit(trait); }
+  constexpr void remove(Trait trait) { bits_ &= static_cast<std::uint8_t>(~bit(trait)); }
   constexpr bool has(Trait trait) const { return (bits_ & bit(trait)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   bool operator==(const Traits&) const = default;

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -51,10 +52,11 @@ class Offload final : public Solver {
   std::string_view summary() const override {
     return "greedy swapping to the host in the order that it is given; needs a link";
   }
-  Traits traits() const override { return {Trait::constructive}; }
+  Traits traits() const override { return {Trait::constructive, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (!problem.machine) return Support::no("it moves tensors over a link, and there is none");
+    if (std::string why = too_long(problem); !why.empty()) return Support::no(std::move(why));
     return least_time_only(problem);
   }
 

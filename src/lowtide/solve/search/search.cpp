@@ -74,16 +74,16 @@ class Search final : public Solver {
   std::string_view summary() const override {
     return "local search over sequences, from the best of the above; any graph, any budget";
   }
-  Traits traits() const override { return {Trait::anytime}; }
+  Traits traits() const override { return {Trait::anytime, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
     const Graph& graph = problem.graph;
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-      if (const TensorId id(i); graph.on_host(id) && (graph.stays(id) || !problem.machine))
-        return Support::no(problem.machine ? "it does not plan for tensors at home on the host "
-                                             "that the caller holds once they have come"
-                                           : "tensors at home on the host need a link");
+    for (std::size_t i = 0; graph.has_tensors_on_host() && i < graph.tensor_count(); ++i)
+      if (const TensorId id(i); graph.on_host(id) && graph.stays(id))
+        return Support::no(
+            "it does not plan for tensors at home on the host that the caller "
+            "holds once they have come");
     return least_time_only(problem);
   }
 
@@ -178,22 +178,6 @@ class Search final : public Solver {
     context.offer_events(starts.back());
     context.limits().spend(static_cast<std::int64_t>(starts.back().size() / 8));
     return starts;
-  }
-
-  // The graph's own order; what is at home on the host is fetched for its first reader.
-  static std::vector<Event> own_events(const Graph& graph) {
-    std::vector<Event> events;
-    std::vector<std::uint8_t> fetched(graph.tensor_count(), 0);
-    const auto fetch = [&](TensorId id) {
-      if (graph.on_host(id) && std::exchange(fetched[id.index()], 1) == 0)
-        events.push_back(Event::fetch(id));
-    };
-    for (const OpId op : graph.order()) {
-      for (TensorId input : graph.inputs(op)) fetch(input);
-      events.push_back(Event::compute(op));
-    }
-    for (TensorId output : graph.outputs()) fetch(output);
-    return events;
   }
 };
 

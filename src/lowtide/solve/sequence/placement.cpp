@@ -102,7 +102,7 @@ class Placer {
   std::vector<std::size_t> current_;  // stay of each tensor
   std::vector<std::uint8_t> computed_;
 
-  // While it runs. Clocks are doubles: a plan whose times pass 63 bits is refused elsewhere.
+  // While it runs. Clocks are doubles, exact for times that are not too long.
   double device_ = 0, out_ = 0, in_ = 0, exists_ = 0;
   std::vector<double> out_end_, in_end_;  // of the last copy of each tensor
   enum class Wait : std::uint8_t { none, free, free_aside };
@@ -343,6 +343,22 @@ void Placer::compute(std::size_t at) {
 }
 
 }  // namespace
+
+std::string too_long(const Problem& problem) {
+  constexpr double kMostTicks = 0x1p50;
+  const Graph& graph = problem.graph;
+  auto time = static_cast<double>(graph.total_time().count());
+  for (std::size_t i = 0; problem.machine && i < graph.tensor_count(); ++i)
+    // Of one copy out and several in.
+    for (const Link& link : {problem.machine->device_to_host, problem.machine->host_to_device})
+      time += 4 * (static_cast<double>(link.latency.count()) +
+                   static_cast<double>(graph.bytes(TensorId(i)).count()) *
+                       static_cast<double>(link.ticks.count()) /
+                       static_cast<double>(std::max(link.bytes, Bytes(1)).count()));
+  if (time <= kMostTicks) return {};
+  return "it counts time in doubles, which are exact only while the ops' times, and the copies of "
+         "all tensors, add up to at most 2^50";
+}
 
 std::optional<Placement> place(const Problem& problem, std::span<const Event> events,
                                Limits& limits) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lowtide/base/limits.h"
@@ -10,6 +11,10 @@
 #include "lowtide/plan/problem.h"
 
 namespace lowtide::solve {
+
+// Why the times of a problem are too long for clocks that are doubles, copies of all tensors
+// included; empty if they are not. Then those of its plans keep clear of 63 bits too.
+std::string too_long(const Problem& problem);
 
 struct Placement {
   std::vector<Event> events;
@@ -22,8 +27,9 @@ struct Placement {
 // needed. A tensor that would be away for no time stays. The holds and the places of the fetches
 // given do not count; computations and fetches that nothing needs are left out.
 //
-// The problem must have a machine if an event fetches. Near-linear in the links of the events.
-// Limits are charged a unit for each event and link; none, if they stop it.
+// The problem must have a machine if an event fetches, and times that are not too long. Near-linear
+// in the links of the events. Limits are charged a unit for each event and link; none, if they stop
+// it.
 std::optional<Placement> place(const Problem& problem, std::span<const Event> events,
                                Limits& limits);
 // The same without limits.

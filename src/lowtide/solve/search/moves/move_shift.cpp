@@ -37,9 +37,14 @@ Moves::Span Moves::span_of(Item item) const {
       raise(state.end_slot(earlier, value));
     }
   }
-  if (!network.transfers) lower_to(state.next(item));
-  if (!network.is_hold(node))
+  // Items of a node stand in the order of their chain; fetches and computations are kept apart by
+  // the makers of their values.
+  if (!network.transfers || network.is_hold(node)) lower_to(state.next(item));
+  if (network.is_hold(node)) {
+    if (state.previous(item) != kNone) raise(state.slot(state.previous(item)));
+  } else {
     for (Node end : network.ends(node)) lower(first(end));
+  }
   for (Value value : network.outputs(node)) {
     if (network.transfers) lower_to(state.next_maker(value, here));
     const Slot end = state.end_slot(item, value);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lowtide/solve/search/state/profile.h"
+#include "lowtide/solve/sequence/placement.h"
 
 namespace lowtide::solve::search {
 
@@ -36,26 +37,13 @@ Csr<Row, Column> transposed(const Csr<Column, Row>& rows, std::size_t columns) {
 std::string too_large(const Problem& problem) {
   const Graph& graph = problem.graph;
   Bytes sum;
-  double time = static_cast<double>(graph.total_time().count());
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
-    const TensorId id(i);
-    if (graph.freeable(id) || problem.machine) sum += graph.bytes(id);
-    // Of one copy out and several in.
-    if (problem.machine)
-      for (const Link& link : {problem.machine->device_to_host, problem.machine->host_to_device})
-        time += 4 * (static_cast<double>(link.latency.count()) +
-                     static_cast<double>(graph.bytes(id).count()) *
-                         static_cast<double>(link.ticks.count()) /
-                         static_cast<double>(std::max(link.bytes, Bytes(1)).count()));
-  }
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const TensorId id(i); graph.freeable(id) || problem.machine) sum += graph.bytes(id);
   for (std::size_t i = 0; i < graph.op_count(); ++i) sum += graph.workspace(OpId(i));
   if (static_cast<double>(sum.count()) > Profile::kMostBytes)
     return "it counts bytes in doubles, which are exact only while tensors and workspaces add up "
            "to at most 2^50";
-  if (time > kMostTicks)
-    return "it counts time in doubles, which are exact only while the ops' times, and the copies "
-           "of all tensors, add up to at most 2^50";
-  return {};
+  return too_long(problem);
 }
 
 Network::Network(const Problem& problem)

@@ -31,8 +31,6 @@ namespace lowtide::solve::search {
 using Node = Id<struct NodeTag>;
 using Value = Id<struct ValueTag>;
 
-// What all ops may take together, each once: what recomputation adds stays exact in a double too.
-inline constexpr double kMostTicks = 0x1p50;
 // Why the problem's numbers do not fit into doubles; empty if they do.
 std::string too_large(const Problem& problem);
 

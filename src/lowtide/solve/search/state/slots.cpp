@@ -105,6 +105,9 @@ void State::check_invariants() const {
     const Item same = fresh.item_after(other);
     other = fresh.slot(same);
     check(node(item) == fresh.node(same), "search lost its sequence");
+    const Item earlier = previous(item);
+    check(earlier == kNone || (next(earlier) == item && this->slot(earlier) < slot),
+          "search lost the order of the items of a node");
     check(profile_.at(slot) == fresh.profile_.at(other), "search lost count of bytes");
     for (Value value : network_.outputs(node(item)))
       check(node(end(item, value)) == fresh.node(fresh.end(same, value)),

@@ -55,7 +55,8 @@ class State : public Items {
   // Changes. `before` is the item that the computation is put in front of.
   Item insert(Node node, Item before);
   void remove(Item item);  // a repeated computation
-  // Precondition: every reader still reads its inputs from the same items afterwards.
+  // Precondition: every reader still reads its inputs from the same items afterwards, and the items
+  // of a node keep their order.
   void move(Item item, Item before);
 
   void undo();    // reverts all changes since the last commit

@@ -1,0 +1,93 @@
+"""The update of a parameter, which takes its gradient as soon as that is there.
+
+It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, for a recomputation
+either.  It comes after the barrier: before, nobody knows that a backward will be.  Each may come at any time, since an
+update reads nothing that another one changes.  No code is made of it: graphs with updates are for planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ...graph_builder import Op
+from ..operators import DTYPES, leaves
+from ..program import Run
+from ..updates import Rules, Watcher
+from .interface import Emitter
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+    from ..lowering import Price
+    from ..program_builder import ProgramBuilder
+
+_SMALL = 64  # bytes; a count of steps stays where it is
+
+
+@dataclass(frozen=True)
+class Updates:
+    """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?"""
+
+    rules: Rules
+    on_gpu: bool
+
+
+class _UpdateEmitter(Emitter):
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        raise AssertionError("no code is made of updates")
+
+
+def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, fx.Node]], updates: Updates,
+                  price: Price) -> None:
+    """Insert an update for each parameter that has a rule, as early in the order as may be.
+
+    gradients: names in the model, and the nodes of parameter and gradient.
+    """
+    rules = updates.rules
+    updated = [(name, parameter.meta["val"], gradient.meta["val"]) for name, parameter, gradient in gradients
+               if name in rules.of]
+    if not updated:
+        return
+    watch = Watcher(updated[0][1].fake_mode, updates.on_gpu)
+    watched = [watch(rules.of[name], parameter) for name, parameter, _ in updated]
+    price.prepare([kernel for update in watched for kernel in update.kernels])
+    for (name, parameter, gradient), update in zip(updated, watched, strict=True):
+        prices = [price(kernel) for kernel in update.kernels]
+        given = {"grad": builder.known([gradient])[0], "param": builder.known([parameter])[0]}
+        states = {}
+        for key, t in update.state.items():
+            home = rules.home if t.numel() * t.element_size() > _SMALL else "device"
+            states[key] = builder.state(t, f"{name}.{key}", home)
+        op = Op(f"update {name}", "lowtide.update", [*dict.fromkeys(given.values()), *states.values()], [],
+                sum(time for time, _, _ in prices), "update", name.rpartition(".")[0] or None, recomputable=False,
+                after=[builder.graph.barrier],
+                workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
+                attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
+                runs=Run(_UpdateEmitter()))
+        op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
+        shown = {"grad": gradient, "param": parameter, **update.state}
+        op.operands = [_operand(key, (given | states)[key], t) for key, t in shown.items()]
+        builder.graph.insert(op)
+
+
+def _operand(argument: str, tensor: int, t: torch.Tensor) -> dict[str, Any]:
+    return {"argument": argument, "tensor": tensor, "shape": [int(n) for n in t.shape],
+            "strides": [int(n) for n in t.stride()], "offset": int(t.storage_offset()), "dtype": DTYPES[t.dtype]}
+
+
+def names_of_gradients(inputs: list[fx.Node], outputs: list[Any], descriptors: list[Any]) \
+        -> list[tuple[str, fx.Node, fx.Node]]:
+    """Parameters with a gradient: name in the model, and the nodes of both.
+
+    inputs: those of the joint graph.  outputs, descriptors: the backward's.
+    """
+    parameters = {n.meta["desc"]: n for n in inputs if type(n.meta.get("desc")).__name__ == "ParamAOTInput"}
+    found = []
+    for node, desc in zip(outputs, descriptors, strict=True):
+        of = getattr(desc, "grad_of", None)
+        if isinstance(node, fx.Node) and of in parameters and leaves(node.meta["val"]):
+            found.append((of.target.removeprefix("model."), parameters[of], node))
+    return found

@@ -1,0 +1,114 @@
+// Problem: copies that every plan makes: each tensor at home on the host that some op reads comes
+// at least once, and what an op changes of it goes back.
+//
+// Idea: each lane does one copy after the other. A copy in comes before all that runs behind the
+// tensor's readers, so of any set of such copies the last is followed by at least the least of
+// these tails; a copy out comes after all that runs before the op that changes the tensor. The
+// worst set is found by sorting: Jackson's rule for one machine with release times (tails).
+//
+// Invariant: what runs before and behind an op is counted once, by first computations alone, so it
+// holds whatever is computed again.
+//
+// Loses: where memory makes plans fetch a tensor several times; that is the cuts' to see.
+#include "lowtide/solve/bounds/home/home_bound.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "lowtide/graph/reach.h"
+
+namespace lowtide::solve::bounds {
+
+namespace {
+
+constexpr std::int64_t kMostWork = 20'000'000;  // links looked at, with a free order
+
+// A copy: how long it takes, and what comes before it (behind it) on the compute lane.
+struct Copy {
+  Ticks other, time;
+};
+
+// The worst of all sets of copies: all of it one after the other, and the least of `other`.
+Ticks worst(std::vector<Copy> copies) {
+  std::ranges::sort(copies, std::ranges::greater{}, &Copy::other);
+  Ticks most, sum;
+  for (const Copy& copy : copies) {
+    sum = checked_add(sum, copy.time);
+    most = std::max(most, checked_add(sum, copy.other));
+  }
+  return most;
+}
+
+Ticks time_of(const Graph& graph, const std::vector<bool>& ops) {
+  Ticks sum;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (ops[i]) sum += graph.time(OpId(i));
+  return sum;
+}
+
+class Around {
+ public:
+  explicit Around(const Problem& problem)
+      : graph_(problem.graph), given_(problem.order == Order::given) {
+    if (!given_) return;
+    upto_.push_back(Ticks());
+    for (const OpId op : graph_.order()) upto_.push_back(upto_.back() + graph_.time(op));
+  }
+
+  // What runs before the op is done, itself included, in every order that the problem allows.
+  Ticks before(OpId op) const {
+    if (given_) return upto_[graph_.position(op) + 1];
+    return time_of(graph_, ancestors(graph_, std::span(&op, 1)));
+  }
+  // What runs from the op on, itself included.
+  Ticks behind(OpId op) const {
+    if (given_) return graph_.total_time() - upto_[graph_.position(op)];
+    return time_of(graph_, descendants(graph_, std::span(&op, 1)));
+  }
+
+ private:
+  const Graph& graph_;
+  const bool given_;
+  std::vector<Ticks> upto_;  // of the given order: of all ops before each position
+};
+
+bool takes_too_long(const Problem& problem) {
+  if (problem.order == Order::given) return false;
+  const Graph& graph = problem.graph;
+  std::int64_t passes = 0;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const TensorId id(i); graph.on_host(id))
+      passes += 2 * static_cast<std::int64_t>(graph.consumers(id).size());
+  return passes > kMostWork / static_cast<std::int64_t>(graph.op_count() + graph.link_count() + 1);
+}
+
+}  // namespace
+
+Ticks home_bound(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  if (!graph.has_tensors_on_host() || takes_too_long(problem)) return Ticks();
+  const Around around(problem);
+  std::vector<Copy> in, out;
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    if (!graph.on_host(id) || (graph.consumers(id).empty() && !graph.is_output(id))) continue;
+    Copy come{Ticks(), problem.machine->host_to_device.transfer_time(graph.bytes(id))};
+    Copy leave{Ticks(), problem.machine->device_to_host.transfer_time(graph.bytes(id))};
+    bool changes = false;
+    for (const OpId op : graph.consumers(id)) {
+      come.other = std::max(come.other, around.behind(op));
+      if (std::ranges::count(graph.mutates(op), id) == 0) continue;
+      changes = true;
+      leave.other =
+          std::max({leave.other, around.before(op), checked_add(come.time, graph.time(op))});
+    }
+    in.push_back(come);
+    if (changes) out.push_back(leave);
+  }
+  return std::max(worst(std::move(in)), worst(std::move(out)));
+}
+
+}  // namespace lowtide::solve::bounds

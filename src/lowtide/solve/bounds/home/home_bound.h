@@ -1,0 +1,14 @@
+// How long it takes at least to bring what is at home on the host, and to take back what ops change
+// of it.
+#pragma once
+
+#include "lowtide/plan/problem.h"
+
+namespace lowtide::solve::bounds {
+
+// A lower bound of the duration, whatever the budget; 0 for a graph without such tensors. The
+// problem has a machine if there are any. In the given order linear but for sorting. With a free
+// order some passes over the graph for each such tensor, and 0 where those would take too long.
+Ticks home_bound(const Problem& problem);
+
+}  // namespace lowtide::solve::bounds
