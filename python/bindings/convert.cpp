@@ -5,9 +5,12 @@
 #include <cmath>
 
 #include "lowtide/base/error.h"
+#include "lowtide/io/plan_json.h"
 #include "lowtide/plan/budget.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/sim/budget.h"
+
+#include "document.h"
 
 namespace lowtide::python {
 
@@ -82,11 +85,23 @@ Techniques techniques_of(nb::handle techniques, bool has_machine) {
   return parse_techniques(list_text(techniques), has_machine);
 }
 
+std::vector<Transform> transforms_from(nb::handle list) {
+  std::vector<std::string> warnings;
+  auto transforms = io::read_transforms(document_of(list), "transforms", warnings);
+  warn("transforms", warnings);
+  return transforms;
+}
+
+nb::object transforms_list(const std::vector<Transform>& transforms) {
+  return nb::module_::import_("json").attr("loads")(io::write_transforms(transforms));
+}
+
 Terms terms_of(const GivenTerms& given, const Graph& graph) {
   AskedTerms asked{.order = order_of(given.order),
                    .device = device_from(given.device),
                    .link = given.link,
                    .techniques = list_text(given.techniques)};
+  if (!given.transforms.is_none()) asked.transforms = transforms_from(given.transforms);
   if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);
   if (given.derate.is_none()) return terms_of(asked, graph);
   asked.derate = percentage_text("derate", given.derate);

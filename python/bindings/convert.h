@@ -42,13 +42,17 @@ struct GivenTerms {
   nb::handle techniques;
   nb::handle derate;       // None, a str as the command takes it ("10%"), or a fraction (0.1)
   nb::handle host_budget;  // None, an int (bytes), or a str as the command takes it
+  nb::handle transforms = nb::none();  // None, or dicts as a plan file has them
 
   bool any() const {
     return order != "free" || !device.is_none() || link || !techniques.is_none() ||
-           !derate.is_none() || !host_budget.is_none();
+           !derate.is_none() || !host_budget.is_none() || !transforms.is_none();
   }
 };
 Terms terms_of(const GivenTerms& given, const Graph& graph);
+// A list of dicts as a plan file has them, both ways.
+std::vector<Transform> transforms_from(nb::handle list);
+nb::object transforms_list(const std::vector<Transform>& transforms);
 // "free" or "given"; "time" or "memory".
 Order order_of(const std::string& word);
 Objective objective_of(const std::string& word);

@@ -1,6 +1,7 @@
 #include "errors.h"
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/plot_text.h"
 
 #include "objects.h"
@@ -29,6 +30,8 @@ void raise(PyObject* type, const char* what) {
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const TransformRefused& error) {
+    raise(classes.plan_error, error.what());
   } catch (const InputError& error) {
     raise(classes.error, error.what());
   } catch (const WrongGraph& error) {

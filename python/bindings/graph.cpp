@@ -36,46 +36,6 @@ nb::list indices(const Ids& ids) {
   return list;
 }
 
-nb::object literal(const Literal& value);
-
-struct LiteralObject {
-  nb::object operator()(std::monostate) const { return nb::none(); }
-  nb::object operator()(bool value) const { return nb::bool_(value); }
-  nb::object operator()(std::int64_t value) const { return nb::int_(value); }
-  nb::object operator()(double value) const { return nb::float_(value); }
-  nb::object operator()(const std::string& value) const {
-    return nb::str(value.c_str(), value.size());
-  }
-  nb::object operator()(const Literal::List& list) const {
-    nb::list result;
-    for (const Literal& item : list) result.append(literal(item));
-    return result;
-  }
-  nb::object operator()(const Literal::Members& members) const {
-    nb::dict result;
-    for (const auto& [name, item] : members) result[name.c_str()] = literal(item);
-    return result;
-  }
-};
-
-nb::object literal(const Literal& value) { return std::visit(LiteralObject(), value.value); }
-
-nb::list operands(const std::vector<Operand>& list) {
-  nb::list result;
-  for (const Operand& operand : list) {
-    nb::dict entry;
-    entry["argument"] = operand.argument;
-    if (operand.index >= 0) entry["index"] = operand.index;
-    entry["tensor"] = operand.tensor.index();
-    entry["shape"] = operand.shape;
-    entry["strides"] = operand.strides;
-    entry["offset"] = operand.offset;
-    entry["dtype"] = operand.dtype;
-    result.append(entry);
-  }
-  return result;
-}
-
 std::size_t checked_index(std::int64_t index, std::size_t count) {
   const auto size = static_cast<std::int64_t>(count);
   if (index < 0) index += size;
@@ -180,21 +140,15 @@ void bind_op(nb::module_& module) {
           nb::sig("def in_place(self) -> list[tuple[int, int]]"),
           "Pairs of an input and an output that it can write in place of it.")
       .def_prop_ro(
-          "operands", [](const OpObject& o) { return operands(o.op().operands); },
+          "operands", [](const OpObject& o) { return operand_list(o.op().operands); },
           nb::sig("def operands(self) -> list[dict[str, typing.Any]]"),
           "Tensor arguments as the op sees them, as a graph file has them.")
       .def_prop_ro(
-          "results", [](const OpObject& o) { return operands(o.op().results); },
+          "results", [](const OpObject& o) { return operand_list(o.op().results); },
           nb::sig("def results(self) -> list[dict[str, typing.Any]]"),
           "What it makes as the op sees it, as a graph file has it.")
       .def_prop_ro(
-          "arguments",
-          [](const OpObject& o) {
-            nb::dict arguments;
-            for (const Argument& argument : o.op().arguments)
-              arguments[argument.name.c_str()] = literal(argument.value);
-            return arguments;
-          },
+          "arguments", [](const OpObject& o) { return argument_dict(o.op().arguments); },
           nb::sig("def arguments(self) -> dict[str, typing.Any]"),
           "Literal arguments by their names; a number type is {\"dtype\": name}.")
       .def("__repr__",
@@ -341,6 +295,7 @@ void bind_graph(nb::module_& module) {
       });
   bind_blocks(graph);
   bind_repeats(module, graph);
+  bind_dimensions(module, graph);
 }
 
 }  // namespace lowtide::python

@@ -70,6 +70,10 @@ struct OutcomeObject {
   const Outcome* operator->() const { return outcome.get(); }
 };
 
+// Operands and arguments as a graph file has them.
+nb::list operand_list(const std::vector<Operand>& list);
+nb::dict argument_dict(const std::vector<Argument>& list);
+
 // The file that `lowtide plan -o` writes for it.
 PlanFile file_of(const OutcomeObject& outcome);
 
@@ -78,6 +82,7 @@ void bind_errors(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_blocks(nb::class_<GraphObject>& graph);
 void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph);
+void bind_dimensions(nb::module_& module, nb::class_<GraphObject>& graph);
 void bind_generate(nb::module_& module);
 void bind_device(nb::module_& module);
 void bind_roofline(nb::module_& module);

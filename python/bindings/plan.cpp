@@ -9,6 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/verify.h"
 
 #include "convert.h"
@@ -166,6 +167,17 @@ std::string to_json(const PlanObject& plan, const GraphObject* graph) {
   return text_of(*plan.file, graph);
 }
 
+nb::object apply(const GraphObject& graph, const PlanObject& plan) {
+  const PlanFile& file = *plan.file;
+  if (!file.graph_hash.empty() && graph_hash(*graph) != file.graph_hash)
+    throw WrongGraph("the plan is for another graph: its hash is " + file.graph_hash +
+                     ", this graph's " + graph_hash(*graph));
+  AppliedPlan applied = apply_plan(*graph, file);
+  if (file.graph_hash.empty()) applied.file.graph_hash.clear();
+  return nb::make_tuple(make_graph(std::move(applied.graph)),
+                        PlanObject{std::make_shared<const PlanFile>(std::move(applied.file))});
+}
+
 template <class Unit>
 nb::object if_there(const std::optional<Unit>& value) {
   return if_any(value.has_value(), value ? value->count() : 0);
@@ -213,6 +225,12 @@ void bind_plan(nb::module_& module) {
            "The text that `save` writes.")
       .def_prop_ro("steps", &steps_of, nb::sig("def steps(self) -> list[tuple[typing.Any, ...]]"),
                    "A new list of the steps.")
+      .def_prop_ro(
+          "transforms",
+          [](const PlanObject& plan) { return transforms_list(plan.file->plan.transforms); },
+          nb::sig("def transforms(self) -> list[dict[str, typing.Any]]"),
+          "What is done to the graph before the steps, as its file has it; the steps are of the "
+          "graph that they make, see `apply`.")
       .def_prop_ro(
           "sequence",
           [](const PlanObject& plan) {
@@ -267,6 +285,15 @@ void bind_plan(nb::module_& module) {
           "claimed_bound", [](const PlanObject& plan) { return if_there(plan.file->claims.bound); },
           nb::sig("def claimed_bound(self) -> int | None"), "Ticks that no plan can do without.")
       .def_prop_ro(
+          "bound_scope",
+          [](const PlanObject& plan) -> std::optional<std::string> {
+            const auto& scope = plan.file->claims.bound_scope;
+            if (!scope) return std::nullopt;
+            return std::string(to_string(*scope));
+          },
+          "With transforms: what the bound is about, \"graph\" (the one that they make) or "
+          "\"techniques\" (any that they could); else None.")
+      .def_prop_ro(
           "claimed_duration_full_link",
           [](const PlanObject& plan) { return if_there(plan.file->claims.duration_full_link); },
           nb::sig("def claimed_duration_full_link(self) -> int | None"),
@@ -281,6 +308,11 @@ void bind_plan(nb::module_& module) {
       .def("__repr__", [](const PlanObject& plan) {
         return fmt::format("<lowtide.Plan: {} steps>", plan.file->plan.steps.size());
       });
+  module.def("apply", &apply, nb::arg("graph"), nb::arg("plan"),
+             nb::sig("def apply(graph: Graph, plan: Plan) -> tuple[Graph, Plan]"),
+             "The graph that the plan's transforms make, numbered anew, and the same plan for it "
+             "without transforms.\n\nRaises PlanError for transforms that are not legal on the "
+             "graph, WrongGraphError for those of another.");
 }
 
 }  // namespace lowtide::python

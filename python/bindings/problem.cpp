@@ -81,17 +81,18 @@ void bind_problem(nb::module_& module) {
           [](ProblemObject* self, const GraphObject& graph, nb::handle budget,
              const std::string& order, const std::string& objective, nb::handle time_limit,
              nb::handle device, const std::optional<std::string>& link, nb::handle techniques,
-             nb::handle derate, nb::handle host_budget,
-             const std::optional<nb::dict>& live_limits) {
-            new (self) ProblemObject(
-                make_problem(graph, budget, objective, time_limit,
-                             {order, device, link, techniques, derate, host_budget}, live_limits));
+             nb::handle derate, nb::handle host_budget, const std::optional<nb::dict>& live_limits,
+             nb::handle transforms) {
+            new (self) ProblemObject(make_problem(
+                graph, budget, objective, time_limit,
+                {order, device, link, techniques, derate, host_budget, transforms}, live_limits));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
           nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
           nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
           nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
           nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
+          nb::arg("transforms") = nb::none(),
           nb::sig(
               "def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
               "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
@@ -99,7 +100,8 @@ void bind_problem(nb::module_& module) {
               "Device | str | os.PathLike[str] | None = None, link: str | None = None, "
               "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
               "| None = None, host_budget: int | str | None = None, live_limits: "
-              "dict[int, int | str] | None = None) -> None"),
+              "dict[int, int | str] | None = None, transforms: "
+              "collections.abc.Sequence[dict[str, typing.Any]] | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
           "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
           "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
@@ -108,10 +110,14 @@ void bind_problem(nb::module_& module) {
           "\"10%\" or 0.1; None is \"10%\". `host_budget`: the most bytes that may lie on the "
           "host, "
           "with a link alone. `techniques`: all that a plan may use, of \"recompute\", "
-          "\"in_place\", \"offload\", \"default\" and \"all\", in a list or with commas in "
+          "\"in_place\", \"offload\", \"split\", \"hoist\", \"substitute\", \"default\" and "
+          "\"all\", in a list or with commas in "
           "between; None is \"default\". `live_limits`: by the index of an op, the most bytes that "
           "may be live while it runs, with everything that counts towards the budget: resident "
-          "bytes, inputs, its outputs and its workspace; for objective \"time\".\n\nRaises Error.")
+          "bytes, inputs, its outputs and its workspace; for objective \"time\". `transforms`: "
+          "done "
+          "to the graph before it is planned, as a plan file has them; to give one is leave to use "
+          "its technique.\n\nRaises Error.")
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
                    "In bytes, or None.")
@@ -146,6 +152,9 @@ void bind_problem(nb::module_& module) {
       .def_prop_ro(
           "techniques", [](const ProblemObject& p) { return names_from(p.terms.techniques); },
           nb::sig("def techniques(self) -> list[str]"), "Names of all that a plan may use.")
+      .def_prop_ro(
+          "transforms", [](const ProblemObject& p) { return transforms_list(p.terms.transforms); },
+          nb::sig("def transforms(self) -> list[dict[str, typing.Any]]"))
       .def_prop_ro("live_limits", &limits_of, nb::sig("def live_limits(self) -> dict[int, int]"),
                    "In bytes, by the index of the op.")
       .def("without_limits", &without_limits, nb::sig("def without_limits(self) -> Problem"),

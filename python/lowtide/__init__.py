@@ -34,6 +34,7 @@ from lowtide._core import (
     Timeline,
     WrongGraphError,
     __version__,
+    apply,
     costs_of,
     curve,
     devices,
@@ -53,8 +54,8 @@ from lowtide._core import (
 __all__ = [
     "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent",
     "InternalError", "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress",
-    "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "costs_of", "curve", "devices", "fit",
-    "generate", "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate",
+    "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply", "costs_of", "curve", "devices",
+    "fit", "generate", "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate",
     "solvers", "verify",
 ]
 

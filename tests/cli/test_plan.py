@@ -247,7 +247,7 @@ def test_techniques(tmp_path):
     assert refused.code == 3 and '"in_place" is not among those allowed' in refused.out
     assert lowtide("plan", graph, "--budget", "35", "--techniques", "recompute").code == 1
     assert "in place" in lowtide("show", graph, plan).out
-    for techniques in ("", "split", "offload"):
+    for techniques in ("", "fuse", "offload"):
         bad = lowtide("plan", graph, "--budget", "35", "--techniques", techniques)
         assert bad.code == 2 and "--techniques" in bad.err
     fit = lowtide("fit", graph, "--overhead", "0%", "--work", "10000", "--techniques", "in_place", "--json").json()

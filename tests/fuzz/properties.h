@@ -51,16 +51,24 @@ inline bool fuzz_graph(std::string_view bytes) {
   }
 }
 
-// x -> op 0 -> y -> op 1 -> z, so that fuzzed steps have something to run on.
+// x -> relu -> y -> relu -> z, of six rows each, so that fuzzed steps have something to run on and
+// fuzzed transforms something to split.
 inline Graph fuzz_chain() {
   GraphBuilder builder;
   for (int i = 0; i < 3; ++i) {
     Tensor tensor;
-    tensor.bytes = Bytes(8 >> i);
+    tensor.bytes = Bytes(96);
+    tensor.shape = {6, 4};
+    tensor.dtype = "f32";
     builder.add_tensor(std::move(tensor));
   }
-  builder.add_op(Op{}, OpLinks{{0}, {1}, {}, {}});
-  builder.add_op(Op{}, OpLinks{{1}, {2}, {}, {}});
+  for (const std::size_t i : {0u, 1u}) {
+    Op op;
+    op.kind = "aten.relu";
+    op.operands = {{"self", -1, TensorId(i), {6, 4}, {4, 1}, 0, "f32"}};
+    op.results = {{"", -1, TensorId(i + 1), {6, 4}, {4, 1}, 0, "f32"}};
+    builder.add_op(std::move(op), std::vector{TensorId(i)}, {TensorId(i + 1)});
+  }
   builder.set_outputs({2});
   return builder.build();
 }
@@ -75,6 +83,7 @@ inline bool fuzz_plan(std::string_view bytes) {
       demand(again.warnings.empty(), "we warn of what we wrote");
       demand(again.plan.steps == file.plan.steps && again.plan.machine == file.plan.machine,
              "other steps when read again");
+      demand(again.plan.transforms == file.plan.transforms, "other transforms when read again");
       demand(again.claims == file.claims && again.budget == file.budget &&
                  again.order == file.order && again.graph_hash == file.graph_hash,
              "another file when read again");
@@ -85,9 +94,17 @@ inline bool fuzz_plan(std::string_view bytes) {
     static const Graph graph = fuzz_chain();
     static const std::string hash = graph_hash(graph);
     file.graph_hash = hash;
+    static const std::string transforms = transform_hash(graph);
+    file.transform_hash = transforms;
     const PlanVerdict verdict = check_plan(graph, file);
     demand(verdict.reason.empty() == (verdict.kind == PlanVerdict::Kind::holds),
            "a verdict without a reason");
+    if (verdict.kind == PlanVerdict::Kind::holds && !file.plan.transforms.empty()) {
+      const AppliedPlan applied = apply_plan(graph, file);
+      const PlanVerdict ordinary = check_plan(applied.graph, applied.file);
+      demand(ordinary.kind == verdict.kind && ordinary.cost == verdict.cost,
+             "the applied pair does not hold");
+    }
     return true;
   } catch (const InputError& error) {
     demand(!error.reason().empty(), "refused without a reason");

@@ -20,14 +20,15 @@ std::string names(std::string_view list, bool has_machine) {
 TEST_CASE("techniques: a list is the whole set") {
   CHECK(names("default", false) == "recompute in_place");
   CHECK(names("default", true) == "recompute in_place offload");
-  CHECK(names("all", false) == "recompute in_place offload");
+  CHECK(names("all", false) == "recompute in_place offload split hoist substitute");
+  CHECK(names("default,split", false) == "recompute in_place split");
   CHECK(names("in_place", true) == "in_place");
   CHECK(names(" Recompute , offload ", true) == "recompute offload");
   CHECK(names("default,recompute", false) == "recompute in_place");
 }
 
 TEST_CASE("techniques: what is not known is refused") {
-  for (const std::string_view list : {"", ",", "recompute,", "split", "recompute in_place", "none"})
+  for (const std::string_view list : {"", ",", "recompute,", "fuse", "recompute in_place", "none"})
     CHECK_THROWS_AS(parse_techniques(list, true), InputError);
   CHECK_THROWS_AS(parse_techniques("offload", false), InputError);
 }

@@ -115,7 +115,7 @@ def test_solvers_take_a_link(graph):
     assert lowtide.plan(problem, solver="search", time=0.2).status in ("feasible", "optimal")
     assert lowtide.plan(problem, solver="bounds", time=0.2).link_price == outcome.link_price == 0
     assert lowtide.plan(graph, "100%", time=0.2).link_price is None
-    with pytest.raises(TypeError, match="host_budget and live_limits itself"):
+    with pytest.raises(TypeError, match="host_budget, live_limits and transforms itself"):
         lowtide.plan(problem, link="25GB/s")
     assert lowtide.curve(graph, points=2, time=0.3, device="a100").points[-1].plan
     assert lowtide.fit(graph, "5%", time=0.3, link="25GB/s").budget
@@ -188,7 +188,7 @@ def test_a_table_of_measured_calls_goes_before_the_roofline(tmp_path):
     assert (priced.time, priced.workspace) == (3, 21)
     assert (unknown.time, unknown.workspace) == (lowtide.priced_on(graph_of(9, "another"), "cpu").ops[0].time, 63)
     path.write_text(json.dumps(table | {"costs": [{}]}))
-    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0 has no "kind"'):
+    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0: has no "kind"'):
         lowtide.priced_on(graph_of(9, "other"), "cpu", costs=path)
     with pytest.raises(lowtide.Error, match='its tick is "none", which is no time'):
         lowtide.costs_of(lowtide.Graph.from_dict(CHAIN | {"tick": "none"}))

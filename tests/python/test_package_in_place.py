@@ -71,7 +71,8 @@ def test_techniques(graph):
     once = lowtide.plan(graph, 72, work=20_000, techniques=["in_place"])
     assert once.status == "optimal" and len(once.plan.sequence) == 4
     assert lowtide.Problem(graph, 72).techniques == ["recompute", "in_place"]
-    assert lowtide.Problem(graph, 72, techniques="all").techniques == ["recompute", "in_place", "offload"]
+    assert lowtide.Problem(graph, 72, techniques="all").techniques == [
+        "recompute", "in_place", "offload", "split", "hoist", "substitute"]
     curve = lowtide.curve(graph, "50%", "100%", 4, work=50_000, techniques=["recompute"])
     assert curve.smallest.peak == 96
     assert lowtide.curve(graph, "50%", "100%", 4, work=50_000).smallest.peak == 72

@@ -69,8 +69,7 @@ TEST_CASE("conformance: random graphs with a link to the host") {
     Problem problem{.graph = graph, .budget = Bytes(0), .machine = random_machine(random)};
     problem.order = random.chance(0.5) ? Order::given : Order::free;
     if (random.chance(0.1)) problem.objective = Objective::least_memory;
-    if (random.chance(0.3))
-      problem.host_budget = home_bytes(graph) + Bytes(random.between(0, 30));
+    if (random.chance(0.3)) problem.host_budget = home_bytes(graph) + Bytes(random.between(0, 30));
     examine(table, problem, seed, all_tradeoffs(problem));
   }
 }

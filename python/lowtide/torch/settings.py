@@ -163,7 +163,11 @@ def _techniques(techniques: Any) -> frozenset[str]:
         raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
                         f"{techniques!r}") from None
     words = techniques.split(",") if isinstance(techniques, str) else techniques or ()
-    if any(isinstance(word, str) and word.strip().lower() in ("offload", "all") for word in words):
+    named = {word.strip().lower() for word in words if isinstance(word, str)}
+    for transform in sorted(named & {"split", "hoist", "substitute"}):
+        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not {transform}: "
+                         "the graph runs as it was captured")
+    if named & {"offload", "all"}:
         raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not offload: "
                          "tensors are not copied to the host while it runs")
     return frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)

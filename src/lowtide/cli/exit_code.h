@@ -7,7 +7,7 @@ enum ExitCode : int {
   kPlanFound = 0,    // or whatever else was asked for was done
   kNoPlan = 1,       // infeasible, unknown or not supported
   kBadInput = 2,     // files, arguments
-  kNotVerified = 3,  // the plan breaks a rule, or is for another graph
+  kNotVerified = 3,  // the plan or a transform breaks a rule, or is for another graph
 };
 
 }  // namespace lowtide::cli

@@ -45,4 +45,12 @@ PlanFile load_plan(const std::string& path) {
   return file;
 }
 
+std::vector<Transform> load_transforms(const std::string& path) {
+  if (path.empty()) return {};
+  std::vector<std::string> warnings;
+  std::vector<Transform> transforms = io::read_transforms(path, warnings);
+  warn(path, warnings);
+  return transforms;
+}
+
 }  // namespace lowtide::cli

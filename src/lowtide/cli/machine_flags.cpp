@@ -1,5 +1,7 @@
 #include "lowtide/cli/machine_flags.h"
 
+#include <utility>
+
 #include <CLI/CLI.hpp>
 
 #include "lowtide/base/error.h"
@@ -20,14 +22,16 @@ std::string flag_of(const InputError& error) {
 
 }  // namespace
 
-Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path) const {
+Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& graph_path,
+                          std::vector<Transform> transforms) const {
   try {
     Terms terms = terms_of({.order = order,
                             .device = device ? std::optional(io::device_of(*device)) : std::nullopt,
                             .link = link,
                             .techniques = techniques,
                             .derate = derate,
-                            .host_budget = host_budget},
+                            .host_budget = host_budget,
+                            .transforms = std::move(transforms)},
                            graph);
     require_plannable(problem_on(graph, Bytes::max(), terms));
     return terms;
@@ -58,7 +62,8 @@ void add_machine_flags(CLI::App& command, MachineFlags& flags) {
                      "The most bytes that may lie on the host at any time (64GiB)");
   command
       .add_option("--techniques", flags.techniques,
-                  "All that a plan may use: a list of recompute, in_place, offload; default; all")
+                  "All that a plan may use: a list of recompute, in_place, offload, split, hoist, "
+                  "substitute; default; all")
       ->capture_default_str();
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lowtide/plan/terms.h"
 
@@ -17,7 +18,8 @@ struct MachineFlags {
   std::optional<std::string> device, link, derate, host_budget;
 
   // InputError that names the flag, or the graph's file for what require_plannable refuses in it.
-  Terms terms(Order order, const Graph& graph, const std::string& graph_path) const;
+  Terms terms(Order order, const Graph& graph, const std::string& graph_path,
+              std::vector<Transform> transforms = {}) const;
 };
 
 // What --techniques says; InputError that names the flag.

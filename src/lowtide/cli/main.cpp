@@ -12,6 +12,7 @@
 #include "lowtide/base/version.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/plot_text.h"
 
 namespace {
@@ -29,9 +30,11 @@ int run(int argc, char** argv) {
   add_curve(app, status);
   add_fit(app, status);
   add_verify(app, status);
+  add_apply(app, status);
   add_show(app, status);
   add_solvers(app, status);
   add_devices(app, status);
+  add_dimensions(app, status);
   add_generate(app, status);
   add_convert(app, status);
   add_completion(app, status);
@@ -54,6 +57,9 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
     fmt::print(stderr, "lowtide: standard output cannot be written: {}\n", std::strerror(errno));
     return lowtide::cli::kBadInput;
+  } catch (const lowtide::TransformRefused& error) {
+    fmt::print(stderr, "lowtide: {}\n", lowtide::report::clean_text(error.what()));
+    return lowtide::cli::kNotVerified;
   } catch (const lowtide::InputError& error) {
     fmt::print(stderr, "lowtide: {}\n", lowtide::report::clean_text(error.what()));
     return lowtide::cli::kBadInput;

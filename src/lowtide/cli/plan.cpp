@@ -27,7 +27,7 @@ namespace lowtide::cli {
 namespace {
 
 struct PlanArguments {
-  std::string graph, budget, solver = "auto", start, output;
+  std::string graph, budget, solver = "auto", start, transforms, output;
   SearchFlags search;
   MachineFlags links;
   std::vector<std::string> options;
@@ -44,6 +44,8 @@ Plan load_start(const std::string& path, const Problem& problem) {
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
     throw InputError(path, "nothing to start from: " + verdict.reason);
+  if (file.plan.transforms != problem.transforms)
+    throw InputError(path, "nothing to start from: it has other transforms than those asked for");
   if (transfers(file.plan) && !problem.machine)
     throw InputError(path,
                      "nothing to start from: it copies to the host; say over which link (--device "
@@ -97,7 +99,8 @@ int run(const PlanArguments& given) {
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
-  const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph);
+  const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
+                                        load_transforms(given.transforms));
   const Problem problem =
       problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
@@ -169,6 +172,9 @@ void add_plan(CLI::App& app, int& status) {
   command->add_option("--start", given->start,
                       "A plan file to begin from; auto: what the other solvers find first, for "
                       "moccasin and checkmate");
+  command->add_option("--transform", given->transforms,
+                      "A file with a list of transforms, such as a plan file: plan the graph that "
+                      "they make");
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");

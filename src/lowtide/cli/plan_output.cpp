@@ -9,6 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/lanes.h"
 #include "lowtide/report/parts_text.h"
@@ -49,6 +50,12 @@ std::string smallest_text(const Outcome& outcome) {
                          : "was the smallest peak found");
 }
 
+// Of the plan, or of those asked for where none was found.
+const std::vector<Transform>& transforms_of(const PlanSummary& summary) {
+  const std::optional<Plan>& plan = summary.answer.outcome.plan;
+  return plan ? plan->transforms : summary.terms.transforms;
+}
+
 using Json = nlohmann::ordered_json;
 
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
@@ -84,6 +91,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     out += fmt::format("{:<10} {}\n", key, value);
   };
   row("graph", report::graph_text(graph, style.width - 11, style.unicode));
+  for (const Transform& transform : transforms_of(summary)) row("transform", describe(transform));
   row("budget", report::exact_bytes_text(summary.budget));
   if (!summary.answer.support.yes) {
     row("status",
@@ -96,9 +104,10 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                               to_string(outcome.stopped_by)));
     row("peak", report::exact_bytes_text(outcome.cost.peak));
     row("overhead", report::percent_text(overhead_percent(outcome.cost.duration, base)));
-    row("bound", fmt::format("{}, gap {}", report::percent_text(bound),
+    row("bound", fmt::format("{}, gap {}{}", report::percent_text(bound),
                              report::percent_text(
-                                 gap_percent(outcome.cost.duration, outcome.bound.duration))));
+                                 gap_percent(outcome.cost.duration, outcome.bound.duration)),
+                             outcome.plan->transforms.empty() ? "" : ", with these transforms"));
     if (const auto price = outcome.link_price) row("link", link_text(*price));
     row("duration", fmt::format("{} (without recomputation {})",
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
@@ -108,8 +117,9 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                                    report::ticks_text(*full, graph.tick()),
                                    report::percent_text(overhead_percent(*full, base))));
     if (transfers(*outcome.plan)) {
-      const Timeline timeline = simulate(graph, *outcome.plan);
-      const report::Lanes lanes = report::lanes_of(graph, *outcome.plan, timeline);
+      const PlanOnGraph on(graph, *outcome.plan);
+      const Timeline timeline = simulate(on.graph(), on.plan());
+      const report::Lanes lanes = report::lanes_of(on.graph(), on.plan(), timeline);
       row("copied", report::copied_text(lanes, graph.tick()));
       row("host", report::exact_bytes_text(outcome.cost.host_peak));
     }
@@ -149,6 +159,9 @@ std::string summary_json(const PlanSummary& summary) {
   const bool found = outcome.plan.has_value();
   const bool bounded = ran && outcome.status != Status::infeasible;
   const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
+  Json transforms = Json::array();
+  for (const Transform& transform : transforms_of(summary))
+    transforms.push_back(describe(transform));
   Json history = Json::array();
   for (const Incumbent& found_then : outcome.history)
     history.push_back({{"time", found_then.seconds},
@@ -170,6 +183,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"seed", summary.seed},
       {"budget", summary.budget.count()},
       {"techniques", names_of(summary.terms)},
+      {"transforms", transforms},
       {"host_budget", if_there(summary.terms.host_budget)},
       {"peak", if_any(found, outcome.cost.peak.count())},
       {"host_peak", if_any(found, outcome.cost.host_peak.count())},
@@ -178,6 +192,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"base_duration", base.count()},
       {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
       {"bound", if_any(bounded, outcome.bound.duration.count())},
+      {"bound_scope", if_any(bounded && !transforms.empty(), "graph")},
       {"gap_percent", if_any(found && std::isfinite(gap), gap)},
       {"link_price", outcome.link_price ? Json(*outcome.link_price) : Json()},
       {"smallest_peak", if_there(outcome.smallest_peak)},

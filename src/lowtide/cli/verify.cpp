@@ -33,6 +33,9 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
                {"plan", has_plan},
                {"reason", holds ? Json() : Json(verdict.reason)},
                {"step", verdict.step ? Json(*verdict.step) : Json()}};
+  json["transforms"] = Json::array();
+  for (const Transform& transform : file.plan.transforms)
+    json["transforms"].push_back(describe(transform));
   const bool priced = verdict.cost && has_plan;
   json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
   json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
@@ -56,6 +59,8 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     return;
   }
   fmt::print("verified: every rule holds and every claim is true\n");
+  for (const Transform& transform : file.plan.transforms)
+    fmt::print("transform  {}\n", describe(transform));
   fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));

@@ -9,6 +9,7 @@
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/auto.h"
 #include "lowtide/driver/live_limits.h"
+#include "lowtide/driver/made_graph.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide::driver {
@@ -86,6 +87,27 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
   return answer;
 }
 
+// Of a problem without transforms.
+Answer solve_on_graph(const solve::SolverTable& solvers, const solve::Solver& solver,
+                      const Problem& asked, const Request& request) {
+  const AllowedGraph allowed(asked.graph, asked.techniques);
+  const Problem problem = allowed.problem(asked);
+  std::optional<Plan> seen;
+  Answer answer;
+  if (problem.live_limits.empty()) {
+    answer = run(solvers, solver, problem, request, seen);
+    if (&problem.graph == &asked.graph) return answer;  // examined as it was asked
+  } else {
+    WithoutLimits without(problem);
+    Request told = request;
+    told.watcher = without.told_to(request.watcher);
+    answer = run(solvers, solver, without.problem(), told, seen);
+    without.bring_back(answer.outcome, seen);
+  }
+  examine(asked, solver, answer.outcome);
+  return answer;
+}
+
 }  // namespace
 
 LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
@@ -110,20 +132,15 @@ solve::SolverTable all_solvers() {
 Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
   require_plannable(asked);
-  const AllowedGraph allowed(asked.graph, asked.techniques);
-  const Problem problem = allowed.problem(asked);
-  std::optional<Plan> seen;
-  Answer answer;
-  if (problem.live_limits.empty()) {
-    answer = run(solvers, solver, problem, request, seen);
-    if (&problem.graph == &asked.graph) return answer;  // examined as it was asked
-  } else {
-    WithoutLimits without(problem);
-    Request told = request;
-    told.watcher = without.told_to(request.watcher);
-    answer = run(solvers, solver, without.problem(), told, seen);
-    without.bring_back(answer.outcome, seen);
-  }
+  if (asked.transforms.empty()) return solve_on_graph(solvers, solver, asked, request);
+  const MadeGraph made(asked);
+  Request told = request;
+  told.starts = made.starts_for(request.starts);
+  told.watcher = made.told_to(request.watcher);
+  Answer answer = solve_on_graph(solvers, solver, made.problem(), told);
+  made.bring_back(answer.outcome.plan);
+  made.bring_back(answer.repair_start);
+  made.bring_back(answer.smallest);
   examine(asked, solver, answer.outcome);
   return answer;
 }

@@ -49,7 +49,9 @@ solve::SolverTable all_solvers();
 
 // Throws InputError for what require_plannable refuses, and for a solver or an option
 // that there is not (the message lists those that there are), InternalError if a solver's plan does
-// not verify or its claims cannot be true.
+// not verify or its claims cannot be true. The transforms of the problem are done first: solvers
+// plan the graph that they make, and what comes back is of the graph asked about. For those that
+// may not be done it throws as apply_transforms does.
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 
 }  // namespace lowtide::driver

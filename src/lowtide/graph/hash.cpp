@@ -1,5 +1,8 @@
-// One pass over the planning fields in file order.
+// One pass over the fields in file order.
 #include "lowtide/graph/hash.h"
+
+#include <bit>
+#include <string_view>
 
 #include "lowtide/base/sha256.h"
 
@@ -16,6 +19,59 @@ bool has_extensions(const Graph& graph) {
       return true;
   return false;
 }
+
+// Every list and text begins with its length, every literal with its kind: no two graphs that
+// differ have one stream.
+class Stream {
+ public:
+  void number(std::int64_t value) { sha_.add(value); }
+  void count(std::size_t n) { sha_.add(static_cast<std::int64_t>(n)); }
+  void text(std::string_view characters) {
+    count(characters.size());
+    for (const char c : characters) sha_.add_byte(static_cast<std::uint8_t>(c));
+  }
+  void numbers(const std::vector<std::int64_t>& list) {
+    count(list.size());
+    for (const std::int64_t value : list) number(value);
+  }
+  void operands(const std::vector<Operand>& list) {
+    count(list.size());
+    for (const Operand& operand : list) {
+      text(operand.argument);
+      number(operand.index);
+      count(operand.tensor.index());
+      numbers(operand.shape);
+      numbers(operand.strides);
+      number(operand.offset);
+      text(operand.dtype);
+    }
+  }
+  void literal(const Literal& literal) {
+    count(literal.value.index());
+    std::visit([this](const auto& value) { one(value); }, literal.value);
+  }
+  std::string hex() { return sha_.hex(); }
+
+ private:
+  void one(std::monostate) {}
+  void one(bool value) { number(value ? 1 : 0); }
+  void one(std::int64_t value) { number(value); }
+  void one(double value) { number(std::bit_cast<std::int64_t>(value)); }
+  void one(const std::string& value) { text(value); }
+  void one(const Literal::List& list) {
+    count(list.size());
+    for (const Literal& item : list) literal(item);
+  }
+  void one(const Literal::Members& members) {
+    count(members.size());
+    for (const auto& [name, item] : members) {
+      text(name);
+      literal(item);
+    }
+  }
+
+  Sha256 sha_;
+};
 
 }  // namespace
 
@@ -58,6 +114,27 @@ std::string graph_hash(const Graph& graph) {
   ids(graph.outputs());
   for (OpId op : graph.order()) count(op.index());
   return "sha256:" + sha.hex();
+}
+
+std::string transform_hash(const Graph& graph) {
+  Stream stream;
+  stream.number(1);
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
+    stream.numbers(graph.tensor(id).shape);
+    stream.text(graph.tensor(id).dtype);
+  }
+  for (const OpId id : AllIds<OpId>(graph.op_count())) {
+    const Op& op = graph.op(id);
+    stream.text(op.kind);
+    stream.operands(op.operands);
+    stream.operands(op.results);
+    stream.count(op.arguments.size());
+    for (const Argument& argument : op.arguments) {
+      stream.text(argument.name);
+      stream.literal(argument.value);
+    }
+  }
+  return "sha256:" + stream.hex();
 }
 
 }  // namespace lowtide

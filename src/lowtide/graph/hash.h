@@ -10,4 +10,7 @@ namespace lowtide {
 // "sha256:..." over the planning fields, names left out; docs/reference/formats.md has the layout.
 std::string graph_hash(const Graph& graph);
 
+// The same over what transforms read besides: kinds, arguments, operands, shapes, number types.
+std::string transform_hash(const Graph& graph);
+
 }  // namespace lowtide

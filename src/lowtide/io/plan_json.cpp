@@ -11,6 +11,7 @@
 #include "lowtide/io/json.h"
 #include "lowtide/io/reader_support.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/io/transform_json.h"
 
 namespace lowtide::io {
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::array kStatuses{Status::optimal, Status::feasible, Status::infeasible,
                                Status::unknown};
+
+constexpr std::array kBoundScopes{BoundScope::graph, BoundScope::techniques};
 
 constexpr std::array kOrders{Order::free, Order::given};
 
@@ -42,12 +45,6 @@ auto word_among(JsonValue value, std::string_view what, const Words& words) {
                list_of(words));
 }
 
-std::int32_t read_index(JsonValue value) {
-  const std::int64_t at = value.as_count();
-  if (!std::in_range<std::int32_t>(at)) value.refuse("no graph has that many ops or tensors");
-  return static_cast<std::int32_t>(at);
-}
-
 void read_step(JsonValue value, Plan& plan) {
   constexpr std::string_view kPair = "a step is a pair such as [\"compute\", 0]";
   if (!value.is(JsonKind::array) || value.size() < 2) value.refuse(std::string(kPair));
@@ -69,11 +66,11 @@ void read_step(JsonValue value, Plan& plan) {
 }
 
 Techniques read_techniques(JsonValue list) {
-  Techniques techniques{.recompute = false, .in_place = false, .offload = false};
+  Techniques techniques = Techniques::none();
   for (const JsonValue item : list.items())
     if (!add_technique(techniques, item.as_string()))
       item.refuse("unknown technique " + quoted(item.as_string()) +
-                  "; must be recompute, in_place or offload");
+                  "; must be recompute, in_place, offload, split, hoist or substitute");
   return techniques;
 }
 
@@ -122,6 +119,8 @@ Claims read_claims(JsonValue object, UnknownKeys& unknown) {
       if (!is_null(value)) claims.peak = Bytes(value.as_count());
     } else if (key == "bound") {
       if (!is_null(value)) claims.bound = Ticks(value.as_count());
+    } else if (key == "bound_scope") {
+      if (!is_null(value)) claims.bound_scope = word_among(value, "bound_scope", kBoundScopes);
     } else if (key == "duration_full_link") {
       if (!is_null(value)) claims.duration_full_link = Ticks(value.as_count());
     } else {
@@ -231,12 +230,9 @@ PlanFile read_document(const JsonDocument& document) {
     } else if (key == "full_link") {
       file.full_link = read_machine(value, key, unknown);
     } else if (key == "transforms") {
-      for (const JsonValue transform : value.items()) {
-        const auto kind = transform.find("kind");
-        if (!kind) transform.refuse("a transform is an object with a \"kind\"");
-        kind->refuse("unknown transform " + quoted(kind->as_string()) +
-                     ": this program knows none");
-      }
+      file.plan.transforms = read_transforms(value, unknown);
+    } else if (key == "transform_hash") {
+      file.transform_hash = value.as_string();
     } else if (key == "steps") {
       read_steps(value, file.plan);
       has_steps = true;
@@ -251,6 +247,8 @@ PlanFile read_document(const JsonDocument& document) {
   }
   if (!has_hash) root.refuse("has no \"graph_hash\"");
   if (!has_steps) root.refuse("has no \"steps\"");
+  if (file.transform_hash.empty() && !file.plan.transforms.empty())
+    root.refuse("has no \"transform_hash\", but transforms");
   refuse_transfers_without_machine(root, file.plan);
   if (file.claims.duration_full_link && !file.full_link)
     throw InputError(root.pointer() + "/full_link",
@@ -268,6 +266,32 @@ PlanFile read_plan(const std::string& path) {
 PlanFile read_plan_text(std::string_view text, const std::string& file_name) {
   try {
     return read_document(JsonDocument(text));
+  } catch (const InputError& error) {
+    throw error.in_file(file_name);
+  }
+}
+
+std::vector<Transform> read_transforms(const std::string& path,
+                                       std::vector<std::string>& warnings) {
+  const std::string name = name_of_file(path);
+  try {
+    return read_transforms(JsonDocument(read_text_file(path)), name, warnings);
+  } catch (const InputError& error) {
+    throw error.file().empty() ? error.in_file(name) : error;
+  }
+}
+
+std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
+                                       std::vector<std::string>& warnings) {
+  try {
+    const JsonValue root = document.root();
+    const auto list = root.is(JsonKind::object) ? root.find("transforms") : root;
+    if (!list)
+      root.refuse("must be a list of transforms, or an object with one under \"transforms\"");
+    UnknownKeys unknown;
+    std::vector<Transform> transforms = read_transforms(*list, unknown);
+    unknown.warn(warnings);
+    return transforms;
   } catch (const InputError& error) {
     throw error.in_file(file_name);
   }

@@ -3,16 +3,26 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lowtide/io/json.h"
 #include "lowtide/plan/plan_file.h"
 
 namespace lowtide::io {
 
 // InputError with the file's name and the place (a line, or a JSON pointer) for broken JSON, wrong
-// types, unknown words and versions, transforms, and transfers without a machine. Whether indices
-// and steps fit a graph is not looked at.
+// types, unknown words and versions, transforms that lack a price, and transfers without a machine.
+// Whether indices, transforms and steps fit a graph is not looked at.
 PlanFile read_plan(const std::string& path);  // "-": standard input; gzip or plain
 PlanFile read_plan_text(std::string_view text, const std::string& file_name);
+
+// A list of transforms by itself, or under the key "transforms" of an object such as a plan file.
+// Appends warnings as PlanFile has them.
+std::vector<Transform> read_transforms(const std::string& path, std::vector<std::string>& warnings);
+std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
+                                       std::vector<std::string>& warnings);
+// The list alone.
+std::string write_transforms(const std::vector<Transform>& transforms);
 
 // Deterministic; several steps on a line, what is absent left out.
 std::string write_plan(const PlanFile& file);

@@ -8,6 +8,7 @@
 
 #include "lowtide/io/json.h"
 #include "lowtide/io/plan_json.h"
+#include "lowtide/io/transform_json.h"
 
 namespace lowtide::io {
 
@@ -65,6 +66,7 @@ std::string claims_json(const Claims& claims) {
   if (claims.duration) members.add("duration", std::to_string(claims.duration->count()));
   if (claims.peak) members.add("peak", std::to_string(claims.peak->count()));
   if (claims.bound) members.add("bound", std::to_string(claims.bound->count()));
+  if (claims.bound_scope) members.add_text("bound_scope", to_string(*claims.bound_scope));
   if (claims.duration_full_link)
     members.add("duration_full_link", std::to_string(claims.duration_full_link->count()));
   return "{" + members.text() + "}";
@@ -117,6 +119,7 @@ std::string write_plan(const PlanFile& file) {
   members.add_text("format", "lowtide-plan");
   members.add("version", "1");
   members.add("graph_hash", json_string(file.graph_hash));
+  members.add_text("transform_hash", file.transform_hash);
   members.add_text("graph_name", file.graph_name);
   if (file.budget) members.add("budget", std::to_string(file.budget->count()));
   members.add_text("order", to_string(file.order));
@@ -129,11 +132,15 @@ std::string write_plan(const PlanFile& file) {
     members.add("techniques", "[" + names + "]");
   }
   if (file.host_budget) members.add("host_budget", std::to_string(file.host_budget->count()));
-  members.add("transforms", "[]");
+  members.add("transforms", transforms_json(file.plan.transforms));
   members.add("steps", steps_json(file.plan));
   members.add("claims", claims_json(file.claims));
   if (file.found_by) members.add("found_by", found_by_json(*file.found_by));
   return "{\n  " + members.text() + "\n}\n";
+}
+
+std::string write_transforms(const std::vector<Transform>& transforms) {
+  return transforms_json(transforms) + "\n";
 }
 
 }  // namespace lowtide::io

@@ -13,6 +13,7 @@
 #include "lowtide/base/ids.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
+#include "lowtide/plan/transforms/transform.h"
 
 namespace lowtide {
 
@@ -47,7 +48,10 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
+// The steps of a plan with transforms are those of the graph that they make, in the file's indices;
+// see transformed.h.
 struct Plan {
+  std::vector<Transform> transforms;
   std::vector<Step> steps;
   std::optional<Machine> machine;     // there when a step transfers
   std::vector<TensorId> in_place_of;  // of all steps in place: what they overwrite

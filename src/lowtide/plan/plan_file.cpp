@@ -5,8 +5,13 @@
 
 #include "lowtide/base/version.h"
 #include "lowtide/graph/hash.h"
+#include "lowtide/plan/transforms/apply.h"
 
 namespace lowtide {
+
+std::string_view to_string(BoundScope scope) {
+  return scope == BoundScope::graph ? "graph" : "techniques";
+}
 
 PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked) {
   PlanFile file;
@@ -18,6 +23,7 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   if (!problem.machine) file.techniques->offload = false;
   file.host_budget = problem.host_budget;
   file.claims.status = outcome.status;
+  file.plan.transforms = problem.transforms;
   if (outcome.plan) {
     file.plan = *outcome.plan;
     if (!transfers(file.plan)) file.plan.machine.reset();
@@ -32,12 +38,19 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
   }
   if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
   if (!problem.live_limits.empty()) {
-    const Ticks once = problem.graph.total_time();
+    const Ticks once =
+        file.plan.transforms.empty()
+            ? problem.graph.total_time()
+            : apply_transforms(problem.graph, file.plan.transforms).graph.total_time();
     if (outcome.status == Status::optimal && outcome.cost.duration != once)
       file.claims.status = Status::feasible;
     if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
       file.claims.status = Status::unknown;
     if (file.claims.bound) file.claims.bound = once;
+  }
+  if (!file.plan.transforms.empty()) {
+    file.transform_hash = transform_hash(problem.graph);
+    if (file.claims.bound) file.claims.bound_scope = BoundScope::graph;
   }
   if (!outcome.found_by.empty()) asked.solver = outcome.found_by;
   asked.stopped_by = to_string(outcome.stopped_by);

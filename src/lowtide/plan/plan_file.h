@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lowtide/plan/outcome.h"
@@ -13,6 +14,11 @@
 
 namespace lowtide {
 
+// What a bound and a status are about: the graph that the plan's transforms make, or all that the
+// techniques allowed could make.
+enum class BoundScope : std::uint8_t { graph, techniques };
+std::string_view to_string(BoundScope scope);
+
 // What is said about the plan, or about the problem if there is none.
 struct Claims {
   std::optional<Status> status = std::nullopt;
@@ -20,6 +26,7 @@ struct Claims {
   std::optional<Bytes> peak = std::nullopt;
   std::optional<Ticks> bound = std::nullopt;
   std::optional<Ticks> duration_full_link = std::nullopt;  // of the plan, over its file's full link
+  std::optional<BoundScope> bound_scope = std::nullopt;    // absent without transforms
   bool operator==(const Claims&) const = default;
 };
 
@@ -39,7 +46,8 @@ struct FoundBy {
 
 struct PlanFile {
   std::string graph_hash, graph_name;
-  std::optional<Bytes> budget;  // absent: none
+  std::string transform_hash = {};  // empty without transforms
+  std::optional<Bytes> budget;      // absent: none
   Order order = Order::free;
   std::optional<Techniques> techniques = std::nullopt;  // what was allowed; absent: everything
   std::optional<Bytes> host_budget = std::nullopt;      // absent: no limit

@@ -65,7 +65,8 @@ Problem with_graph(const Problem& problem, const Graph& graph) {
           .machine = problem.machine,
           .techniques = problem.techniques,
           .host_budget = problem.host_budget,
-          .live_limits = problem.live_limits};
+          .live_limits = problem.live_limits,
+          .transforms = problem.transforms};
 }
 
 }  // namespace lowtide

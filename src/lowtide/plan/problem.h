@@ -8,6 +8,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
 #include "lowtide/plan/techniques.h"
+#include "lowtide/plan/transforms/transform.h"
 
 namespace lowtide {
 
@@ -41,6 +42,9 @@ struct Problem {
   // For least_time. Of several for one op the smallest holds. Solvers never see one: the driver
   // brings them down to the budget (driver/live_limits.h).
   std::vector<LiveLimit> live_limits = {};
+  // Done to the graph before anything is planned; a plan lists them first. Solvers never see one:
+  // the driver gives them the graph that is made.
+  std::vector<Transform> transforms = {};
 };
 
 // InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,

@@ -14,11 +14,12 @@ struct Named {
   std::string_view name;
   bool Techniques::*member;
 };
-constexpr std::array<Named, 3> kNamed = {{{"recompute", &Techniques::recompute},
+constexpr std::array<Named, 6> kNamed = {{{"recompute", &Techniques::recompute},
                                           {"in_place", &Techniques::in_place},
-                                          {"offload", &Techniques::offload}}};
-
-constexpr Techniques kNone{.recompute = false, .in_place = false, .offload = false};
+                                          {"offload", &Techniques::offload},
+                                          {"split", &Techniques::split},
+                                          {"hoist", &Techniques::hoist},
+                                          {"substitute", &Techniques::substitute}}};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\n\v\f\r";
@@ -41,23 +42,31 @@ bool add_technique(Techniques& techniques, std::string_view name) {
   return false;
 }
 
+bool has_technique(const Techniques& techniques, std::string_view name) {
+  for (const Named& known : kNamed)
+    if (known.name == name) return techniques.*known.member;
+  return false;
+}
+
 Techniques parse_techniques(std::string_view list, bool has_machine) {
   const std::string place = "techniques \"" + std::string(list) + "\"";
   const auto refuse = [&](const std::string& reason) {
     throw InputError(place, reason +
                                 "; write a list such as recompute,in_place of: recompute, "
-                                "in_place, offload, default, all");
+                                "in_place, offload, split, hoist, substitute, default, all");
   };
   const bool none = without_spaces(list).empty();
-  Techniques techniques = kNone;
+  Techniques techniques = Techniques::none();
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
     const std::string_view given = trimmed(list.substr(at, end - at));
     const std::string word = without_spaces(given);
     at = end + 1;
-    if (word == "all" || word == "default") {
+    if (word == "all") {
+      techniques = Techniques::all();
+    } else if (word == "default") {
       techniques.recompute = techniques.in_place = true;
-      if (has_machine || word == "all") techniques.offload = true;
+      techniques.offload = techniques.offload || has_machine;
     } else if (word.empty()) {
       refuse(none ? "names none" : "has an empty place between its commas");
     } else if (word.size() != given.size() || !add_technique(techniques, word)) {

@@ -49,7 +49,8 @@ Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms) {
           .order = terms.order,
           .machine = terms.machine,
           .techniques = terms.techniques,
-          .host_budget = terms.host_budget};
+          .host_budget = terms.host_budget,
+          .transforms = terms.transforms};
 }
 
 std::vector<std::string_view> names_of(const Terms& terms) {
@@ -63,6 +64,9 @@ Terms terms_of(const AskedTerms& asked, const Graph& graph) {
   terms.order = asked.order;
   const std::optional<Machine> full = machine_of(asked, graph.tick());
   terms.techniques = parse_techniques(asked.techniques, full.has_value());
+  terms.transforms = asked.transforms;
+  for (const Transform& transform : asked.transforms)
+    add_technique(terms.techniques, kind_of(transform));
   const auto demand_link = [&](const std::optional<std::string>& given, const std::string& name,
                                const std::string& why) {
     if (given && !full)

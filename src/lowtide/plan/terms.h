@@ -18,6 +18,7 @@ struct Terms {
   std::optional<Bytes> host_budget = std::nullopt;
   // What the machine was derated from, if it was: plans say what they take over it, too.
   std::optional<Machine> full_link = std::nullopt;
+  std::vector<Transform> transforms = {};  // done before anything is planned
 };
 
 Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
@@ -34,6 +35,7 @@ struct AskedTerms {
   std::optional<std::string> derate =
       std::nullopt;  // a share of the link's bytes a second; 10% if absent
   std::optional<std::string> host_budget = std::nullopt;  // in bytes
+  std::vector<Transform> transforms = {};  // to name one is leave to use its technique
 };
 
 // InputError (place: the member, and its text if it has one) for what cannot be read, a device

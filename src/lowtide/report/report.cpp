@@ -84,8 +84,59 @@ void describe_peak(const Graph& graph, Run& run) {
     run.largest.push_back(describe(graph, live[i], run.timeline.cost.peak));
 }
 
-Run make_run(const Graph& graph, Plan plan) {
+// The stretches at one depth. Steps that compute nothing belong to what is around them.
+void add_stretches(const Transformed& made, std::size_t depth, Run& run) {
+  std::optional<Stretch> open;
+  const auto close = [&] {
+    if (open) run.stretches.push_back(*open);
+    open.reset();
+  };
+  for (std::size_t i = 0; i < run.timeline.live.size(); ++i) {
+    if (!run.plan.steps[i].is_compute()) continue;
+    const std::vector<PartOf>& parts = made.parts[run.plan.steps[i].op()];
+    const bool there = depth < parts.size();
+    const auto transform = there ? static_cast<std::size_t>(parts[depth].transform) : 0;
+    if (open && (!there || open->transform != transform || open->part != parts[depth].part))
+      close();
+    if (!there) continue;
+    if (!open) open = Stretch{transform, parts[depth].part, depth, i, i};
+    open->last = i;
+  }
+  close();
+}
+
+void find_stretches(const Transformed& made, Run& run) {
+  std::size_t deepest = 0;
+  for (const auto& parts : made.parts) deepest = std::max(deepest, parts.size());
+  for (std::size_t depth = 0; depth < deepest; ++depth) add_stretches(made, depth, run);
+}
+
+std::vector<Applied> applied_by(const std::vector<Transform>& transforms, const Run& run) {
+  std::vector<Applied> all;
+  for (const Transform& transform : transforms)
+    all.push_back({.what = describe(transform), .ops = 0, .first = 0, .last = 0, .peak = {}});
+  for (const auto& parts : run.made->parts)
+    for (const PartOf& part : parts) ++all[static_cast<std::size_t>(part.transform)].ops;
+  std::vector<std::uint8_t> seen(all.size(), 0);
+  for (const Stretch& stretch : run.stretches) {
+    Applied& one = all[stretch.transform];
+    if (std::exchange(seen[stretch.transform], std::uint8_t{1}) == 0) one.first = stretch.first;
+    one.first = std::min(one.first, stretch.first);
+    one.last = std::max(one.last, stretch.last);
+  }
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (std::size_t i = all[k].first; seen[k] != 0 && i <= all[k].last; ++i)
+      all[k].peak = std::max(all[k].peak, run.timeline.live[i]);
+  return all;
+}
+
+Run make_run(const Graph& original, Plan plan) {
   Run run;
+  if (!plan.transforms.empty()) {
+    run.made = std::make_shared<const Transformed>(apply_transforms(original, plan.transforms));
+    plan = on_made(*run.made, plan);
+  }
+  const Graph& graph = run.graph(original);
   run.plan = std::move(plan);
   run.timeline = simulate(graph, run.plan);
   std::vector<std::uint8_t> computed(graph.op_count(), 0);
@@ -100,8 +151,9 @@ Run make_run(const Graph& graph, Plan plan) {
     run.recomputed_time += graph.time(step.op());
   }
   run.lanes = lanes_of(graph, run.plan, run.timeline);
-  run.overhead_percent = overhead_percent(run.timeline.cost.duration, graph.total_time());
+  run.overhead_percent = overhead_percent(run.timeline.cost.duration, original.total_time());
   describe_peak(graph, run);
+  if (run.made) find_stretches(*run.made, run);
   return run;
 }
 
@@ -187,6 +239,7 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .bound = std::nullopt,
                 .before = own_run(graph),
                 .after = std::nullopt,
+                .transforms = {},
                 .recomputed = {},
                 .recomputed_alike = {},
                 .recomputed_by = "origin",
@@ -194,8 +247,10 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .notice = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
-    group_recomputed(graph, *report.after, report);
-    report.notice = notice_of(graph, *report.after);
+    const Graph& made = report.after->graph(graph);
+    group_recomputed(made, *report.after, report);
+    report.notice = notice_of(made, *report.after);
+    if (report.after->made) report.transforms = applied_by(plan->transforms, *report.after);
   }
   return report;
 }

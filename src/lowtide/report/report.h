@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/report/lanes.h"
 #include "lowtide/report/repetition.h"
 #include "lowtide/sim/simulate.h"
@@ -35,9 +38,26 @@ struct RoleBytes {
   std::size_t tensors = 0;
 };
 
+// Steps in a row that are of one part of a split: from its first computation to its last.
+struct Stretch {
+  std::size_t transform = 0;
+  std::int32_t part = 0;  // PartOf::kBefore: before the parts
+  std::size_t depth = 0;  // in how many other splits it lies
+  std::size_t first = 0, last = 0;
+};
+
+// What a plan's transform comes to.
+struct Applied {
+  std::string what;
+  std::size_t ops = 0;              // that it has made
+  std::size_t first = 0, last = 0;  // steps between which they run; of none: both 0
+  Bytes peak;                       // in between
+};
+
 // One way to run the graph.
 struct Run {
-  Plan plan;
+  std::shared_ptr<const Transformed> made = nullptr;  // by the plan's transforms, if it has any
+  Plan plan;                                          // on the graph that they make
   Timeline timeline;
   std::size_t peak_step = 0;  // as Timeline::peak_step
   std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
@@ -50,8 +70,12 @@ struct Run {
   std::vector<RoleBytes>
       by_role;      // at the peak, all live tensors, the largest first; no empty ones
   Bytes workspace;  // of the op computed at the peak
+  std::vector<Stretch> stretches;  // by depth, then by step
 
   static constexpr std::size_t kLargest = 12;
+
+  // That the steps are of; `original` is the one that is reported on.
+  const Graph& graph(const Graph& original) const { return made ? made->graph : original; }
 };
 
 // The recomputations that share an origin: the op's origin or, where it has none, its kind or name.
@@ -68,12 +92,13 @@ struct Report {
   TickUnit tick = TickUnit::none;
   std::size_t ops = 0, tensors = 0;
   Bytes resident, input_bytes;
-  Ticks base_duration;  // of computing each op once
+  Ticks base_duration;  // of computing each op once, without transforms
   std::optional<Bytes> budget;
   std::optional<Ticks> bound;  // proven of every plan's duration; not set here, shown where it is
   std::vector<PortfolioPart> parts = {};  // of the plan's search; not set here, shown where it is
-  Run before;                // the graph's own order, everything freed as early as it may be
-  std::optional<Run> after;  // the plan
+  Run before;                       // the graph's own order, everything freed as early as it may be
+  std::optional<Run> after;         // the plan
+  std::vector<Applied> transforms;  // of the plan
   std::vector<Recomputed> recomputed;  // of the plan, the most time first
   // The same with each number between separators as '*', so that layers which are alike stand
   // together: "layers.*.conv". Empty if that brings nothing together.
@@ -89,7 +114,8 @@ struct Report {
 // As the graph says, but `input` for a tensor that no op makes and of which nothing else is said.
 Role role_of(const Graph& graph, TensorId id);
 
-// A plan that breaks a rule is reported up to that step; its timeline says why.
+// A plan that breaks a rule is reported up to that step; its timeline says why. Throws as
+// apply_transforms does for a plan whose transforms are not legal.
 Report make_report(const Graph& graph, const Plan* plan = nullptr,
                    std::optional<Bytes> budget = std::nullopt);
 

@@ -54,6 +54,17 @@ function layer(parts, upper, lower) {
 const edge = (run, parts, y) =>
   parts.map((part, i) => `${i ? "V" : `M${px(part.from)},`}${px(y(run.live[part.point]))}H${px(part.to)}`).join("");
 
+// Parts of splits, behind the curve: every other one darker, inner ones below the outer's edge.
+function drawStretches(node, [low, high], x, base) {
+  const run = state.shown, at = edges(run);
+  for (const [, part, depth, first, last] of run.stretches || []) {
+    const from = Math.max(at[first], low), to = Math.min(at[last + 1], high);
+    if (from >= to || x(to) - x(from) < 0.3) continue;
+    const top = TOP + 7 * depth, kind = part < 0 ? "before" : part % 2 ? "odd" : "even";
+    node.append(svg("rect", { class: `part ${kind}`, x: px(x(from)), y: top, width: px(x(to) - x(from)), height: base - top }));
+  }
+}
+
 // Both runs into `node`; gives the pieces of the one that is shown.
 function drawRuns(node, range, x, y) {
   const run = state.shown, parts = pieces(run, range, x);
@@ -79,6 +90,7 @@ function drawChart() {
   const y = (value) => height - BOTTOM - (value / top) * (height - TOP - BOTTOM);
   geometry = { width, height, right, x, y, value: (at) => range[0] + (at - LEFT) / slope };
 
+  drawStretches(node, range, x, y(0));
   drawRows(node, top, right, y);
   const run = state.shown, parts = drawRuns(node, range, x, y);
   node.append(svg("path", { class: "line", d: edge(run, parts, y) }));
@@ -163,6 +175,7 @@ function drawCursor() {
     line("strong", `${bytesText(run.live[cursor])} at step ${countText(run.step(cursor))}`),
     line("", what, again ? element("span", { class: "mark" }, ", again") : ""),
     line("muted", where),
+    line("muted", run.partAt(cursor)),
     line("muted", `${ticksText(run.clock[cursor])}, overhead so far ${percentText(D.base ? (100 * run.extra[cursor]) / D.base : 0)}`),
   ];
   for (const other of runs)

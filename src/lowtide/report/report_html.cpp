@@ -89,20 +89,27 @@ class Json {
   std::string& out_;
 };
 
-// The ids that a page carries, each with its place there.
+// An op or tensor of one of the page's graphs: a plan with transforms runs on one of its own.
+template <class AnyId>
+struct Thing {
+  const Graph* graph;
+  AnyId id;
+};
+
+// The things that a page carries, each with its place there.
 template <class AnyId>
 class Selection {
  public:
-  std::size_t place(AnyId id) {
-    const auto [at, added] = places_.try_emplace(id.index(), ids_.size());
-    if (added) ids_.push_back(id);
+  std::size_t place(const Graph& graph, AnyId id) {
+    const auto [at, added] = places_[&graph].try_emplace(id.index(), things_.size());
+    if (added) things_.push_back({&graph, id});
     return at->second;
   }
-  const std::vector<AnyId>& ids() const { return ids_; }
+  const std::vector<Thing<AnyId>>& things() const { return things_; }
 
  private:
-  std::unordered_map<std::size_t, std::size_t> places_;
-  std::vector<AnyId> ids_;
+  std::unordered_map<const Graph*, std::unordered_map<std::size_t, std::size_t>> places_;
+  std::vector<Thing<AnyId>> things_;
 };
 
 class PageData {
@@ -114,15 +121,19 @@ class PageData {
     if (&report.shown() != &report.before) runs_.push_back(&report.shown());
     for (const Run* run : runs_) steps += run->timeline.live.size();
     const auto add = [&](const std::string& name) { names += std::min(name.size(), kLongestName); };
-    for (std::size_t i = 0; i < graph.op_count(); ++i) {
-      add(graph.op(OpId(i)).name);
-      add(graph.op(OpId(i)).origin);
+    for (const Graph* each : graphs()) {
+      for (const OpId id : AllIds<OpId>(each->op_count())) {
+        add(each->op(id).name);
+        add(each->op(id).origin);
+      }
+      for (const TensorId id : AllIds<TensorId>(each->tensor_count())) add(each->tensor(id).name);
     }
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i) add(graph.tensor(TensorId(i)).name);
     full_ = steps <= full_steps && names <= kMostNames;
     if (!full_) return;
-    for (std::size_t i = 0; i < graph.op_count(); ++i) ops_.place(OpId(i));
-    for (std::size_t i = 0; i < graph.tensor_count(); ++i) tensors_.place(TensorId(i));
+    for (const Graph* each : graphs()) {
+      for (const OpId id : AllIds<OpId>(each->op_count())) ops_.place(*each, id);
+      for (const TensorId id : AllIds<TensorId>(each->tensor_count())) tensors_.place(*each, id);
+    }
   }
 
   std::string write() {
@@ -139,6 +150,13 @@ class PageData {
   }
 
  private:
+  const Graph& graph_of(const Run& run) const { return run.graph(graph_); }
+  std::vector<const Graph*> graphs() const {
+    std::vector<const Graph*> all{&graph_};
+    for (const Run* run : runs_)
+      if (run->made) all.push_back(&run->made->graph);
+    return all;
+  }
   template <class Value>
   void optional(std::string_view key, const std::optional<Value>& value) {
     json_.key(key);
@@ -147,12 +165,15 @@ class PageData {
   void write_head();
   void write_run(const Run& run);
   void write_lanes(const Run& run);
-  void write_copies(std::string_view key, const Lanes& lanes, bool out);
+  void write_copies(std::string_view key, const Run& run, bool out);
+  void write_stretches(const Run& run, std::size_t points);
   void write_moved(const Moved& moved, std::int64_t tensor);
   // 5 x place + kind.
-  std::int64_t code_of(const Step& step) {
+  std::int64_t code_of(const Run& run, std::size_t at) {
+    const Step& step = run.plan.steps[at];
+    const Graph& graph = graph_of(run);
     const std::size_t place =
-        step.is_compute() ? ops_.place(step.op()) : tensors_.place(step.tensor());
+        step.is_compute() ? ops_.place(graph, step.op()) : tensors_.place(graph, step.tensor());
     return static_cast<std::int64_t>(kStepKinds.size() * place +
                                      static_cast<std::size_t>(step.kind));
   }
@@ -194,6 +215,16 @@ void PageData::write_head() {
     });
   });
   json_.key("recomputedBy").text(report_.recomputed_by);
+  if (report_.transforms.empty()) return;
+  json_.key("transforms").array(report_.transforms, [&](const Applied& applied) {
+    json_.object([&] {
+      json_.key("what").text(applied.what);
+      json_.key("ops").number(applied.ops);
+      json_.key("first").number(applied.first);
+      json_.key("last").number(applied.last);
+      json_.key("peak").number(applied.peak);
+    });
+  });
 }
 
 void PageData::write_run(const Run& run) {
@@ -213,8 +244,9 @@ void PageData::write_run(const Run& run) {
     json_.key("inPlace").number(run.in_place);
     json_.key("transfers").number(run.transfers);
     json_.key("workspace").number(run.workspace);
-    json_.key("largest").array(
-        run.largest, [&](const LiveTensor& tensor) { json_.number(tensors_.place(tensor.id)); });
+    json_.key("largest").array(run.largest, [&](const LiveTensor& tensor) {
+      json_.number(tensors_.place(graph_of(run), tensor.id));
+    });
     json_.key("roles").array(run.by_role, [&](const RoleBytes& role) {
       json_.tuple([&] {
         json_.number(static_cast<std::int64_t>(role.role));
@@ -234,8 +266,8 @@ void PageData::write_lanes(const Run& run) {
   json_.key("copying").number(lanes.copying);
   json_.key("hidden").number(lanes.hidden);
   json_.key("stalled").number(lanes.stalled);
-  write_copies("out", lanes, true);
-  write_copies("in", lanes, false);
+  write_copies("out", run, true);
+  write_copies("in", run, false);
 
   // The longest, where there are too many.
   std::vector<Stall> stalls = lanes.stalls;
@@ -250,7 +282,7 @@ void PageData::write_lanes(const Run& run) {
       json_.key(key).array(stalls, [&](const Stall& stall) { json_.number(value_of(stall)); });
     };
     column("what", [&](const Stall& stall) {
-      return stall.step < run.timeline.live.size() ? code_of(run.plan.steps[stall.step]) : -1;
+      return stall.step < run.timeline.live.size() ? code_of(run, stall.step) : -1;
     });
     column("begin", [](const Stall& stall) { return stall.begin; });
     column("end", [](const Stall& stall) { return stall.end; });
@@ -261,7 +293,7 @@ void PageData::write_lanes(const Run& run) {
     if (&moved - lanes.moved.data() >= kMostMoved)
       add_up(rest, moved);
     else
-      write_moved(moved, static_cast<std::int64_t>(tensors_.place(moved.tensor)));
+      write_moved(moved, static_cast<std::int64_t>(tensors_.place(graph_of(run), moved.tensor)));
   });
   json_.key("rest").array(std::span(&rest, rest.bytes > Bytes(0) ? 1 : 0),
                           [&](const Moved& moved) { write_moved(moved, -1); });
@@ -280,7 +312,9 @@ void PageData::write_moved(const Moved& moved, std::int64_t tensor) {
 
 // The copies of one lane, in its order; where there are too many, several that follow one another
 // are one: it stands for the largest of them.
-void PageData::write_copies(std::string_view key, const Lanes& lanes, bool out) {
+void PageData::write_copies(std::string_view key, const Run& run, bool out) {
+  const Graph& graph = graph_of(run);
+  const Lanes& lanes = run.lanes;
   struct Group {
     Copy largest;
     Ticks begin, end;
@@ -295,15 +329,16 @@ void PageData::write_copies(std::string_view key, const Lanes& lanes, bool out) 
     if (groups.empty() || groups.back().count() == each)
       groups.push_back({.largest = copy, .begin = copy.begin, .end = {}, .sum = {}});
     Group& group = groups.back();
-    if (graph_.bytes(copy.tensor) > graph_.bytes(group.largest.tensor)) group.largest = copy;
+    if (graph.bytes(copy.tensor) > graph.bytes(group.largest.tensor)) group.largest = copy;
     group.end = copy.end;
-    add_up(group.sum, moved_by(graph_, copy));
+    add_up(group.sum, moved_by(graph, copy));
   }
   json_.key(key).object([&] {
     const auto column = [&](std::string_view name, auto value_of) {
       json_.key(name).array(groups, [&](const Group& group) { json_.number(value_of(group)); });
     };
-    column("tensor", [&](const Group& group) { return tensors_.place(group.largest.tensor); });
+    column("tensor",
+           [&](const Group& group) { return tensors_.place(graph, group.largest.tensor); });
     column("begin", [](const Group& group) { return group.begin; });
     column("end", [](const Group& group) { return group.end; });
     column("copying", [](const Group& group) { return group.sum.time; });
@@ -321,23 +356,25 @@ void PageData::write_points(const Run& run) {
   std::vector<Ticks> clock(live.size()), extra(live.size());
   std::string again(live.size(), '0');
   for (std::size_t step : run.recomputed_steps) again[step] = '1';
+  const auto base_of = [&, all = graph_of(run).total_time()](Ticks once) {
+    if (!run.made || all == Ticks(0)) return once;
+    return Ticks(
+        checked_mul_div(once.count(), report_.base_duration.count(), all.count(), Rounding::floor));
+  };
   Ticks now, fresh;
   for (std::size_t i = 0; i < live.size(); ++i) {
     const Step& step = run.plan.steps[i];
-    if (step.is_compute() && again[i] == '0') fresh += graph_.time(step.op());
+    if (step.is_compute() && again[i] == '0') fresh += graph_of(run).time(step.op());
     if (step.is_compute() || step.kind == StepKind::free) now = run.timeline.end[i];
     clock[i] = now;
-    extra[i] = now - fresh;
+    extra[i] = now - base_of(fresh);
   }
 
   const auto column = [&](std::string_view key, auto value_of) {
     json_.key(key).array(steps, [&](std::size_t step) { json_.number(value_of(step)); });
   };
   if (!full_) column("at", [](std::size_t step) { return step; });
-  column("what", [&](std::size_t i) {
-    const Step& step = run.plan.steps[i];
-    return code_of(step);
-  });
+  column("what", [&](std::size_t i) { return code_of(run, i); });
   // Of full pages alone: what each step in place overwrites, by point.
   if (full_) {
     json_.key("over").object([&] {
@@ -345,7 +382,7 @@ void PageData::write_points(const Run& run) {
         const auto over = run.plan.overwritten(run.plan.steps[steps[i]]);
         if (over.empty()) continue;
         json_.key(std::to_string(i)).array(over, [&](TensorId id) {
-          json_.number(tensors_.place(id));
+          json_.number(tensors_.place(graph_of(run), id));
         });
       }
     });
@@ -359,6 +396,30 @@ void PageData::write_points(const Run& run) {
   for (std::size_t step : steps) marks += again[step];
   json_.key("again").text("");
   out_.insert(out_.size() - 1, marks);
+  if (!run.stretches.empty()) write_stretches(run, steps.size());
+  if (!full_ || graphs().size() == 1) return;
+  // Those of its own graph: the first place, and the place after the last.
+  const std::size_t first = run.made ? graph_.tensor_count() : 0;
+  json_.key("tensors").tuple([&] {
+    json_.number(first);
+    json_.number(first + graph_of(run).tensor_count());
+  });
+}
+
+// Each as [transform, part, depth, first point, last point].
+void PageData::write_stretches(const Run& run, std::size_t points) {
+  const std::size_t all = run.timeline.live.size();
+  const std::size_t most = full_ ? run.stretches.size() : kSampledCopies;
+  json_.key("stretches").array(run.stretches, [&](const Stretch& stretch) {
+    if (static_cast<std::size_t>(&stretch - run.stretches.data()) >= most) return;
+    json_.tuple([&] {
+      json_.number(stretch.transform);
+      json_.number(std::int64_t{stretch.part});
+      json_.number(stretch.depth);
+      json_.number(stretch.first * points / all);
+      json_.number(stretch.last * points / all);
+    });
+  });
 }
 
 void PageData::write_recomputed(std::string_view key, const std::vector<Recomputed>& groups) {
@@ -373,26 +434,29 @@ void PageData::write_recomputed(std::string_view key, const std::vector<Recomput
 }
 
 void PageData::write_tensors() {
-  const auto maker = [&](TensorId id) -> std::int64_t {
-    const OpId op = graph_.producer(id);
-    return op.valid() ? static_cast<std::int64_t>(ops_.place(op)) : -1;
+  using Tensor = Thing<TensorId>;
+  const auto maker = [&](const Tensor& tensor) -> std::int64_t {
+    const OpId op = tensor.graph->producer(tensor.id);
+    return op.valid() ? static_cast<std::int64_t>(ops_.place(*tensor.graph, op)) : -1;
   };
   const auto column = [&](std::string_view key, auto write) {
-    json_.key(key).array(tensors_.ids(), write);
+    json_.key(key).array(tensors_.things(), write);
   };
   json_.key("tensors").object([&] {
-    column("name", [&](TensorId id) {
-      const OpId op = graph_.producer(id);
-      const std::string& name = graph_.tensor(id).name;
-      if (op.valid() && !name.empty() && name == graph_.op(op).name)
+    column("name", [&](const Tensor& tensor) {
+      const Graph& graph = *tensor.graph;
+      const OpId op = graph.producer(tensor.id);
+      const std::string& name = graph.tensor(tensor.id).name;
+      if (op.valid() && !name.empty() && name == graph.op(op).name)
         json_.number(std::int64_t{0});
       else
-        json_.text(name.empty() ? graph_.label(id) : name);
+        json_.text(name.empty() ? graph.label(tensor.id) : name);
     });
-    column("bytes", [&](TensorId id) { json_.number(graph_.bytes(id)); });
-    column("role",
-           [&](TensorId id) { json_.number(static_cast<std::int64_t>(role_of(graph_, id))); });
-    column("maker", [&](TensorId id) { json_.number(maker(id)); });
+    column("bytes", [&](const Tensor& tensor) { json_.number(tensor.graph->bytes(tensor.id)); });
+    column("role", [&](const Tensor& tensor) {
+      json_.number(static_cast<std::int64_t>(role_of(*tensor.graph, tensor.id)));
+    });
+    column("maker", [&](const Tensor& tensor) { json_.number(maker(tensor)); });
   });
 }
 
@@ -400,19 +464,19 @@ void PageData::write_ops() {
   std::unordered_map<std::string_view, std::size_t> places;
   std::vector<std::string_view> origins;
   const auto column = [&](std::string_view key, auto write) {
-    json_.key(key).array(ops_.ids(), write);
+    json_.key(key).array(ops_.things(), [&](const Thing<OpId>& op) { write(*op.graph, op.id); });
   };
   json_.key("ops").object([&] {
-    column("name", [&](OpId id) {
-      json_.text(graph_.op(id).name.empty() ? graph_.label(id) : graph_.op(id).name);
+    column("name", [&](const Graph& graph, OpId id) {
+      json_.text(graph.op(id).name.empty() ? graph.label(id) : graph.op(id).name);
     });
-    column("workspace", [&](OpId id) { json_.number(graph_.workspace(id)); });
-    column("outputs", [&](OpId id) {
-      const auto outputs = full_ ? graph_.outputs(id) : std::span<const TensorId>();
-      json_.array(outputs, [&](TensorId tensor) { json_.number(tensors_.place(tensor)); });
+    column("workspace", [&](const Graph& graph, OpId id) { json_.number(graph.workspace(id)); });
+    column("outputs", [&](const Graph& graph, OpId id) {
+      const auto outputs = full_ ? graph.outputs(id) : std::span<const TensorId>();
+      json_.array(outputs, [&](TensorId tensor) { json_.number(tensors_.place(graph, tensor)); });
     });
-    column("origin", [&](OpId id) {
-      const auto [at, added] = places.try_emplace(graph_.op(id).origin, origins.size());
+    column("origin", [&](const Graph& graph, OpId id) {
+      const auto [at, added] = places.try_emplace(graph.op(id).origin, origins.size());
       if (added) origins.push_back(at->first);
       json_.number(at->second);
     });

@@ -6,6 +6,8 @@
 //   over   in full pages: by point, the tensors that a step in place overwrites
 //   live   bytes in use      clock  when the point has ended
 //   extra  time lost so far  again  "1" where an op is computed again
+//   tensors    [first, end) of D.tensors that are the run's, where a plan has a graph of its own
+//   stretches  of parts of splits: [transform, part, depth, first point, last point]
 //   lanes  of a plan that copies to the host: see report_lanes.js
 const KINDS = ["compute", "compute in place", "free", "offload", "prefetch"];
 const [COMPUTE, IN_PLACE, FREE, , PREFETCH] = KINDS.keys();
@@ -32,13 +34,21 @@ class Run {
   index(point) { return Math.floor(this.what[point] / KINDS.length); }
   computes(point) { return this.kind(point) === COMPUTE || this.kind(point) === IN_PLACE; }
   overwritten(point) { return (this.over && this.over[point]) || []; }
+  // The innermost part of a split that the point lies in, in words.
+  partAt(point) {
+    const around = (this.stretches || []).filter(([, , , first, last]) => first <= point && point <= last);
+    if (!around.length) return "";
+    const [transform, part] = around[around.length - 1], { what } = D.transforms[transform];
+    return part < 0 ? `before the parts of ${what}` : `part ${part + 1} of ${what}`;
+  }
   recomputes(point) { return this.again[point] === "1"; }
   workspaceAt(point) { return this.computes(point) ? D.ops[this.index(point)].workspace : 0; }
 
   // Tells of each tensor that comes to be live, or ceases to be, around the points up to `last`; and
   // of each point between the two.
   replay(last, comes, goes, passes = () => {}) {
-    D.tensors.forEach((tensor, i) => { if (tensor.maker < 0) comes(i); });
+    const [first, end] = this.tensors || [0, D.tensors.length];
+    for (let i = first; i < end; ++i) if (D.tensors[i].maker < 0) comes(i);
     for (let i = 0; i <= last; ++i) {
       const kind = this.kind(i), index = this.index(i);
       this.overwritten(i).forEach(goes);
@@ -190,6 +200,17 @@ function drawRecomputed(groups) {
   ], rows, { long: true }));
 }
 
+function drawTransforms() {
+  const rows = D.transforms || [];
+  $("transforms-part").hidden = rows.length === 0;
+  $("transforms").replaceChildren(table("Transforms of the graph", [
+    { title: "transform", kind: "name", text: (row) => row.what },
+    { title: "ops made", kind: "number", text: (row) => (row.ops ? countText(row.ops) : "") },
+    { title: "steps", kind: "number", text: (row) => (row.ops ? `${countText(row.first)} to ${countText(row.last)}` : "") },
+    { title: "peak there", kind: "number", text: (row) => (row.ops ? bytesText(row.peak) : "") },
+  ], rows, { still: true }));
+}
+
 function drawParts() {
   const rows = D.parts.filter((part) => part.work || part.plans), timed = rows.some((part) => part.seconds);
   const share = (ticks) => (ticks ? percentText((100 * ticks) / Math.max(1, D.base)) : "");
@@ -212,6 +233,7 @@ function drawLegend() {
   const entries = [...bands.reverse(), ...runs.filter((other) => other !== run).map((other) => ["own", other.label])];
   if (D.budget !== null) entries.push(["budget", "budget"]);
   if (run.recomputations) entries.push(["again", "computed again"]);
+  if (run.stretches) entries.push(["region", "parts of a split"]);
   if (run.lanes && run.lanes.stalled) entries.push(["stall", "waiting for copies"]);
   $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));
 }
@@ -262,6 +284,7 @@ function main() {
   offer($("choose-axis"), [["steps", "Steps"], ["time", "Time"]], () => state.axis, chooseAxis);
   drawFigures();
   drawSums();
+  drawTransforms();
   drawParts();
   drawCopied();
   let groups = D.recomputedAlike.length ? D.recomputedAlike : D.recomputed;

@@ -41,6 +41,7 @@ class Writer {
     plot();
     figures();
     remarks();
+    transforms();
     roles();
     tensors();
     copied();
@@ -73,6 +74,7 @@ class Writer {
   void copied();
   void blocks();
   void parts();
+  void transforms();
 
   const Report& report_;
   const Run& run_;
@@ -177,6 +179,22 @@ void Writer::remarks() {
   if (!report_.notice.empty()) remarks.push_back(report_.notice);
   if (!remarks.empty()) out_ += '\n';
   for (const std::string& remark : remarks) lines(remark);
+}
+
+void Writer::transforms() {
+  if (report_.transforms.empty()) return;
+  TableColumn names{"transform", Align::left, true}, ops{"ops made", Align::right, false, 2},
+      steps{"steps", Align::right}, peaks{"peak there", Align::right, false, 1};
+  for (const Applied& applied : report_.transforms) {
+    names.cells.push_back(applied.what);
+    ops.cells.push_back(applied.ops == 0 ? "" : count_of(applied.ops));
+    steps.cells.push_back(applied.ops == 0 ? ""
+                                           : fmt::format("{} to {}", count_of(applied.first),
+                                                         count_of(applied.last)));
+    peaks.cells.push_back(applied.ops == 0 ? "" : bytes_text(applied.peak));
+  }
+  heading("Transforms");
+  out_ += draw_table({names, ops, steps, peaks}, style_);
 }
 
 void Writer::roles() {

@@ -2,6 +2,7 @@
 #include "lowtide/sim/check_plan.h"
 
 #include "lowtide/graph/hash.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
@@ -29,15 +30,73 @@ std::optional<std::string> false_claim(const Claims& claims, const Cost& cost) {
 }
 
 // The same of what is claimed of other links than the plan's own.
-std::optional<std::string> false_full_link(const Graph& graph, const PlanFile& file) {
+std::optional<std::string> false_full_link(const Graph& graph, const Plan& plan,
+                                           const PlanFile& file) {
   const auto& claimed = file.claims.duration_full_link;
   if (!claimed) return std::nullopt;
   if (!file.full_link) return "a duration over the full link is claimed, yet no full link is named";
-  const auto found = duration_over(graph, file.plan, *file.full_link);
+  const auto found = duration_over(graph, plan, *file.full_link);
   if (!found) return "the duration of the plan over the full link does not fit into 63 bits";
   if (*claimed == *found) return std::nullopt;
   return "the claimed duration over the full link is " + number(*claimed) + ", found is " +
          number(*found);
+}
+
+PlanVerdict broken(std::string reason) {
+  return {PlanVerdict::Kind::broken, std::move(reason), std::nullopt, std::nullopt};
+}
+
+PlanVerdict check_no_plan(const PlanFile& file) {
+  const Claims& claims = file.claims;
+  const std::string status(to_string(*claims.status));
+  if (!file.plan.steps.empty()) return broken("the status is " + status + ", yet there are steps");
+  if (claims.duration || claims.peak)
+    return broken("the status is " + status + ", yet a duration or a peak is claimed");
+  return {};
+}
+
+// The steps and what is claimed of them, on the graph that they are for.
+PlanVerdict check_steps(const Graph& graph, const Plan& plan, const PlanFile& file) {
+  const Claims& claims = file.claims;
+  if (plan.steps.empty() && graph.op_count() > 0)
+    return broken(claims.status ? "the status is " + std::string(to_string(*claims.status)) +
+                                      ", yet there are no steps"
+                                : "there are no steps, and no status says why");
+
+  const Problem problem{.graph = graph,
+                        .budget = file.budget.value_or(Bytes::max()),
+                        .order = file.order,
+                        .machine = plan.machine,
+                        .techniques = file.techniques.value_or(Techniques::all()),
+                        .host_budget = file.host_budget};
+  const Verdict verdict = verify(problem, plan);
+  if (!verdict.ok) {
+    const std::size_t step = verdict.violation->step;
+    const std::string place =
+        step < plan.steps.size() ? "step " + std::to_string(step) + ": " : std::string();
+    return {PlanVerdict::Kind::broken, place + verdict.violation->reason, step, verdict.cost};
+  }
+  auto reason = false_claim(claims, verdict.cost);
+  if (!reason) reason = false_full_link(graph, plan, file);
+  if (reason) return {PlanVerdict::Kind::broken, std::move(*reason), std::nullopt, verdict.cost};
+  return {PlanVerdict::Kind::holds, {}, std::nullopt, verdict.cost};
+}
+
+PlanVerdict check_transformed(const Graph& graph, const PlanFile& file) {
+  if (file.techniques)
+    for (const Transform& transform : file.plan.transforms)
+      if (!has_technique(*file.techniques, kind_of(transform)))
+        return broken("the technique \"" + std::string(kind_of(transform)) +
+                      "\" is not among those allowed");
+  try {
+    const PlanOnGraph on(graph, file.plan);
+    PlanVerdict verdict = check_steps(on.graph(), on.plan(), file);
+    if (verdict.step)
+      verdict.reason += " (indices are those of the graph that the transforms make)";
+    return verdict;
+  } catch (const TransformRefused& error) {
+    return broken(error.what());
+  }
 }
 
 }  // namespace
@@ -49,48 +108,33 @@ void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Mac
 }
 
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
-  using Kind = PlanVerdict::Kind;
-  if (const std::string hash = graph_hash(graph); hash != file.graph_hash)
-    return {
-        Kind::another_graph,
-        "the plan is for another graph: its hash is " + file.graph_hash + ", this graph's " + hash,
+  const auto another = [](const std::string& what, const std::string& theirs,
+                          const std::string& ours) {
+    return PlanVerdict{
+        PlanVerdict::Kind::another_graph,
+        "the plan is for another graph: its " + what + " is " + theirs + ", this graph's " + ours,
         std::nullopt, std::nullopt};
-
-  const Claims& claims = file.claims;
-  const bool says_none = claims.status == Status::infeasible || claims.status == Status::unknown;
-  const auto broken = [](std::string reason) {
-    return PlanVerdict{Kind::broken, std::move(reason), std::nullopt, std::nullopt};
   };
-  if (says_none) {
-    const std::string status(to_string(*claims.status));
-    if (!file.plan.steps.empty())
-      return broken("the status is " + status + ", yet there are steps");
-    if (claims.duration || claims.peak)
-      return broken("the status is " + status + ", yet a duration or a peak is claimed");
-    return {};
-  }
-  if (file.plan.steps.empty() && graph.op_count() > 0)
-    return broken(claims.status ? "the status is " + std::string(to_string(*claims.status)) +
-                                      ", yet there are no steps"
-                                : "there are no steps, and no status says why");
+  const bool transformed = !file.plan.transforms.empty();
+  if (const std::string hash = graph_hash(graph); hash != file.graph_hash)
+    return another("hash", file.graph_hash, hash);
+  if (const std::string hash = transformed ? transform_hash(graph) : std::string();
+      transformed && hash != file.transform_hash)
+    return another("transform_hash", file.transform_hash, hash);
+  const bool says_none =
+      file.claims.status == Status::infeasible || file.claims.status == Status::unknown;
+  if (says_none) return check_no_plan(file);
+  return transformed ? check_transformed(graph, file) : check_steps(graph, file.plan, file);
+}
 
-  const Problem problem{.graph = graph,
-                        .budget = file.budget.value_or(Bytes::max()),
-                        .order = file.order,
-                        .machine = file.plan.machine,
-                        .techniques = file.techniques.value_or(Techniques()),
-                        .host_budget = file.host_budget};
-  const Verdict verdict = verify(problem, file.plan);
-  if (!verdict.ok) {
-    const std::size_t step = verdict.violation->step;
-    const std::string place =
-        step < file.plan.steps.size() ? "step " + std::to_string(step) + ": " : std::string();
-    return {Kind::broken, place + verdict.violation->reason, step, verdict.cost};
-  }
-  auto reason = false_claim(claims, verdict.cost);
-  if (!reason) reason = false_full_link(graph, file);
-  if (reason) return {Kind::broken, std::move(*reason), std::nullopt, verdict.cost};
-  return {Kind::holds, {}, std::nullopt, verdict.cost};
+AppliedPlan apply_plan(const Graph& graph, const PlanFile& file) {
+  Transformed made = apply_transforms(graph, file.plan.transforms);
+  PlanFile ordinary = file;
+  ordinary.plan = on_made(made, file.plan);
+  ordinary.graph_hash = graph_hash(made.graph);
+  ordinary.transform_hash.clear();
+  ordinary.claims.bound_scope.reset();
+  return {std::move(made.graph), std::move(ordinary)};
 }
 
 }  // namespace lowtide

@@ -32,4 +32,13 @@ void claim_full_link(PlanFile& file, const Graph& graph, const std::optional<Mac
 // duration; the bound of an optimal plan is its duration; status and the presence of steps agree.
 PlanVerdict check_plan(const Graph& graph, const PlanFile& file);
 
+// A plan's graph as its transforms make it, and the file of the same plan for it without any:
+// budget, order and claims stay, but for a bound on more than that graph. Throws as
+// apply_transforms does.
+struct AppliedPlan {
+  Graph graph;
+  PlanFile file;
+};
+AppliedPlan apply_plan(const Graph& graph, const PlanFile& file);
+
 }  // namespace lowtide

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lowtide/base/error.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/sim/replay.h"
 
 namespace lowtide {
@@ -39,9 +41,24 @@ Timeline run(Replay replay, const Plan& plan) {
   return timeline;
 }
 
+// A plan whose transforms are not legal runs no step.
+Timeline refused(const Graph& graph, const std::string& why) {
+  Timeline timeline = run(Replay(graph, Plan{}), Plan{});
+  timeline.violation = Violation{0, why};
+  return timeline;
+}
+
 }  // namespace
 
-Timeline simulate(const Graph& graph, const Plan& plan) { return run(Replay(graph, plan), plan); }
+Timeline simulate(const Graph& graph, const Plan& plan) {
+  if (plan.transforms.empty()) return run(Replay(graph, plan), plan);
+  try {
+    const PlanOnGraph on(graph, plan);
+    return run(Replay(on.graph(), on.plan()), on.plan());
+  } catch (const InputError& error) {
+    return refused(graph, error.what());
+  }
+}
 
 std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links) {
   Plan over = plan;
@@ -52,6 +69,7 @@ std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const M
 }
 
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step) {
+  check(plan.transforms.empty(), "live tensors are those of the graph that transforms have made");
   Replay replay(graph, plan);
   for (std::size_t i = 0; i < std::min(step, plan.steps.size()); ++i)
     if (replay.apply(plan.steps[i])) break;

@@ -33,7 +33,9 @@ struct Timeline {
 
 // Runs the steps from the start, linear in their links. Never throws for a plan that is wrong, also
 // for indices out of range: it says so in `violation` and stops there. A plan that transfers must
-// have its machine. Sums beyond 2^63 are violations too.
+// have its machine. Sums beyond 2^63 are violations too. A plan with transforms runs on the graph
+// that they make, whose indices are those in messages; transforms that are refused are a violation
+// at step 0.
 Timeline simulate(const Graph& graph, const Plan& plan);
 
 // How long the same steps, which break no rule, take over other links; none if that does not fit
@@ -41,7 +43,8 @@ Timeline simulate(const Graph& graph, const Plan& plan);
 std::optional<Ticks> duration_over(const Graph& graph, const Plan& plan, const Machine& links);
 
 // The tensors in use during one step (inputs, outputs and everything else live), by index.
-// `step` may be the number of steps: then those live at the end.
+// `step` may be the number of steps: then those live at the end. Not of plans with transforms: ask
+// about the graph that they make.
 std::vector<TensorId> live_tensors(const Graph& graph, const Plan& plan, std::size_t step);
 
 // The graph computed once in its given order, nothing in place, everything freed as early as it

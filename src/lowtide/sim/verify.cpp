@@ -1,7 +1,10 @@
 // Plain and slow on purpose: one replay, then the problem's own demands.
 #include "lowtide/sim/verify.h"
 
-#include "lowtide/sim/replay.h"
+#include <algorithm>
+
+#include "lowtide/base/error.h"
+#include "lowtide/plan/transformed.h"
 
 namespace lowtide {
 
@@ -63,9 +66,8 @@ std::optional<Violation> technique_violation(const Problem& problem, const Plan&
   return std::nullopt;
 }
 
-}  // namespace
-
-Verdict verify(const Problem& problem, const Plan& plan) {
+// Of a plan without transforms.
+Verdict verify_steps(const Problem& problem, const Plan& plan) {
   const Graph& graph = problem.graph;
   const Timeline timeline = simulate(graph, plan);
   Verdict verdict;
@@ -91,6 +93,28 @@ Verdict verify(const Problem& problem, const Plan& plan) {
          "the plan is made for another machine: its links to the host are not the problem's");
   verdict.ok = !verdict.violation;
   return verdict;
+}
+
+Verdict refused(const std::string& why) { return {false, {}, Violation{0, why}}; }
+
+}  // namespace
+
+Verdict verify(const Problem& problem, const Plan& plan) {
+  const std::size_t asked = problem.transforms.size();
+  if (plan.transforms.size() < asked ||
+      !std::equal(problem.transforms.begin(), problem.transforms.end(), plan.transforms.begin()))
+    return refused("the plan does not begin with the transforms that the problem asks for");
+  if (plan.transforms.empty()) return verify_steps(problem, plan);
+  for (const Transform& transform : plan.transforms)
+    if (!has_technique(problem.techniques, kind_of(transform)))
+      return refused("the technique \"" + std::string(kind_of(transform)) +
+                     "\" is not among those allowed");
+  try {
+    const PlanOnGraph on(problem.graph, plan);
+    return verify_steps(on_made(*on.made(), problem), on.plan());
+  } catch (const InputError& error) {
+    return refused(error.what());
+  }
 }
 
 }  // namespace lowtide

@@ -1,0 +1,136 @@
+// lowtide/plan/dimensions/follow.h
+#include <utility>
+
+#include <nanobind/stl/pair.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/plan/dimensions/rule.h"
+
+#include "objects.h"
+
+namespace lowtide::python {
+
+namespace {
+
+using namespace dimensions;
+
+nb::list views(const std::vector<View>& list) {
+  nb::list result;
+  for (const View& view : list) {
+    nb::dict entry;
+    entry["state"] = to_string(view.state);
+    if (view.position) {
+      entry["dim"] = view.position->dim;
+      entry["inner"] = view.position->inner;
+    }
+    if (view.from_whole) entry["from_whole"] = true;
+    if (view.before) entry["before"] = true;
+    result.append(entry);
+  }
+  return result;
+}
+
+std::vector<Operand> in_parts(const Reach& reach, const std::vector<Operand>& list,
+                              const std::vector<View>& views, std::int64_t extent,
+                              std::int64_t slices) {
+  std::vector<Operand> parts;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const View& view = views[i];
+    Axis axis = reach.tensors[list[i].tensor.index()].axis;
+    if (view.state != State::split) axis = {extent, 1};  // repeats itself: only indices are fewer
+    if (view.from_whole)
+      parts.push_back(*in_whole(list[i], *view.position, {extent, 1}, {0, slices}));
+    else
+      parts.push_back(view.position ? in_part(list[i], *view.position, axis, slices) : list[i]);
+  }
+  return parts;
+}
+
+nb::dict carried(const Reach& reach, const Op& op, const Carry& carry,
+                 std::optional<std::int64_t> slices) {
+  nb::dict entry;
+  entry["carries"] = true;
+  entry["extent"] = carry.extent;
+  entry["weight"] = to_string(carry.weight);
+  if (carry.before) entry["before"] = true;
+  entry["operands"] = views(carry.operands);
+  entry["results"] = views(carry.results);
+  if (!slices) return entry;
+  nb::dict part;
+  part["operands"] =
+      operand_list(in_parts(reach, op.operands, carry.operands, carry.extent, *slices));
+  part["results"] = operand_list(in_parts(reach, op.results, carry.results, carry.extent, *slices));
+  part["arguments"] = argument_dict(part_arguments(op, carry, *slices));
+  entry["part"] = part;
+  return entry;
+}
+
+nb::dict find(const GraphObject& graph,
+              const std::vector<std::pair<std::int64_t, std::int64_t>>& axes,
+              std::optional<std::int64_t> slices) {
+  std::vector<Seed> seeds;
+  for (const auto& [tensor, dim] : axes) {
+    if (tensor < 0 || tensor >= static_cast<std::int64_t>(graph->tensor_count()))
+      throw InputError("axes", "there is no tensor " + std::to_string(tensor) + "; the graph has " +
+                                   std::to_string(graph->tensor_count()));
+    seeds.push_back({TensorId(static_cast<std::size_t>(tensor)), dim});
+  }
+  Reach reach;
+  {
+    const nb::gil_scoped_release released;
+    reach = follow(*graph, seeds);
+  }
+  nb::list tensors, ops;
+  for (const TensorState& now : reach.tensors) {
+    nb::dict entry;
+    entry["state"] = to_string(now.state);
+    if (now.state == State::split) {
+      entry["extent"] = now.axis.extent;
+      entry["stride"] = now.axis.stride;
+    }
+    tensors.append(entry);
+  }
+  for (const OpId id : AllIds<OpId>(graph->op_count())) {
+    const auto& carry = reach.carries[id.index()];
+    const auto& stop = reach.stops[id.index()];
+    if (carry && slices && (*slices < 1 || *slices > std::max<std::int64_t>(carry->extent, 1)))
+      throw InputError("slices", "must be 1 to " + std::to_string(carry->extent));
+    if (carry) {
+      ops.append(carried(reach, graph->op(id), *carry, slices));
+    } else if (stop) {
+      nb::dict entry;
+      entry["carries"] = false;
+      entry["cause"] = to_string(stop->cause);
+      entry["tensor"] = stop->tensor.valid() ? nb::object(nb::int_(stop->tensor.index()))
+                                             : nb::object(nb::none());
+      entry["reason"] = stop->reason;
+      ops.append(entry);
+    } else {
+      ops.append(nb::none());
+    }
+  }
+  nb::dict result;
+  result["tensors"] = tensors;
+  result["ops"] = ops;
+  return result;
+}
+
+}  // namespace
+
+void bind_dimensions(nb::module_& module, nb::class_<GraphObject>& graph) {
+  module.def("dimension_kinds", &known_kinds,
+             "The kinds of ops that the table of dimensions knows.");
+  graph.def(
+      "dimensions", &find, nb::arg("axes"), nb::kw_only(), nb::arg("slices") = nb::none(),
+      nb::sig("def dimensions(self, axes: collections.abc.Sequence[tuple[int, int]], *, "
+              "slices: int | None = None) -> dict[str, typing.Any]"),
+      "How far axes reach, each given as (tensor, dimension of its shape): for every tensor "
+      "whether "
+      "parts see it \"whole\", \"split\" or \"partial\" (a sum still to be made); for every op how "
+      "it carries the axis, what stops it, or None where it is not reached.  With `slices`, also "
+      "operands, results and arguments of a part that has so many.\n\n"
+      "Raises Error for an axis that does not exist.");
+}
+
+}  // namespace lowtide::python

@@ -1,0 +1,97 @@
+// How far an axis reaches in a graph, op by op.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/dimensions/axis.h"
+#include "lowtide/plan/dimensions/letter.h"
+#include "lowtide/plan/dimensions/seed.h"
+
+namespace lowtide::dimensions {
+
+enum class State : std::uint8_t {
+  whole,    // every part sees all of it
+  split,    // along an axis: a part makes or reads some slices
+  partial,  // every part makes one of this size; the whole is their sum
+};
+
+struct TensorState {
+  State state = State::whole;
+  Axis axis;  // of a split tensor
+
+  bool operator==(const TensorState&) const = default;
+};
+
+// How a part sees an operand or a result of an op that carries an axis.
+struct View {
+  State state = State::whole;
+  // Of a split view, where; of a whole one, the dimension along which it repeats itself (stride 0)
+  // and has as many indices as the others, which is shorter in a part.
+  std::optional<Position> position;
+  // A split operand whose tensor has no such slices, as `logits[:, :-1]`: parts read slices of the
+  // operand from the whole (axis.h, in_whole), which no op that carries makes.
+  bool from_whole = false;
+  bool before = false;  // a result that is made once, whole, before the parts
+};
+
+// An op that can be run on slices.
+struct Carry {
+  std::int64_t extent = 0;              // slices of the axis
+  std::vector<View> operands, results;  // one for each of the op's
+  Weight weight = Weight::one;
+  // The op draws: it is run once, whole, before the parts, and needs none of the operands that they
+  // make. Its results are read in slices.
+  bool before = false;
+};
+
+enum class StopCause : std::uint8_t {
+  mixes,      // takes what lies along the axis at once
+  unknown,    // no rule for its kind, or no operands
+  conflict,   // two axes meet, or it takes whole what the parts make
+  misplaced,  // the axis does not lie in the op's operands as slices
+  sum,        // reads a sum that is still to be made
+};
+
+// An op that reads or makes something split or partial, and cannot be run on slices.
+struct Stop {
+  StopCause cause{};
+  TensorId tensor;     // at which it stops
+  std::string reason;  // "takes all of dimension 1 of \"self\""
+};
+
+struct Reach {
+  std::vector<TensorState> tensors;
+  std::vector<std::optional<Carry>> carries;  // of each op
+  std::vector<std::optional<Stop>> stops;     // of each op; an op has at most one of both
+};
+
+// Follows the axes from the seeds to producers and consumers as far as the table allows: the
+// component of the seeds in the D-Graph. Only ops of `region` may carry (all ops, if it is empty);
+// the others are outside, where every tensor is whole: they stop nothing and read what was put
+// together again.
+//
+// What holds of the answer: if every op that carries is run once for each part, on its views, and
+// what others read of a split or partial tensor is put together from the parts, then every tensor
+// has its value. What an op that carries takes whole is made by no op that carries (but one that
+// makes it before the parts, or the same in each). A split tensor that no op that carries makes is
+// read in slices of its storage. The ops that carry need not be convex.
+//
+// Linear in the size of the graph; the same answer every time. InputError (place: the tensor) for a
+// seed whose dimension does not exist, has one slice only, or is no axis of its storage, and for
+// two seeds that put different axes on a tensor.
+Reach follow(const Graph& graph, std::span<const Seed> seeds, std::span<const OpId> region = {});
+
+std::string_view to_string(State state);
+std::string_view to_string(StopCause cause);
+
+// The arguments of a part with `count` slices of the axis that the op carries: sizes follow, all
+// else stays.
+std::vector<Argument> part_arguments(const Op& op, const Carry& carry, std::int64_t count);
+
+}  // namespace lowtide::dimensions

@@ -1,0 +1,68 @@
+// A tensor has a shape; how that lies in its storage says whoever makes or reads all of it.
+#include "lowtide/plan/dimensions/seed.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide::dimensions {
+
+namespace {
+
+// Strides of the tensor itself: those of the result that makes it, or of an operand of its shape;
+// without any, row-major.
+Operand layout_of(const Graph& graph, TensorId id) {
+  const Tensor& tensor = graph.tensor(id);
+  const auto is_it = [&](const Operand& part) {
+    return part.tensor == id && part.shape == tensor.shape && part.offset == 0;
+  };
+  const auto find = [&](const std::vector<Operand>& list) -> const Operand* {
+    const auto found = std::ranges::find_if(list, is_it);
+    return found == list.end() ? nullptr : &*found;
+  };
+  if (!graph.is_input(id))
+    if (const Operand* made = find(graph.op(graph.producer(id)).results)) return *made;
+  for (const OpId op : graph.consumers(id))
+    if (const Operand* read = find(graph.op(op).operands)) return *read;
+  Operand plain;
+  plain.tensor = id;
+  plain.shape = tensor.shape;
+  plain.dtype = tensor.dtype;
+  plain.strides.assign(plain.shape.size(), 0);
+  std::int64_t stride = 1;
+  for (std::size_t d = plain.shape.size(); d-- > 0;) {
+    plain.strides[d] = stride;
+    if (__builtin_mul_overflow(stride, plain.shape[d], &stride)) stride = 0;
+  }
+  return plain;
+}
+
+}  // namespace
+
+Axis axis_of(const Graph& graph, const Seed& seed) {
+  const std::string label = graph.label(seed.tensor);
+  const Tensor& tensor = graph.tensor(seed.tensor);
+  const auto refuse = [&](const std::string& reason) -> void { throw InputError(label, reason); };
+  if (tensor.shape.empty())
+    refuse("has no dimensions: its \"shape\" is empty, or the graph does not say it");
+  const auto rank = std::ssize(tensor.shape);
+  if (seed.dim < 0 || seed.dim >= rank)
+    refuse("has no dimension " + std::to_string(seed.dim) + "; it has " + std::to_string(rank) +
+           ", counted from 0");
+  const auto dim = static_cast<std::size_t>(seed.dim);
+  if (tensor.shape[dim] < 2)
+    refuse("has " + std::to_string(tensor.shape[dim]) + " along dimension " +
+           std::to_string(seed.dim) + "; an axis has two slices or more");
+  Operand layout = layout_of(graph, seed.tensor);
+  layout.argument = tensor.name;
+  const auto axis = place(layout, {dim, 1}, tensor.shape[dim], graph.bytes(seed.tensor));
+  if (const auto* misfit = std::get_if<Misfit>(&axis))
+    refuse("dimension " + std::to_string(seed.dim) + " cannot be followed: the op " +
+           misfit->reason);
+  if (!std::get<std::optional<Axis>>(axis))
+    refuse("repeats itself along dimension " + std::to_string(seed.dim));
+  return *std::get<std::optional<Axis>>(axis);
+}
+
+}  // namespace lowtide::dimensions

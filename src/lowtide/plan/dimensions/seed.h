@@ -1,0 +1,21 @@
+// From what a user names to an axis.
+#pragma once
+
+#include <cstdint>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/dimensions/axis.h"
+
+namespace lowtide::dimensions {
+
+// A dimension of a tensor by its shape, as whoever asks names it.
+struct Seed {
+  TensorId tensor;
+  std::int64_t dim = 0;
+};
+
+// InputError (place: the tensor) if there is no such dimension, it has one slice only, or it is no
+// axis of its storage.
+Axis axis_of(const Graph& graph, const Seed& seed);
+
+}  // namespace lowtide::dimensions

@@ -1,0 +1,67 @@
+// Renumbering.
+#include "lowtide/plan/transformed.h"
+
+#include <string>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide {
+
+namespace {
+
+template <class OfOp, class OfTensor>
+Plan renumbered(const Plan& plan, OfOp of_op, OfTensor of_tensor) {
+  Plan result;
+  result.machine = plan.machine;
+  result.steps = plan.steps;
+  for (Step& step : result.steps)
+    step.index = static_cast<std::int32_t>(step.is_compute() ? of_op(step.op()).index()
+                                                             : of_tensor(step.tensor()).index());
+  result.in_place_of.reserve(plan.in_place_of.size());
+  for (const TensorId id : plan.in_place_of) result.in_place_of.push_back(of_tensor(id));
+  return result;
+}
+
+template <class AnyId>
+AnyId found(const std::vector<AnyId>& places, AnyId id) {
+  if (!id.valid() || id.index() >= places.size() || !places[id.index()].valid())
+    return AnyId(kMaxCount);
+  return places[id.index()];
+}
+
+}  // namespace
+
+Plan on_made(const Transformed& made, const Plan& plan) {
+  return renumbered(
+      plan, [&](OpId id) { return found(made.ops, id); },
+      [&](TensorId id) { return found(made.tensors, id); });
+}
+
+Plan on_original(const Transformed& made, std::span<const Transform> transforms, const Plan& plan) {
+  Plan result = renumbered(
+      plan, [&](OpId id) { return made.op_index[id]; },
+      [&](TensorId id) { return made.tensor_index[id]; });
+  result.transforms.assign(transforms.begin(), transforms.end());
+  return result;
+}
+
+Problem on_made(const Transformed& made, const Problem& problem) {
+  Problem asked = with_graph(problem, made.graph);
+  asked.transforms.clear();
+  for (LiveLimit& limit : asked.live_limits) {
+    const OpId op = limit.op;
+    limit.op = op.valid() && op.index() < made.ops.size() ? made.ops[op.index()] : OpId();
+    if (!limit.op.valid())
+      throw InputError("live_limits", "op " + std::to_string(op.index()) +
+                                          " has a limit, and the transforms leave no such op");
+  }
+  return asked;
+}
+
+PlanOnGraph::PlanOnGraph(const Graph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
+  if (plan.transforms.empty()) return;
+  made_ = apply_transforms(graph, plan.transforms);
+  on_made_ = on_made(*made_, plan);
+}
+
+}  // namespace lowtide

@@ -1,0 +1,22 @@
+// The graph that a list of transforms makes: an ordinary one, which all that plans, prices, bounds
+// and draws graphs takes unchanged.
+//
+// Each transform is done on the graph that those before it made, and names ops and tensors by the
+// file's indices. What it makes gets new ones, after all that there are, in the order in which the
+// made graph's own order makes it; none is used twice, and those of what is gone stay unused. In
+// the made graph indices are dense again: its ops and tensors by their file's index, ascending.
+#pragma once
+
+#include <span>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/transform.h"
+
+namespace lowtide {
+
+// TransformRefused for what is not legal; InputError, with the same place, for what check_complete
+// refuses and for a price that this graph needs and the transform lacks.
+Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms);
+
+}  // namespace lowtide

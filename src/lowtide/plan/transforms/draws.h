@@ -1,0 +1,12 @@
+// Ops that take numbers from a generator. Private to the folder.
+#pragma once
+
+#include "lowtide/graph/graph.h"
+
+namespace lowtide {
+
+// By the kind, as PyTorch names them; those that may or may not draw (attention with dropout) by
+// the probability among their arguments.
+bool draws(const Op& op);
+
+}  // namespace lowtide

@@ -1,0 +1,180 @@
+// What makes a region one that may be split: it is convex, every op in it carries an axis, and what
+// leaves it can be put together again.
+#include "lowtide/plan/transforms/region.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lowtide {
+
+namespace {
+
+using dimensions::State;
+
+class Check {
+ public:
+  Check(const Draft& draft, const Transformed& now, const Split& split)
+      : draft_(draft), now_(now), graph_(now.graph), split_(split) {}
+
+  Region region() {
+    find_ops();
+    demand_convex();
+    follow_axes();
+    demand_parts();
+    find_joined();
+    return std::move(region_);
+  }
+
+ private:
+  std::string label(OpId op) const { return draft_.label(now_.op_index[op]); }
+  std::string label(TensorId tensor) const { return draft_.label(now_.tensor_index[tensor]); }
+  [[noreturn]] static void refuse(const std::string& reason) {
+    refuse_transform("split: " + reason);
+  }
+
+  void find_ops() {
+    region_.parts = split_.parts;
+    region_.inside.assign(graph_.op_count(), 0);
+    for (const OpId index : split_.ops) {
+      draft_.demand(index);
+      const OpId op = now_.ops[index.index()];
+      if (graph_.is_barrier(op)) refuse(label(op) + " is a barrier, which runs once");
+      if (!graph_.mutates(op).empty())
+        refuse(label(op) + " mutates " + label(graph_.mutates(op).front()) +
+               ", which a part may not do");
+      if (graph_.outputs(op).empty())
+        refuse(label(op) + " makes nothing: its effect cannot be had in parts");
+      region_.inside[op.index()] = 1;
+    }
+    for (const OpId op : graph_.order())
+      if (region_.inside[op.index()] != 0) region_.ops.push_back(op);
+  }
+
+  // No way leads out of the region and into it again.
+  void demand_convex() {
+    const auto order = graph_.order();
+    region_.above.assign(graph_.op_count(), 0);
+    std::vector<std::uint8_t> below(graph_.op_count(), 0);
+    const auto is_inside = [&](OpId op) { return region_.inside[op.index()] != 0; };
+    for (const OpId op : order)
+      for (const OpId before : graph_.predecessors(op))
+        if (is_inside(before) || below[before.index()] != 0) below[op.index()] = 1;
+    for (auto op = order.rbegin(); op != order.rend(); ++op)
+      for (const OpId next : graph_.successors(*op))
+        if (is_inside(next) || region_.above[next.index()] != 0) region_.above[op->index()] = 1;
+    for (const OpId op : order) {
+      if (is_inside(op)) region_.above[op.index()] = 0;
+      if (!is_inside(op) && below[op.index()] != 0 && region_.above[op.index()] != 0)
+        refuse("the region is not convex: " + label(op) +
+               " is not in it, but comes after one of its ops and before another");
+    }
+  }
+
+  void follow_axes() {
+    std::vector<dimensions::Seed> seeds;
+    for (const SplitAxis& axis : split_.axes) {
+      draft_.demand(axis.tensor);
+      seeds.push_back({now_.tensors[axis.tensor.index()], axis.dim});
+    }
+    try {
+      region_.reach = dimensions::follow(graph_, seeds, region_.ops);
+    } catch (const InputError& error) {  // its place is the tensor
+      refuse(error.what());
+    }
+    for (const OpId op : region_.ops) {
+      if (region_.reach.carries[op.index()]) continue;
+      const auto& stop = region_.reach.stops[op.index()];
+      refuse(label(op) + (stop ? " " + stop->reason : " is not reached by the axes"));
+    }
+  }
+
+  void demand_parts() const {
+    const std::size_t left = Draft::kMostMade - std::min(Draft::kMostMade, draft_.made());
+    if (static_cast<std::size_t>(region_.parts) > left / region_.ops.size())
+      refuse(std::to_string(region_.parts) + " parts of " + std::to_string(region_.ops.size()) +
+             " ops are too many: transforms may make " + std::to_string(Draft::kMostMade) +
+             " ops in all");
+    for (const SplitAxis& asked : split_.axes) {
+      const TensorId tensor = now_.tensors[asked.tensor.index()];
+      const auto& state = region_.reach.tensors[tensor.index()];
+      const std::int64_t extent = state.axis.extent, n = region_.parts;
+      const std::int64_t last = n > extent ? 0 : region_.slices(extent, n - 1).count;
+      if (last < 2)
+        refuse("dimension " + std::to_string(asked.dim) + " of " + label(tensor) + " has " +
+               std::to_string(extent) + " slices, which do not go into " + std::to_string(n) +
+               " parts of two or more" + (last == 1 ? ": the last would have one" : ""));
+    }
+  }
+
+  void find_joined() {
+    for (const OpId op : region_.ops) {
+      for (const TensorId tensor : graph_.outputs(op)) {
+        if (is_made_before(graph_, region_, tensor)) continue;
+        const State state = region_.reach.tensors[tensor.index()].state;
+        if (!is_needed_outside(graph_, region_, tensor) || state == State::whole) continue;
+        if (state == State::partial && split_.exact && is_rounded(op, tensor))
+          refuse("\"exact\" is claimed, but " + label(tensor) +
+                 " is added up over the parts, in another order than at once");
+        region_.joined.push_back(tensor);
+      }
+    }
+  }
+
+  // Whether sums of this number type depend on their order, as far as is known.
+  bool is_rounded(OpId op, TensorId tensor) const {
+    for (const Operand& result : graph_.op(op).results)
+      if (result.tensor == tensor)
+        return !result.dtype.starts_with('i') && !result.dtype.starts_with('u');
+    return true;
+  }
+
+  const Draft& draft_;
+  const Transformed& now_;
+  const Graph& graph_;
+  const Split& split_;
+  Region region_;
+};
+
+}  // namespace
+
+dimensions::Slices Region::slices(std::int64_t extent, std::int64_t part) const {
+  const std::int64_t most = extent / parts + (extent % parts != 0 ? 1 : 0);
+  const std::int64_t first = std::min(extent, part * most);
+  return {first, std::min(most, extent - first)};
+}
+
+Region region_of(const Draft& draft, const Transformed& now, const Split& split) {
+  return Check(draft, now, split).region();
+}
+
+bool is_made_before(const Graph& graph, const Region& region, TensorId tensor) {
+  const OpId maker = graph.producer(tensor);
+  if (!maker.valid() || region.inside[maker.index()] == 0) return false;
+  if (region.carry(maker).before) return true;
+  const Op& op = graph.op(maker);
+  bool before = false;
+  for (std::size_t i = 0; i < op.results.size(); ++i) {
+    if (op.results[i].tensor != tensor) continue;
+    if (!region.carry(maker).results[i].before) return false;
+    before = true;
+  }
+  return before;
+}
+
+bool is_needed_outside(const Graph& graph, const Region& region, TensorId tensor) {
+  return graph.is_output(tensor) || std::ranges::any_of(graph.consumers(tensor), [&](OpId op) {
+           return region.inside[op.index()] == 0;
+         });
+}
+
+bool runs_before(const Graph& graph, const Region& region, OpId op) {
+  return std::ranges::any_of(graph.outputs(op),
+                             [&](TensorId t) { return is_made_before(graph, region, t); });
+}
+
+bool runs_in_parts(const Graph& graph, const Region& region, OpId op) {
+  return !std::ranges::all_of(graph.outputs(op),
+                              [&](TensorId t) { return is_made_before(graph, region, t); });
+}
+
+}  // namespace lowtide

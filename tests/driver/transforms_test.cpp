@@ -1,0 +1,105 @@
+// Problems with transforms: solvers plan the graph that is made, answers are of the one asked
+// about.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/driver/driver.h"
+#include "lowtide/plan/plan_file.h"
+#include "lowtide/plan/transformed.h"
+#include "lowtide/sim/check_plan.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+
+#include "support/network.h"
+
+namespace lowtide {
+namespace {
+
+struct Asked {
+  Graph graph = step_of({.batch = 12, .widths = {4, 16, 16, 12}});
+  Problem problem{.graph = graph, .budget = Bytes::max()};
+
+  Asked() {
+    problem.techniques = parse_techniques("default,split,hoist", false);
+    problem.transforms = {hoist_of(graph)};
+    const Transformed hoisted = apply_transforms(graph, problem.transforms);
+    problem.transforms.emplace_back(split_along(hoisted, {{TensorId(0), 0}}, 3));
+    problem.budget = own_peak(apply_transforms(graph, problem.transforms).graph);
+  }
+};
+
+driver::Request by(const std::string& solver) {
+  driver::Request request;
+  request.solver = solver;
+  request.limits.work = 200'000;
+  return request;
+}
+
+TEST_CASE("transforms: every kind of solver plans the graph that is made") {
+  const Asked asked;
+  const solve::SolverTable solvers = driver::all_solvers();
+  CHECK(asked.problem.budget < own_peak(asked.graph));
+  for (const char* solver : {"auto", "greedy", "search", "order"}) {
+    CAPTURE(solver);
+    const driver::Answer answer = driver::solve(solvers, asked.problem, by(solver));
+    REQUIRE(answer.outcome.plan);
+    CHECK(answer.outcome.plan->transforms == asked.problem.transforms);
+    CHECK(verify(asked.problem, *answer.outcome.plan).ok);
+    const PlanFile file = plan_file(asked.problem, answer.outcome, {});
+    CHECK(file.claims.bound_scope == BoundScope::graph);
+    CHECK(check_plan(asked.graph, file).reason == "");
+  }
+}
+
+TEST_CASE(
+    "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
+  const Asked asked;
+  const solve::SolverTable solvers = driver::all_solvers();
+  const Transformed made = apply_transforms(asked.graph, asked.problem.transforms);
+  const Plan start = on_original(made, asked.problem.transforms,
+                                 plan_from_sequence(made.graph, made.graph.order()));
+  driver::Request request = by("search");
+  request.limits.work = 1;
+  request.starts = {start, own_plan(asked.graph)};
+  int told = 0;
+  request.watcher = [&](const solve::Progress& now) {
+    if (now.plan == nullptr) return;
+    ++told;
+    CHECK(now.plan->transforms == asked.problem.transforms);
+    CHECK(verify(asked.problem, *now.plan).cost == now.cost);
+  };
+  const driver::Answer answer = driver::solve(solvers, asked.problem, request);
+  REQUIRE(answer.outcome.plan);
+  CHECK(answer.outcome.cost.duration <= simulate(asked.graph, start).cost.duration);
+  CHECK(told > 0);
+}
+
+TEST_CASE("transforms: those that are not allowed or not legal are refused before a solver runs") {
+  Asked asked;
+  const solve::SolverTable solvers = driver::all_solvers();
+  asked.problem.techniques.hoist = false;
+  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
+  asked.problem.techniques.hoist = true;
+  std::swap(asked.problem.transforms[0], asked.problem.transforms[1]);
+  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), TransformRefused);
+}
+
+TEST_CASE("transforms: limits of ops that are left stay, of others are refused") {
+  Asked asked;
+  const solve::SolverTable solvers = driver::all_solvers();
+  OpId barrier;
+  for (const OpId op : asked.graph.order())
+    if (asked.graph.is_barrier(op)) barrier = op;
+  asked.problem.live_limits = {{barrier, asked.problem.budget}};
+  const driver::Answer answer = driver::solve(solvers, asked.problem, by("greedy"));
+  REQUIRE(answer.outcome.plan);
+  CHECK(verify(asked.problem, *answer.outcome.plan).ok);
+  asked.problem.live_limits = {{OpId(0), asked.problem.budget}};
+  CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
+}
+
+}  // namespace
+}  // namespace lowtide

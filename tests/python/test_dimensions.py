@@ -1,0 +1,83 @@
+"""Every kind in the table of dimensions, split along each dimension that it declares, gives what the whole gives."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from dimension_cases import CASES, Make, aten
+from dimension_support import TYPES, NotTheSame, OneOp
+
+from lowtide import _core
+
+# Kernels of GPUs alone, what fills memory with nothing in particular, and ops that are split by no operator of a name.
+ELSEWHERE = {"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_product_flash_attention_backward",
+             "aten._scaled_dot_product_efficient_attention", "aten._scaled_dot_product_efficient_attention_backward",
+             "aten._scaled_dot_product_cudnn_attention", "aten._scaled_dot_product_cudnn_attention_backward",
+             "aten.empty", "aten.empty_like", "aten.new_empty", "aten._fused_rms_norm_backward",
+             "aten.rrelu_with_noise_functional", "lowtide.batch_norm_stats", "lowtide.dropout_mask",
+             "lowtide.random_state"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for one another cost more than these small kernels."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_every_kind_has_a_case():
+    assert set(_core.dimension_kinds()) - ELSEWHERE == set(CASES)
+
+
+@pytest.mark.parametrize("kind", sorted(CASES))
+def test_parts_give_the_whole(kind):
+    for target, make, names in CASES[kind]:
+        for name in ("f32", *names):
+            torch.manual_seed(0)
+            OneOp(target, make(Make(TYPES[name]))).check()
+
+
+# What keeps its shape, and mixes what lies along the dimension: by a rule for another kind it would pass.
+LIES = [
+    (aten.cumsum.default, {"self": (6, 5), "dim": 0}, "aten.exp"),
+    (aten._softmax.default, {"self": (6, 5), "dim": 0, "half_to_float": False}, "aten.exp"),
+    (aten.flip.default, {"self": (6, 5), "dims": [0]}, "aten.exp"),
+    (aten.sort.default, {"self": (6, 5), "dim": 0}, "aten.log_sigmoid_forward"),
+    (aten.roll.default, {"self": (6, 5), "shifts": [1], "dims": [0]}, "aten.exp"),
+    (aten.amax.default, {"self": (6, 5), "dim": [0]}, "aten.sum"),
+    (aten.prod.dim_int, {"self": (6, 5), "dim": 0}, "aten.sum"),
+    (aten.mean.dim, {"self": (6, 5), "dim": [0]}, "aten.sum"),
+    (aten.sum.dim_IntList, {"self": (6, 5), "dim": [0]}, "aten.mean"),
+    (aten.logsumexp.default, {"self": (6, 5), "dim": [0]}, "aten.mean"),
+    (aten.mm.default, {"self": (6, 6), "mat2": (6, 6)}, "aten.maximum"),
+    (aten.inverse.default, {"self": (6, 6)}, "aten.exp"),
+]
+
+
+@pytest.mark.parametrize(("target", "shapes", "kind"), LIES, ids=[t._opname for t, _, _ in LIES])
+def test_a_wrong_rule_is_seen(target, shapes, kind):
+    make = Make(torch.float32)
+    given = {name: make(*value) if isinstance(value, tuple) else value for name, value in shapes.items()}
+    OneOp(target, given).check()
+    with pytest.raises(NotTheSame):
+        OneOp(target, given, kind).check()
+
+
+def test_what_each_kind_declares():
+    """A rule that says nothing would pass as well: the dimensions of operands along which some kinds must go."""
+    def carried(kind):
+        return set().union(*(OneOp(target, make(Make(torch.float32))).check() for target, make, _ in CASES[kind]))
+
+    assert {("self", 0), ("self", 1), ("mat2", 0), ("mat2", 1)} == carried("aten.mm")
+    assert {("mat1", 0), ("mat2", 1), ("self", 0), ("mat1", 1)} <= carried("aten.addmm")
+    assert {("input", 0), ("input", 1), ("weight", 0), ("weight", 1), ("bias", 0)} == carried("aten.convolution")
+    assert {("grad_output", 0), ("input", 0), ("weight", 0)} <= carried("aten.convolution_backward")
+    assert {("input", 0), ("input", 1)} == carried("aten.native_layer_norm")
+    assert {("indices", 0), ("indices", 1), ("weight", 1)} == carried("aten.embedding")
+    assert {("self", 0), ("target", 0)} == carried("aten.nll_loss_forward")
+    assert {("query", 0), ("query", 1), ("query", 2), ("key", 0), ("attn_mask", 0)} <= carried(
+        "aten._scaled_dot_product_flash_attention_for_cpu")
+    assert {("self", 1), ("self", 2)} <= carried("aten.cumsum")
+    assert carried("aten.randperm") == set()
