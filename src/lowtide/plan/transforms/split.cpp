@@ -256,7 +256,9 @@ class Parts {
     if (in_parts(whole.tensor)) {
       seen = in_part(whole, view, axis, slices.count);
     } else if (view.state == State::split) {
-      const auto slice = dimensions::in_whole(whole, *view.position, axis, slices);
+      // Also of a tensor that has no such slices: only their number counts.
+      const auto slice =
+          dimensions::in_whole(whole, *view.position, {region_.carry(op).extent, 1}, slices);
       if (!slice)
         refuse_transform("split: " + draft_.label(index_of(op)) + " reads slices of " +
                          draft_.label(index_of(whole.tensor)) +
