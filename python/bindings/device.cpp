@@ -112,14 +112,6 @@ void bind_device(nb::module_& module) {
           "multiprocessors", [](const Device& d) { return d.multiprocessors; },
           "Among how many a product's tiles are dealt; 0: not said.")
       .def_prop_ro(
-          "cache",
-          [](const Device& d) -> nb::object {
-            if (!d.cache) return nb::none();
-            return nb::make_tuple(d.cache->bytes.count(), d.cache->bytes_per_second);
-          },
-          nb::sig("def cache(self) -> tuple[int, int] | None"),
-          "What kernels move no more than, and at which rate: bytes, and bytes a second.")
-      .def_prop_ro(
           "measured", [](const Device& d) { return d.measured; },
           "Are the rates what kernels were seen to reach?")
       .def_prop_ro(

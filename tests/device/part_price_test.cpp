@@ -98,14 +98,6 @@ TEST_CASE("calls: an embedding reads the rows that it makes") {
   CHECK(moved_bytes({"aten.index_put", read, made, {}}) == 4 * (8000 + 5 + 40));
 }
 
-TEST_CASE("prices: a cache holds what is small enough for it") {
-  Device device = plain();
-  device.cache = Cache{Bytes(1000), 10'000'000'000};
-  CHECK(small_kernel_ns(device, {.bytes = 1000}, "f32") == 100);
-  CHECK(small_kernel_ns(device, {.bytes = 1001}, "f32") == 1001);
-  CHECK(kernel_ns(device, 0, "f32", 1000) == 1000);
-}
-
 TEST_CASE("prices: a kernel that is too small for its device") {
   Device device = plain();
   const Work work{.operations = 1000, .bytes = 500};

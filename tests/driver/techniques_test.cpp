@@ -5,6 +5,7 @@
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/curve.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/fit.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
@@ -93,6 +94,29 @@ TEST_CASE("techniques: what begins on the host needs a link, and leave to use it
   CHECK(answer(problem).status == Status::optimal);
   problem.techniques.offload = false;
   CHECK_THROWS_AS(answer(problem), InputError);
+}
+
+TEST_CASE("techniques: fit, where the own order waits for what begins on the host") {
+  // In its own order the second tensor is fetched once the first has gone: 10 + 3 + 10 + 10 + 10.
+  const Graph graph = Sketch({10, 10, 1})
+                          .op({0}, {}, 3)
+                          .mutates({0})
+                          .op({1}, {2}, 20)
+                          .on_host({0, 1})
+                          .keep({2})
+                          .graph();
+  const Link link{Ticks(0), Bytes(1), Ticks(1)};
+  driver::FitRequest request;
+  request.terms.machine = {link, link};
+  request.terms.order = Order::given;
+  request.time_limit = Ticks(40);
+  request.settings.limits.work = kWork;
+  const Fit fit = driver::fit(driver::all_solvers(), graph, request);
+  REQUIRE(fit.point);
+  CHECK(fit.point->outcome.cost.duration == Ticks(40));
+  CHECK(fit.point->budget == Bytes(21));
+  request.time_limit = Ticks(39);
+  CHECK_FALSE(driver::fit(driver::all_solvers(), graph, request).point);
 }
 
 TEST_CASE("techniques: a curve over a link brings what begins on the host") {

@@ -47,12 +47,10 @@ TEST_CASE("device file: every built-in device is one") {
 TEST_CASE("device file: what small kernels lose and gain") {
   Device device = io::read_device_text(kSmall, "file");
   CHECK(device.compute_ramp_ns == 0);
-  CHECK_FALSE(device.cache);
   CHECK_FALSE(device.measured);
   device.compute_ramp_ns = 3;
   device.memory_ramp_ns = 4;
   device.multiprocessors = 5;
-  device.cache = Cache{Bytes(6), 7};
   device.measured = true;
   CHECK(io::read_device_text(io::write_device(device), "file") == device);
 }
@@ -94,10 +92,6 @@ TEST_CASE("device file: what is refused") {
   check(with("\"launch_ns\": 0", "\"launch_ns\": -1"), "/launch_ns", "negative");
   check(with("\"launch_ns\"", "\"memory_bytes\": 0, \"launch_ns\""), "/memory_bytes",
         "must be 1 or more");
-  check(with("\"launch_ns\"", "\"cache\": {\"bytes\": 3}, \"launch_ns\""), "/cache",
-        "has no \"bytes_per_second\"");
-  check(with("\"launch_ns\"", "\"cache\": {\"size\": 3}, \"launch_ns\""), "/cache/size",
-        "unknown key");
   check(with("\"launch_ns\"", "\"multiprocessors\": 0, \"launch_ns\""), "/multiprocessors",
         "must be 1 or more");
   check(with("\"launch_ns\"", "\"measured\": 1, \"launch_ns\""), "/measured", "");

@@ -42,12 +42,3 @@ def test_a_measured_device_prices_a_capture(monkeypatch):
     product = next(op for op in lowtide.priced_on(graph, device).ops if op.kind == "aten.addmm")
     flops = 2 * 512 * 256 * 256
     assert product.time >= 1e9 * flops / device.operations_per_second["f32"]
-
-
-def test_rates_of_memory_and_of_a_cache():
-    from lowtide.torch.rates import _two_rates
-
-    # 12 bytes a number: at 12 bytes/ns up to 2^16 numbers, at 1 beyond
-    streams = {2**k: 2**k if k <= 16 else 12 * 2**k for k in range(10, 25)}
-    assert _two_rates(streams) == (1e9, 12 * 2**16, 12e9)
-    assert _two_rates({n: 12 * n for n in streams}) == (1e9, 0, 0)

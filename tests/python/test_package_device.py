@@ -188,7 +188,7 @@ def test_a_table_of_measured_calls_goes_before_the_roofline(tmp_path):
     assert (priced.time, priced.workspace) == (3, 21)
     assert (unknown.time, unknown.workspace) == (lowtide.priced_on(graph_of(9, "another"), "cpu").ops[0].time, 63)
     path.write_text(json.dumps(table | {"costs": [{}]}))
-    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0 has no "kind"'):
+    with pytest.raises(lowtide.Error, match=r'costs\.json: /costs/0: has no "kind"'):
         lowtide.priced_on(graph_of(9, "other"), "cpu", costs=path)
     with pytest.raises(lowtide.Error, match='its tick is "none", which is no time'):
         lowtide.costs_of(lowtide.Graph.from_dict(CHAIN | {"tick": "none"}))

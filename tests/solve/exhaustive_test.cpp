@@ -72,7 +72,7 @@ TEST_CASE("exhaustive: what is too large is refused, or given up") {
   const auto solver = solve::exhaustive::make_exhaustive();
   CHECK_FALSE(solver->supports({.graph = generate("chain", 20, 1), .budget = Bytes(0)}).yes);
   Random random(5);
-  RandomGraphSettings settings = RandomGraphSettings::plain(16);
+  RandomGraphSettings settings = RandomGraphSettings::plain(kSanitized ? 13 : 16);
   settings.reads = 6;
   settings.window = 16;
   const Graph graph = random_graph(random, settings);

@@ -25,7 +25,7 @@ Graph small_graph(Random& random) {
 
 TEST_CASE("search: never worse than its start") {
   const auto search = solve::search::make_search();
-  for (int i = 0; i < samples(200); ++i) {
+  for (int i = 0; i < samples(kSanitized ? 80 : 200); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     RandomGraphSettings drawn;
@@ -51,7 +51,7 @@ TEST_CASE("search: never worse than its start") {
 TEST_CASE("search: a start that transfers is an answer, wherever its copies stand") {
   const auto search = solve::search::make_search();
   int begun = 0, answered = 0;
-  for (int i = 0; i < samples(400); ++i) {
+  for (int i = 0; i < samples(kSanitized ? 160 : 400); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i) + 9000);
     const Graph graph = small_graph(random);
@@ -130,7 +130,7 @@ TEST_CASE("search: the same seed and limit of work give the same steps, another 
   const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() / 2)};
   const auto solve = [&](std::uint64_t seed) {
     solve::ContextSettings settings;
-    settings.limits.work = 100'000;
+    settings.limits.work = sanitized(20'000, 100'000);
     settings.seed = seed;
     return run_solver(*search, problem, {}, settings);
   };

@@ -14,7 +14,7 @@ import lowtide
 from .operators import DTYPES
 
 _SECONDS = 0.05  # of runs of one kernel, and
-_RUNS = 5  # of these at least
+_RUNS = 4  # of these at least
 _LONG = 3_000_000  # ns, of a kernel that runs at its rate
 _FORMAT = {"format": "lowtide-device", "version": 1}
 
@@ -25,7 +25,7 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
 
     Rates are those of products of large matrices, for each number type that has such a kernel, and of a 3 x 3
     convolution for f32 (as `tf32`, in which convolutions are priced); bytes a second those of the sum of two tensors
-    that no cache holds, and of smaller ones that one does; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
+    that no cache holds; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
     beyond launch and rate, in the median; it is 0 where they take less, as caches have it.  CPU figures are those of
     the threads that PyTorch is set to.
     """
@@ -40,17 +40,15 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
             continue
     ns, flops = _convolution(64 if on_gpu else 4, device)
     rates["tf32"] = 1e9 * flops / max(1, ns - launch)
-    streams = {2**k: _stream(2**k, device) - launch for k in range(10, 29 if on_gpu else 25)}
-    rate, cache, in_cache = _two_rates(streams)
+    streams = {2**k: _stream(2**k, device) - launch for k in (10, 12, 14, 16, 18, 28 if on_gpu else 24)}
+    rate = 12e9 * max(streams) / max(1, streams[max(streams)])
     beyond = [_product(n, torch.float32, device) - launch - 2e9 * n**3 / rates["f32"] for n in (32, 64, 128, 192, 256)]
-    slow = [ns - 12e9 * n / (in_cache if 12 * n <= cache else rate) for n, ns in streams.items() if n <= 2**18]
+    slow = [ns - 12e9 * n / rate for n, ns in streams.items() if n <= 2**18]
     described: dict[str, Any] = {
         "name": name or (torch.cuda.get_device_name(device) if on_gpu else "cpu"),
         "operations_per_second": {dtype: int(value) for dtype, value in rates.items()},
         "bytes_per_second": int(rate), "launch_ns": int(launch), "compute_ramp_ns": _ramp(beyond),
         "memory_ramp_ns": _ramp(slow), "measured": True}
-    if cache:
-        described["cache"] = {"bytes": cache, "bytes_per_second": int(in_cache)}
     if on_gpu:
         described["multiprocessors"] = torch.cuda.get_device_properties(device).multi_processor_count
         described["memory_bytes"] = torch.cuda.get_device_properties(device).total_memory
@@ -79,20 +77,6 @@ def ns_of(run: Callable[[], Any], device: torch.device) -> int:
 
 def _ramp(beyond: list[float]) -> int:
     return max(0, int(sorted(beyond)[len(beyond) // 2]))
-
-
-def _two_rates(streams: dict[int, int]) -> tuple[float, int, float]:
-    """Bytes a second from memory; the most bytes that move at a cache's rate, and that rate (0, 0: there is no such).
-
-    streams: numbers in each of the three tensors of a sum -> ns.  The cache's rate is the second best; what moves faster than the geometric mean of both rates is in the cache.
-    """
-    rates = {12 * n: 12e9 * n / max(1, ns) for n, ns in streams.items()}
-    memory = rates[max(rates)]
-    best = sorted(rates.values())[-2]
-    if best < 1.5 * memory:
-        return memory, 0, 0
-    within = max(moved for moved, rate in rates.items() if rate > (best * memory) ** 0.5)
-    return memory, within, best
 
 
 def _ones(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -20,13 +20,6 @@ struct ComputeRate {
   bool operator==(const ComputeRate&) const = default;
 };
 
-// What small kernels move bytes in.
-struct Cache {
-  Bytes bytes;                        // the most that a kernel may read and write together; > 0
-  std::int64_t bytes_per_second = 1;  // > 0
-  bool operator==(const Cache&) const = default;
-};
-
 struct Device {
   std::string name;                   // as --device takes it
   std::string title;                  // for people; may be empty
@@ -36,7 +29,6 @@ struct Device {
   // What small kernels lose (part_price.h): the time that computing and moving take until they run
   // at their rates, and among how many multiprocessors a product's tiles are dealt; 0: nothing.
   std::int64_t compute_ramp_ns = 0, memory_ramp_ns = 0, multiprocessors = 0;
-  std::optional<Cache> cache = std::nullopt;  // absent: none that lasts from one kernel to the next
   // Are the rates what kernels were seen to reach, or a data sheet's, of which they reach a share?
   bool measured = false;
   Bytes memory;                        // 0: not said

@@ -58,13 +58,8 @@ std::int64_t small_kernel_ns(const Device& device, const Work& work, std::string
   if (work.operations > 0)
     longest = seconds(device.compute_ramp_ns) +
               waves(device, work) * computing(device, work.operations, dtype);
-  if (work.bytes > 0) {
-    const bool cached = device.cache && Bytes(work.bytes) <= device.cache->bytes;
-    const double moved = cached ? static_cast<double>(work.bytes) /
-                                      static_cast<double>(device.cache->bytes_per_second)
-                                : moving(device, work.bytes);
-    longest = std::max(longest, seconds(device.memory_ramp_ns) + moved);
-  }
+  if (work.bytes > 0)
+    longest = std::max(longest, seconds(device.memory_ramp_ns) + moving(device, work.bytes));
   return whole_ns(longest, device.launch_ns);
 }
 

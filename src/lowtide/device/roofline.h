@@ -31,9 +31,7 @@ std::int64_t kernel_ns(const Device& device, std::int64_t operations, std::strin
 //
 //     time = launch + max(ramp + waves x operations / rate, ramp' + bytes / bandwidth),
 //
-// each side only where there is something to do. What a kernel moves within the bytes of the
-// device's cache it moves at the cache's rate, none of a share: it may be there since the kernel
-// before. A ramp is the time in which the work that is done
+// each side only where there is something to do. A ramp is the time in which the work that is done
 // at full rate would be half done (Hockney's n_1/2, as time). `waves` is by how much whole rounds
 // of tiles over the multiprocessors take longer than the share of a round that is needed: tiles of
 // 128 x 128 of the result, or of 64 or 32 where they fill no round. Source: Hockney, Jesshope:

@@ -28,6 +28,7 @@ namespace {
 constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
+constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
 
 class FitRun {
  public:
@@ -37,6 +38,9 @@ class FitRun {
         sweep_(solvers, graph, request.terms, request.settings) {}
 
   Fit run() {
+    // The graph's own order takes too long only where what begins on the host is waited for; with
+    // room for all of it, it can be fetched early.
+    if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
       narrow();
@@ -62,7 +66,9 @@ class FitRun {
     if (request_.watcher) request_.watcher({floor(), upper(), [this] { return result(); }});
   }
   const Frontier::Entry* smallest() const { return sweep_.known().smallest(request_.time_limit); }
-  Bytes upper() const { return smallest()->cost.peak; }
+  Bytes upper() const {
+    return smallest() != nullptr ? smallest()->cost.peak : own_peak_ + Bytes(1);
+  }
   Bytes floor() const { return sweep_.known().floor(request_.time_limit); }
   // A budget between, in so many parts of the stretch.
   static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {

@@ -66,19 +66,6 @@ LinkSpeed read_link(JsonValue object) {
   return {required(rate, object, "bytes_per_second"), required(latency, object, "latency_ns")};
 }
 
-Cache read_cache(JsonValue object) {
-  std::optional<std::int64_t> bytes, rate;
-  for (const auto& [key, value] : object.members()) {
-    if (key == "bytes")
-      bytes = positive(value);
-    else if (key == "bytes_per_second")
-      rate = positive(value);
-    else
-      refuse_key(value, key, "bytes, bytes_per_second");
-  }
-  return {Bytes(required(bytes, object, "bytes")), required(rate, object, "bytes_per_second")};
-}
-
 Device read_document(const JsonDocument& document) {
   const JsonValue root = document.root();
   check_format(root, "lowtide-device");
@@ -104,8 +91,6 @@ Device read_document(const JsonDocument& document) {
       device.memory_ramp_ns = value.as_count();
     } else if (key == "multiprocessors") {
       device.multiprocessors = positive(value);
-    } else if (key == "cache") {
-      device.cache = read_cache(value);
     } else if (key == "measured") {
       device.measured = value.as_boolean();
     } else if (key == "memory_bytes") {
@@ -117,7 +102,7 @@ Device read_document(const JsonDocument& document) {
     } else if (key != "format" && key != "version") {
       refuse_key(value, key,
                  "name, title, operations_per_second, bytes_per_second, launch_ns, "
-                 "compute_ramp_ns, memory_ramp_ns, multiprocessors, cache, measured, memory_bytes, "
+                 "compute_ramp_ns, memory_ramp_ns, multiprocessors, measured, memory_bytes, "
                  "host_link, peer_link");
     }
   }
@@ -163,9 +148,6 @@ std::string write_device(const Device& device) {
   unless_zero("compute_ramp_ns", device.compute_ramp_ns);
   unless_zero("memory_ramp_ns", device.memory_ramp_ns);
   unless_zero("multiprocessors", device.multiprocessors);
-  if (device.cache)
-    out += ",\n  \"cache\": {\"bytes\": " + std::to_string(device.cache->bytes.count()) +
-           ", \"bytes_per_second\": " + std::to_string(device.cache->bytes_per_second) + "}";
   if (device.measured) out += ",\n  \"measured\": true";
   if (device.memory > Bytes(0))
     out += ",\n  \"memory_bytes\": " + std::to_string(device.memory.count());

@@ -62,7 +62,7 @@ std::optional<std::vector<OpId>> start_from_others(const Problem& problem, Conte
   const Solver* others = nullptr;
   if (context.solvers() != nullptr)
     for (const Solver* portfolio : context.solvers()->with(Trait::portfolio)) others = portfolio;
-  if (choice == "auto" && others != nullptr && others->supports(problem).yes)
+  if (choice == "auto" && others != nullptr && support_of(*others, problem).yes)
     run_others(problem, context, *others);
   if (context.has_plan()) return without_unread(problem, sequence_of(context.best()));
   if (context.smallest()) return without_unread(problem, sequence_of(*context.smallest()));

@@ -80,6 +80,7 @@ Moves::Gap Moves::draw_gap(Slot slot) {
   for (int tries = 4 * wanted; found < wanted && tries > 0; --tries) {
     const Value value = waiting[random.below(waiting.size())];
     const Node node = network.maker(value);
+    if (network.bytes_of(value) < network.small && random.below(kSmallEvery) != 0) continue;
     if (state.slot(State::first_of(node)) >= slot) continue;
     if (kSwap ? !may_leave(value) : network.transfers && !network.may_repeat(node)) continue;
     const Item item = state.server(value, slot);

@@ -23,6 +23,8 @@ inline constexpr double kFetchShare = 0.3;
 
 // Of what is tried to relieve a step, with a machine.
 inline constexpr double kSwapShare = 0.5;
+// Of the draws of a small tensor (Network::small) one in so many counts.
+inline constexpr std::size_t kSmallEvery = 16;
 
 // What can be left out, to see what it is worth.
 struct Switches {

@@ -12,6 +12,9 @@ namespace lowtide::solve::search {
 
 namespace {
 
+// Of the largest tensor's bytes.
+constexpr double kSmallShare = 1e-4;
+
 // For each of so many columns the rows in which it stands, rising.
 template <class Column, class Row>
 Csr<Row, Column> transposed(const Csr<Column, Row>& rows, std::size_t columns) {
@@ -133,6 +136,7 @@ void Network::add_transfers(const Problem& problem) {
   changed_by.assign(values, Node());
   change.assign(values, -1);
   host_home = 0;
+  for (const double size : bytes) small = std::max(small, kSmallShare * size);
   host_budget = problem.host_budget ? static_cast<double>(problem.host_budget->count())
                                     : std::numeric_limits<double>::infinity();
   const auto ticks = [](Ticks span) { return static_cast<double>(span.count()); };

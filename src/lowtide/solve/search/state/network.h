@@ -134,6 +134,9 @@ struct Network {
   IdVector<Value, Node> changed_by;
   IdVector<Value, std::int32_t> change;  // -1: none changes it
   double host_budget, host_home;         // bytes; of those at home there
+  // Bytes from which on the absence of a tensor is felt. Smaller ones are nearly free to move, so
+  // that a search which draws all alike is busy with them.
+  double small = 0;
 
  private:
   void add_transfers(const Problem& problem);
