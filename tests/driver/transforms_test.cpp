@@ -19,7 +19,7 @@ namespace lowtide {
 namespace {
 
 struct Asked {
-  Graph graph = step_of({.batch = 12, .widths = {4, 16, 16, 12}});
+  Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
   Problem problem{.graph = graph, .budget = Bytes::max()};
 
   Asked() {
