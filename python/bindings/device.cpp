@@ -55,10 +55,10 @@ std::optional<Machine> machine_from(nb::handle given) {
     return nb::object(nb::cast<nb::dict>(dict)[key]);
   };
   const auto link = [&](const char* name) {
-    const nb::object link = entry(given, name);
+    const nb::object dict = entry(given, name);
     const auto count = [&](const char* key, std::int64_t least) {
       std::int64_t value = 0;
-      if (!nb::try_cast(entry(link, key), value) || value < least)
+      if (!nb::try_cast(entry(dict, key), value) || value < least)
         refuse(fmt::format("\"{}\" of \"{}\" is no integer from {} on", key, name, least));
       return value;
     };
