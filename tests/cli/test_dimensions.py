@@ -56,7 +56,7 @@ def test_for_people(small):
 @pytest.mark.parametrize(("axis", "reason"), [
     ("x", "--axis x: must be a tensor, by its name or number, and a dimension: input0:0"),
     ("x:first", "--axis x:first: must be a tensor"),
-    ("y:0", "--axis y:0: no tensor is called \"y\""),
+    ("y:0", "--axis y:0: no tensor is called \"y\"; its inputs are x"),
     ("same:0", "--axis same:0: 2 tensors are called \"same\"; the first is number 1"),
     ("9:0", "--axis 9:0: there is no tensor 9; the graph has 3"),
     ("x:2", "tensor 0 \"x\": has no dimension 2; it has 2, counted from 0"),

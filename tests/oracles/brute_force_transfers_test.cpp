@@ -70,7 +70,7 @@ TEST_CASE("brute force over a link: an input at home on the host is fetched, and
 
 TEST_CASE("brute force over a link refuses what is too large") {
   Random random(1);
-  const Graph graph = random_graph(random, RandomGraphSettings::plain(9));
+  const Graph graph = random_graph(random, RandomGraphSettings::plain(oracle::kMostOpsWithTransfers + 1));
   CHECK_THROWS_AS(oracle::all_tradeoffs(graph, {Order::free, machine_by_hand()}), InputError);
 }
 

@@ -88,7 +88,7 @@ def test_verify_holds_plans_to_techniques(graph):
 
 
 @pytest.mark.parametrize("techniques, said", [
-    ("split", '"split" is not known'), ([], "names none"), ("recompute,,in_place", "empty place"),
+    ("slice", '"slice" is not known'), ([], "names none"), ("recompute,,in_place", "empty place"),
     (["offload"], "needs a link to the host"),
 ])
 def test_refused_techniques(graph, techniques, said):

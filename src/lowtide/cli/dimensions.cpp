@@ -30,6 +30,21 @@ std::optional<std::int64_t> integer(std::string_view text) {
   return value;
 }
 
+// What most will want to follow: some inputs that are data.
+std::string inputs_of(const Graph& graph) {
+  constexpr std::size_t kMost = 6;
+  std::string names;
+  std::size_t count = 0;
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
+    const Tensor& tensor = graph.tensor(id);
+    const bool data = graph.is_input(id) && tensor.role != Role::parameter &&
+                      tensor.role != Role::state && tensor.role != Role::constant;
+    if (!data || tensor.name.empty() || ++count > kMost) continue;
+    names += (names.empty() ? "; its inputs are " : ", ") + tensor.name;
+  }
+  return count > kMost ? names + ", ..." : names;
+}
+
 TensorId tensor_of(const Graph& graph, const std::string& word, std::string_view name) {
   const std::size_t count = graph.tensor_count();
   if (const auto index = integer(name)) {
@@ -42,7 +57,8 @@ TensorId tensor_of(const Graph& graph, const std::string& word, std::string_view
   for (const TensorId id : AllIds<TensorId>(count))
     if (graph.tensor(id).name == name) found.push_back(id);
   if (found.empty())
-    throw InputError("--axis " + word, "no tensor is called \"" + std::string(name) + "\"");
+    throw InputError("--axis " + word,
+                     "no tensor is called \"" + std::string(name) + "\"" + inputs_of(graph));
   if (found.size() > 1)
     throw InputError("--axis " + word, std::to_string(found.size()) + " tensors are called \"" +
                                            std::string(name) + "\"; the first is number " +

@@ -45,6 +45,15 @@ const std::vector<OptionSpec>& option_table() {
   return table;
 }
 
+void raise_by_home(const Problem& problem, Context& context) {
+  if (!problem.graph.has_tensors_on_host()) return;
+  const HomeBound home = home_bound(problem);
+  context.raise_bound(home.duration);
+  if (home.duration > problem.graph.total_time())
+    context.tell_link_price(static_cast<double>(home.copies.count()) /
+                            static_cast<double>(home.duration.count()));
+}
+
 class Bounds final : public Solver {
  public:
   std::string_view name() const override { return "bounds"; }
@@ -58,7 +67,7 @@ class Bounds final : public Solver {
   Outcome solve(const Problem& problem, Context& context) const override {
     for (const Plan& start : context.starts()) context.offer(start);
     context.offer_events(own_events(problem.graph));
-    if (problem.graph.has_tensors_on_host()) context.raise_bound(home_bound(problem));
+    raise_by_home(problem, context);
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
     const bool given = problem.order == Order::given && !problem.machine;

@@ -26,18 +26,20 @@ namespace {
 
 constexpr std::int64_t kMostWork = 20'000'000;  // links looked at, with a free order
 
-// A copy: how long it takes, and what comes before it (behind it) on the compute lane.
+// A copy: how long it takes, and what comes before it (behind it), of which so much is a copy, too.
 struct Copy {
-  Ticks other, time;
+  Ticks other, time, other_copy;
 };
 
 // The worst of all sets of copies: all of it one after the other, and the least of `other`.
-Ticks worst(std::vector<Copy> copies) {
+HomeBound worst(std::vector<Copy> copies) {
   std::ranges::sort(copies, std::ranges::greater{}, &Copy::other);
-  Ticks most, sum;
+  HomeBound most;
+  Ticks sum;
   for (const Copy& copy : copies) {
     sum = checked_add(sum, copy.time);
-    most = std::max(most, checked_add(sum, copy.other));
+    if (const Ticks all = checked_add(sum, copy.other); all > most.duration)
+      most = {all, sum + copy.other_copy};
   }
   return most;
 }
@@ -87,28 +89,36 @@ bool takes_too_long(const Problem& problem) {
 
 }  // namespace
 
-Ticks home_bound(const Problem& problem) {
+HomeBound home_bound(const Problem& problem) {
   const Graph& graph = problem.graph;
-  if (!graph.has_tensors_on_host() || takes_too_long(problem)) return Ticks();
+  if (!graph.has_tensors_on_host() || takes_too_long(problem)) return {};
   const Around around(problem);
   std::vector<Copy> in, out;
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
     if (!graph.on_host(id) || (graph.consumers(id).empty() && !graph.is_output(id))) continue;
-    Copy come{Ticks(), problem.machine->host_to_device.transfer_time(graph.bytes(id))};
-    Copy leave{Ticks(), problem.machine->device_to_host.transfer_time(graph.bytes(id))};
+    Copy come{.other = {},
+              .time = problem.machine->host_to_device.transfer_time(graph.bytes(id)),
+              .other_copy = {}};
+    Copy leave{.other = {},
+               .time = problem.machine->device_to_host.transfer_time(graph.bytes(id)),
+               .other_copy = {}};
     bool changes = false;
     for (const OpId op : graph.consumers(id)) {
       come.other = std::max(come.other, around.behind(op));
       if (std::ranges::count(graph.mutates(op), id) == 0) continue;
       changes = true;
-      leave.other =
-          std::max({leave.other, around.before(op), checked_add(come.time, graph.time(op))});
+      leave.other = std::max(leave.other, around.before(op));
+      if (const Ticks changed = checked_add(come.time, graph.time(op)); changed > leave.other) {
+        leave.other = changed;
+        leave.other_copy = come.time;
+      }
     }
     in.push_back(come);
     if (changes) out.push_back(leave);
   }
-  return std::max(worst(std::move(in)), worst(std::move(out)));
+  const HomeBound coming = worst(std::move(in)), leaving = worst(std::move(out));
+  return coming.duration > leaving.duration ? coming : leaving;
 }
 
 }  // namespace lowtide::solve::bounds

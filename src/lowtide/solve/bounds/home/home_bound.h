@@ -6,9 +6,14 @@
 
 namespace lowtide::solve::bounds {
 
-// A lower bound of the duration, whatever the budget; 0 for a graph without such tensors. The
-// problem has a machine if there are any. In the given order linear but for sorting. With a free
-// order some passes over the graph for each such tensor, and 0 where those would take too long.
-Ticks home_bound(const Problem& problem);
+struct HomeBound {
+  Ticks duration;  // of every plan, at least
+  Ticks copies;    // how much of it are copies
+};
+
+// Whatever the budget; 0 for a graph without such tensors. The problem has a machine if there are
+// any. In the given order linear but for sorting. With a free order some passes over the graph for
+// each such tensor, and 0 where those would take too long.
+HomeBound home_bound(const Problem& problem);
 
 }  // namespace lowtide::solve::bounds
