@@ -158,7 +158,8 @@ TEST_CASE("parts: together they take what the whole takes, or more") {
 
 TEST_CASE("parts: in flop they share operations, and copies are free") {
   const Graph whole = graph(100, TickUnit::flop, 2 * 100 * 64 * 32, 0);
-  const PartPricer pricer(whole, plain(), nullptr);
+  const Device device = plain();
+  const PartPricer pricer(whole, device, nullptr);
   CHECK(pricer.part(OpId(0), Made(25).mm()).time == Ticks(2 * 25 * 64 * 32));
   CHECK(pricer.part(OpId(1), Made(25).add()).time == Ticks(0));
   CHECK(pricer.copy(1 << 20).time == Ticks(0));

@@ -34,6 +34,7 @@ class PartPricer {
 
   // All three must live as long; `table` may be null.
   PartPricer(const Graph& graph, const Device& device, const CostTable* table);
+  PartPricer(const Graph&, const Device&&, const CostTable*) = delete;  // it would not live as long
 
   // Of `part`, a call of the op's kind on parts of its operands. InputError (place: the op) if the
   // graph says nothing of the op's operands, or of what it does.
