@@ -10,6 +10,7 @@
 #include "lowtide/driver/auto.h"
 #include "lowtide/driver/live_limits.h"
 #include "lowtide/driver/made_graph.h"
+#include "lowtide/driver/transform_search.h"
 #include "lowtide/sim/verify.h"
 
 namespace lowtide::driver {
@@ -108,6 +109,22 @@ Answer solve_on_graph(const solve::SolverTable& solvers, const solve::Solver& so
   return answer;
 }
 
+// With the problem's transforms, none or some.
+Answer solve_as_said(const solve::SolverTable& solvers, const solve::Solver& solver,
+                     const Problem& asked, const Request& request) {
+  if (asked.transforms.empty()) return solve_on_graph(solvers, solver, asked, request);
+  const MadeGraph made(asked);
+  Request told = request;
+  told.starts = made.starts_for(request.starts);
+  told.watcher = made.told_to(request.watcher);
+  Answer answer = solve_on_graph(solvers, solver, made.problem(), told);
+  made.bring_back(answer.outcome.plan);
+  made.bring_back(answer.repair_start);
+  made.bring_back(answer.smallest);
+  examine(asked, solver, answer.outcome);
+  return answer;
+}
+
 }  // namespace
 
 LimitSettings limits_or_default(std::optional<double> seconds, std::optional<std::int64_t> work,
@@ -132,15 +149,13 @@ solve::SolverTable all_solvers() {
 Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
   require_plannable(asked);
-  if (asked.transforms.empty()) return solve_on_graph(solvers, solver, asked, request);
-  const MadeGraph made(asked);
-  Request told = request;
-  told.starts = made.starts_for(request.starts);
-  told.watcher = made.told_to(request.watcher);
-  Answer answer = solve_on_graph(solvers, solver, made.problem(), told);
-  made.bring_back(answer.outcome.plan);
-  made.bring_back(answer.repair_start);
-  made.bring_back(answer.smallest);
+  const auto said = [&](const Problem& problem, const Request& how) {
+    return solve_as_said(solvers, solver, problem, how);
+  };
+  // A portfolio is made of other solvers; to those a graph is a graph.
+  if (!solver.traits().has(solve::Trait::portfolio) || !may_transform(asked))
+    return said(asked, request);
+  Answer answer = search_transforms(asked, request, said);
   examine(asked, solver, answer.outcome);
   return answer;
 }

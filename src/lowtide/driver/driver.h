@@ -51,7 +51,8 @@ solve::SolverTable all_solvers();
 // that there is not (the message lists those that there are), InternalError if a solver's plan does
 // not verify or its claims cannot be true. The transforms of the problem are done first: solvers
 // plan the graph that they make, and what comes back is of the graph asked about. For those that
-// may not be done it throws as apply_transforms does.
+// may not be done it throws as apply_transforms does. Where the problem names none and its
+// techniques have split or hoist, a portfolio looks for those that pay (transform_search.h).
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 
 }  // namespace lowtide::driver

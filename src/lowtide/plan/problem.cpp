@@ -66,7 +66,8 @@ Problem with_graph(const Problem& problem, const Graph& graph) {
           .techniques = problem.techniques,
           .host_budget = problem.host_budget,
           .live_limits = problem.live_limits,
-          .transforms = problem.transforms};
+          .transforms = problem.transforms,
+          .priced_on = problem.priced_on};
 }
 
 }  // namespace lowtide

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
 #include "lowtide/plan/techniques.h"
@@ -45,6 +46,9 @@ struct Problem {
   // Done to the graph before anything is planned; a plan lists them first. Solvers never see one:
   // the driver gives them the graph that is made.
   std::vector<Transform> transforms = {};
+  // What parts of ops would take, where the driver looks for transforms that pay: on which device.
+  // Absent: an A100.
+  std::optional<Device> priced_on = std::nullopt;
 };
 
 // InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,

@@ -50,7 +50,8 @@ Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms) {
           .machine = terms.machine,
           .techniques = terms.techniques,
           .host_budget = terms.host_budget,
-          .transforms = terms.transforms};
+          .transforms = terms.transforms,
+          .priced_on = terms.priced_on};
 }
 
 std::vector<std::string_view> names_of(const Terms& terms) {
@@ -65,6 +66,7 @@ Terms terms_of(const AskedTerms& asked, const Graph& graph) {
   const std::optional<Machine> full = machine_of(asked, graph.tick());
   terms.techniques = parse_techniques(asked.techniques, full.has_value());
   terms.transforms = asked.transforms;
+  terms.priced_on = asked.device;
   for (const Transform& transform : asked.transforms)
     add_technique(terms.techniques, kind_of(transform));
   const auto demand_link = [&](const std::optional<std::string>& given, const std::string& name,

@@ -18,7 +18,8 @@ struct Terms {
   std::optional<Bytes> host_budget = std::nullopt;
   // What the machine was derated from, if it was: plans say what they take over it, too.
   std::optional<Machine> full_link = std::nullopt;
-  std::vector<Transform> transforms = {};  // done before anything is planned
+  std::vector<Transform> transforms = {};          // done before anything is planned
+  std::optional<Device> priced_on = std::nullopt;  // see Problem
 };
 
 Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);

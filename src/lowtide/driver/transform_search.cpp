@@ -1,0 +1,281 @@
+// Problem: which transforms should a plan begin with, and how do they and the plan go together?
+//
+// Idea: the graph as it is gets a short run. Then candidates are estimated, in milliseconds each:
+// what they add to the duration, and what would have to be computed again for the budget on the
+// graph that they make. The best few are planned, each in a short run of the same solver, which
+// sees an ordinary graph. The best of all is what the next level begins from: what is proposed on
+// its graph nests or stands beside what won before. As soon as a level wins nothing, the rest of
+// the limits goes to the best. A step with a barrier is looked at with its backward hoisted too,
+// since the barrier keeps parts of the forward from those of the backward.
+//
+// Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
+// scheduler; here most never leave their estimate.
+//
+// Invariant: the answer is never worse than the best of the runs, of which the first has no
+// transforms.
+//
+// Loses: where no transform pays, the share of the limits that it took to find out.
+#include "lowtide/driver/transform_search.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/device/cards.h"
+#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/rewrite/priced_region.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+using Transforms = std::vector<Transform>;
+
+constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
+constexpr double kTrialShare = 0.05;  // for each transform that is planned
+constexpr std::size_t kTrials = 4;    // at each level
+constexpr int kLevels = 3;
+constexpr std::int64_t kMostOps = 50'000;  // that a transform may make
+// A level that wins less than this part of the graph's time is the last.
+constexpr double kLeastGain = 0.0005;
+constexpr std::string_view kPricedOn = "a100";
+
+struct Idea {
+  Transforms transforms;
+  Bytes missing;  // that nothing gives
+  Ticks time;     // with what is computed again, as estimated
+
+  auto rank() const { return std::tie(missing, time); }
+};
+
+class TransformSearch {
+ public:
+  TransformSearch(const Problem& problem, const Request& request, const SolveSaid& solve)
+      : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
+
+  Answer run() {
+    run_with({}, kFirstShare);
+    const Ticks least = problem_.graph.total_time();
+    if (settled(least)) return finish();
+    std::vector<Transforms> begun = {{}};
+    if (const auto hoisted = with_hoist(); !hoisted.empty()) {
+      begun.push_back(hoisted);
+      run_with(hoisted, kTrialShare);
+    }
+    for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
+      const Ticks before = duration();
+      const Bytes smallest = smallest_;
+      for (const Idea& idea : ideas(begun)) {
+        if (limits_.stopped()) break;
+        run_with(idea.transforms, kTrialShare);
+      }
+      if (settled(least)) return finish();
+      const auto won = before == Ticks::max() ? duration() < before || smallest_ < smallest
+                                              : static_cast<double>((before - duration()).count()) >
+                                                    kLeastGain * static_cast<double>(least.count());
+      if (!won) break;
+      begun = {best_transforms()};
+    }
+    if (!limits_.stopped()) run_with(best_transforms(), 1);
+    return finish();
+  }
+
+ private:
+  Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
+  bool settled(Ticks least) const {
+    return limits_stopped_ || !best_.support.yes || duration() <= least;
+  }
+  // Of the best plan, or where there is none of that with the smallest peak.
+  const Transforms& best_transforms() const {
+    if (best_.outcome.plan) return best_.outcome.plan->transforms;
+    return smallest_transforms_;
+  }
+
+  void run_with(const Transforms& transforms, double share) {
+    Problem problem = problem_;
+    problem.transforms = transforms;
+    Request request = request_;
+    request.limits = limits_.remaining(share);
+    request.starts.clear();
+    for (const Plan& plan : known_)
+      if (plan.transforms == transforms) request.starts.push_back(plan);
+    for (const Plan& plan : request_.starts)
+      if (plan.transforms == transforms) request.starts.push_back(plan);
+    request.known = {};
+    const double seconds = limits_.seconds();
+    if (request_.watcher)
+      request.watcher = [&, seconds](const solve::Progress& now) {
+        if (now.plan == nullptr ? best_.outcome.plan.has_value() : now.cost.duration >= duration())
+          return;
+        solve::Progress told = now;
+        told.seconds += seconds;
+        request_.watcher(told);
+      };
+    Answer answer = solve_(problem, request);
+    limits_.spend(answer.work);
+    take(std::move(answer), transforms, seconds);
+  }
+
+  void take(Answer answer, const Transforms& transforms, double seconds) {
+    for (const PortfolioPart& part : answer.outcome.parts) add(part);
+    if (answer.outcome.stopped_by == StopReason::cancelled) limits_stopped_ = true;
+    for (Incumbent now : answer.outcome.history) {
+      now.seconds += seconds;
+      if (history_.empty() || now.cost.duration < history_.back().cost.duration)
+        history_.push_back(now);
+    }
+    if (answer.outcome.smallest_peak && *answer.outcome.smallest_peak < smallest_) {
+      smallest_ = *answer.outcome.smallest_peak;
+      smallest_transforms_ = transforms;
+    }
+    for (const auto* plan : {&answer.outcome.plan, &answer.smallest, &answer.repair_start})
+      if (*plan) known_.push_back(**plan);
+    const bool first = !begun_;
+    begun_ = true;
+    const auto rank = [](const Answer& one) {
+      return std::tuple(!one.outcome.plan, one.outcome.cost.duration, one.outcome.cost.peak);
+    };
+    const bool same = best_.outcome.plan && answer.outcome.plan &&
+                      answer.outcome.plan->transforms == best_.outcome.plan->transforms;
+    const Bound bound = best_.outcome.bound;
+    if (first || (answer.outcome.plan && rank(answer) <= rank(best_))) {
+      best_ = std::move(answer);
+      if (same)  // both runs have proven something of one graph
+        best_.outcome.bound.duration = std::max(best_.outcome.bound.duration, bound.duration);
+    } else {
+      best_.outcome.stopped_by = answer.outcome.stopped_by;
+    }
+  }
+
+  void add(const PortfolioPart& part) {
+    const auto found = std::ranges::find(parts_, part.name, &PortfolioPart::name);
+    if (found == parts_.end()) {
+      parts_.push_back(part);
+      return;
+    }
+    found->seconds += part.seconds;
+    found->work += part.work;
+    found->plans += part.plans;
+    found->won += part.won;
+    found->bound += part.bound;
+  }
+
+  const Device& device() const {
+    return problem_.priced_on ? *problem_.priced_on : *find_built_in_device(kPricedOn);
+  }
+
+  Transforms with_hoist() const {
+    if (!problem_.techniques.hoist) return {};
+    try {
+      const Transformed now = apply_transforms(problem_.graph, {});
+      const PartPricer pricer(now.graph, device(), nullptr);
+      const auto hoist = rewrite::priced_hoist(now, pricer);
+      if (!hoist) return {};
+      Transforms hoisted = {*hoist};
+      apply_transforms(problem_.graph, hoisted);
+      return hoisted;
+    } catch (const InputError&) {  // refused on this graph
+      return {};
+    }
+  }
+
+  // What to plan next, best first: of each region the best number of parts.
+  std::vector<Idea> ideas(const std::vector<Transforms>& begun) {
+    std::vector<Idea> found;
+    if (!problem_.techniques.split) return found;
+    for (const Transforms& transforms : begun) {
+      const Transformed now = apply_transforms(problem_.graph, transforms);
+      const PartPricer pricer(now.graph, device(), nullptr);
+      for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
+        if (limits_.stopped()) return found;
+        if (auto idea = best_parts(now, transforms, candidate, pricer))
+          found.push_back(std::move(*idea));
+      }
+    }
+    std::ranges::stable_sort(found, {}, &Idea::rank);
+    if (found.size() > kTrials) found.resize(kTrials);
+    return found;
+  }
+
+  std::optional<Idea> best_parts(const Transformed& now, const Transforms& transforms,
+                                 const rewrite::Candidate& candidate, const PartPricer& pricer) {
+    std::optional<Idea> best;
+    std::optional<Split> split;
+    for (const std::int64_t parts : rewrite::parts_for(candidate.slices)) {
+      const auto ops = static_cast<std::int64_t>(candidate.ops.size());
+      if (parts * ops > kMostOps) break;
+      limits_.spend(ops);
+      try {
+        const rewrite::PricedRegion region(now.graph, candidate, parts, pricer);
+        const rewrite::Profile profile = region.profile();
+        const auto short_of =
+            rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
+        Idea idea{transforms, short_of.missing, checked_add(profile.time, short_of.again)};
+        // What costs more than all that is lost now cannot win.
+        if (profile.time >= duration() || (best && best->rank() <= idea.rank())) continue;
+        best = std::move(idea);
+        split = region.split(now);
+      } catch (const InputError&) {  // not into so many, or a copy would be needed
+      } catch (const OverflowError&) {
+      }
+    }
+    if (!best) return best;
+    best->transforms.emplace_back(std::move(*split));
+    try {
+      apply_transforms(problem_.graph, best->transforms);
+    } catch (const InputError&) {  // refused as a whole
+      return std::nullopt;
+    }
+    return best;
+  }
+
+  Answer finish() {
+    Outcome& outcome = best_.outcome;
+    outcome.parts = parts_;
+    outcome.history = history_;
+    best_.work = limits_.work();
+    if (smallest_ != Bytes::max()) outcome.smallest_peak = smallest_;
+    if (outcome.plan || !best_.support.yes) return std::move(best_);
+    // What is proven without transforms says nothing of plans that have some.
+    Bytes floor = problem_.graph.resident();
+    for (const TensorId id : AllIds<TensorId>(problem_.graph.tensor_count()))
+      if (problem_.graph.is_input(id) && !problem_.graph.freeable(id) && !problem_.machine)
+        floor = checked_add(floor, problem_.graph.bytes(id));
+    if (outcome.status == Status::infeasible && floor <= problem_.budget) {
+      outcome.note = "without transforms no plan can need less than " +
+                     std::to_string(outcome.bound.peak.count()) +
+                     " bytes, and none was found with those that were tried";
+      outcome.status = Status::unknown;
+      outcome.stopped_by = StopReason::gave_up;
+    }
+    outcome.bound = {problem_.graph.total_time(), floor};
+    return std::move(best_);
+  }
+
+  const Problem& problem_;
+  const Request& request_;
+  const SolveSaid& solve_;
+  Limits limits_;
+  bool begun_ = false, limits_stopped_ = false;
+  Answer best_;
+  Bytes smallest_ = Bytes::max();
+  Transforms smallest_transforms_;
+  std::vector<Plan> known_;
+  std::vector<PortfolioPart> parts_;
+  std::vector<Incumbent> history_;
+};
+
+}  // namespace
+
+bool may_transform(const Problem& problem) {
+  return problem.transforms.empty() && problem.live_limits.empty() &&
+         problem.objective == Objective::least_time &&
+         (problem.techniques.split || problem.techniques.hoist);
+}
+
+Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
+  return TransformSearch(problem, request, solve).run();
+}
+
+}  // namespace lowtide::driver

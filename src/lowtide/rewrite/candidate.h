@@ -1,0 +1,52 @@
+// A region that might be worth splitting, before anybody has said into how many parts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/plan/dimensions/seed.h"
+
+namespace lowtide::rewrite {
+
+// An axis of fewer is not worth cutting.
+inline constexpr std::int64_t kFewestSlices = 4;
+
+struct Candidate {
+  std::string what;                    // "loss head", "whole graph": why it is one, for people
+  std::vector<OpId> ops;               // convex, each carries the axis; in the given order
+  std::vector<dimensions::Seed> axes;  // one for each component
+  std::int64_t slices = 0;             // of the axis that has fewest
+};
+
+// An axis as far as it reaches in a graph.
+struct Family {
+  dimensions::Seed seed;
+  dimensions::Reach reach;
+};
+
+// The axes that are worth a look: those of the inputs that are data, and those of the largest
+// tensors that ops make. No two that carry the same ops.
+std::vector<Family> families(const Graph& graph);
+
+// Of the ops named, those that can be one region along the family's axis: convex, each reached when
+// only they carry. Nothing if two or more do not remain, or fewer than four slices.
+std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
+                                      std::span<const OpId> ops, std::string what);
+
+// Regions along the axes of all families (MAGIS, section 5.1, and what pays beyond it): all that an
+// axis reaches; the loss head, which is what reads or makes the largest tensors and what lies
+// between; suffixes of the forward with what they leave to the backward; what the dominators of the
+// ops at which memory is fullest rule; the modules in which these stand. Most promising kinds
+// first; no two of the same ops.
+std::vector<Candidate> propose(const Graph& graph);
+
+// Into how many parts a region of so many slices can go, fewest first: equal parts or a shorter
+// last one, of two slices or more.
+std::vector<std::int64_t> parts_for(std::int64_t slices);
+
+}  // namespace lowtide::rewrite

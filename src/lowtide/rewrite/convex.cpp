@@ -1,0 +1,47 @@
+#include "lowtide/rewrite/convex.h"
+
+#include <algorithm>
+
+namespace lowtide::rewrite {
+
+Members members_of(const Graph& graph, std::span<const OpId> ops) {
+  Members members(graph.op_count(), 0);
+  for (const OpId op : ops) members[op.index()] = 1;
+  return members;
+}
+
+// How often a way to the op can have left the set: ways within a set of equal numbers stay in it,
+// since whoever comes back has left once more.
+std::vector<std::vector<OpId>> convex_sets(const Graph& graph, const Members& among) {
+  std::vector<std::size_t> left(graph.op_count(), 0);
+  std::vector<std::vector<OpId>> sets;
+  for (const OpId op : graph.order()) {
+    const bool inside = among[op.index()] != 0;
+    std::size_t& count = left[op.index()];
+    for (const OpId before : graph.predecessors(op)) {
+      const bool from = among[before.index()] != 0;
+      // An op outside carries the number of what it would make of those behind it.
+      count = std::max(count, left[before.index()] + (from && !inside ? 1 : 0));
+    }
+    if (!inside) continue;
+    if (sets.size() <= count) sets.resize(count + 1);
+    sets[count].push_back(op);
+  }
+  std::erase_if(sets, [](const auto& set) { return set.empty(); });
+  return sets;
+}
+
+Members hull(const Graph& graph, const Members& of) {
+  Members below = of, above = of;
+  const auto order = graph.order();
+  for (const OpId op : order)
+    for (const OpId before : graph.predecessors(op))
+      if (below[before.index()] != 0) below[op.index()] = 1;
+  for (auto op = order.rbegin(); op != order.rend(); ++op)
+    for (const OpId next : graph.successors(*op))
+      if (above[next.index()] != 0) above[op->index()] = 1;
+  for (std::size_t i = 0; i < below.size(); ++i) below[i] &= above[i];
+  return below;
+}
+
+}  // namespace lowtide::rewrite

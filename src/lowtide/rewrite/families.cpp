@@ -1,0 +1,69 @@
+// Which axes to follow. A batch runs through a network from its inputs; what is large in the middle
+// (logits over tokens) may have axes that the inputs do not.
+#include <algorithm>
+#include <set>
+
+#include "lowtide/base/error.h"
+#include "lowtide/rewrite/candidate.h"
+
+namespace lowtide::rewrite {
+
+namespace {
+
+constexpr std::size_t kInputs = 6, kLargest = 4;  // tensors
+
+bool is_data(const Graph& graph, TensorId id) {
+  return graph.is_input(id) && graph.tensor(id).role == Role::input && !graph.consumers(id).empty();
+}
+
+// Inputs in file order, then the largest of each size that ops make.
+std::vector<TensorId> sources(const Graph& graph) {
+  std::vector<TensorId> found, made;
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
+    if (is_data(graph, id) && found.size() < kInputs) found.push_back(id);
+    if (!graph.is_input(id) && graph.tensor(id).shape.size() > 1) made.push_back(id);
+  }
+  std::ranges::stable_sort(made, std::greater{}, [&](TensorId id) { return graph.bytes(id); });
+  std::set<Bytes> sizes;
+  for (const TensorId id : made) {
+    if (sizes.size() == kLargest) break;
+    if (sizes.insert(graph.bytes(id)).second) found.push_back(id);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Family> families(const Graph& graph) {
+  std::vector<Family> found;
+  std::set<std::vector<bool>> seen;
+  for (const TensorId tensor : sources(graph)) {
+    const auto& shape = graph.tensor(tensor).shape;
+    for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+      if (shape[dim] < kFewestSlices) continue;
+      Family family{.seed = {tensor, static_cast<std::int64_t>(dim)}, .reach = {}};
+      try {
+        family.reach = dimensions::follow(graph, std::span(&family.seed, 1));
+      } catch (const InputError&) {
+        continue;  // no axis of its storage
+      }
+      std::vector<bool> carries;
+      for (const auto& carry : family.reach.carries) carries.push_back(carry.has_value());
+      const auto count = std::ranges::count(carries, true);
+      if (count > 1 && seen.insert(std::move(carries)).second) found.push_back(std::move(family));
+    }
+  }
+  return found;
+}
+
+std::vector<std::int64_t> parts_for(std::int64_t slices) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t parts = 2; parts <= 64 && parts <= slices / 2; parts *= 2) {
+    const std::int64_t most = (slices + parts - 1) / parts;
+    // The last part has what the others leave.
+    if (slices - (parts - 1) * most >= 2) found.push_back(parts);
+  }
+  return found;
+}
+
+}  // namespace lowtide::rewrite

@@ -1,0 +1,213 @@
+#include "lowtide/rewrite/priced_region.h"
+
+#include <algorithm>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide::rewrite {
+
+namespace {
+
+using dimensions::State;
+
+AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
+  AskedRegion region;
+  region.ops = candidate.ops;
+  region.axes = candidate.axes;
+  region.parts = parts;
+  return region;
+}
+
+}  // namespace
+
+PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
+                           const PartPricer& pricer)
+    : graph_(graph),
+      pricer_(pricer),
+      axes_(candidate.axes),
+      labels_(labels_of(graph)),
+      region_(region_of(graph, asked(candidate, parts), labels_)) {
+  for (const std::int64_t part : sizes()) {
+    auto& costs = costs_.emplace_back();
+    for (const OpId op : region_.ops) costs.push_back(part_cost(op, part));
+  }
+}
+
+std::vector<std::int64_t> PricedRegion::sizes() const {
+  const bool even =
+      std::ranges::all_of(region_.ops, [&](OpId op) { return extent(op) % region_.parts == 0; });
+  if (even) return {0};
+  return {0, region_.parts - 1};
+}
+
+PartPricer::Cost PricedRegion::part_cost(OpId id, std::int64_t part) const {
+  if (!runs_in_parts(graph_, region_, id)) return {Ticks(0), Bytes(0)};
+  const PartOfOp seen = part_of_op(graph_, region_, id, part, labels_);
+  const Op& op = graph_.op(id);
+  const bool told = !op.operands.empty() || !op.results.empty();
+  try {
+    if (told) return pricer_.part(id, {op.kind, seen.operands, seen.results, seen.arguments});
+  } catch (const InputError&) {  // nobody can count what this kind does
+  }
+  const std::int64_t of = extent(id), count = of > 0 ? region_.slices(of, part).count : of;
+  const auto share = [&](std::int64_t all) {
+    return of > 0 ? checked_mul_div(all, count, of, Rounding::ceil) : all;
+  };
+  return {Ticks(share(op.time.count())), Bytes(share(op.workspace.count()))};
+}
+
+// What is drawn whole takes what it always takes; what is counted beforehand reads what it counts.
+PartPricer::Cost PricedRegion::before_cost(OpId op) const {
+  if (!runs_in_parts(graph_, region_, op)) return {graph_.time(op), graph_.workspace(op)};
+  std::int64_t moved = 0;
+  for (const TensorId read : graph_.inputs(op))
+    if (!is_made_in_parts(graph_, region_, read)) moved += graph_.bytes(read).count();
+  for (const TensorId made : graph_.outputs(op))
+    if (is_made_before(graph_, region_, made)) moved += graph_.bytes(made).count();
+  return pricer_.copy(moved);
+}
+
+PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
+  const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
+  return pricer_.copy((adds ? 3 : 2) * part_bytes(tensor).count());
+}
+
+Bytes PricedRegion::part_bytes(TensorId tensor) const {
+  const auto& state = region_.reach.tensors[tensor.index()];
+  if (state.state != State::split) return graph_.bytes(tensor);
+  return dimensions::part_bytes(graph_.bytes(tensor), state.axis,
+                                region_.slices(state.axis.extent, 0).count);
+}
+
+Split PricedRegion::split(const Transformed& now) const {
+  Split split;
+  split.parts = region_.parts;
+  for (const OpId op : region_.ops) split.ops.push_back(now.op_index[op]);
+  for (const auto& seed : axes_) split.axes.push_back({now.tensor_index[seed.tensor], seed.dim});
+  // One list where all parts are alike.
+  const auto count = costs_.size() == 1 ? 1 : static_cast<std::size_t>(region_.parts);
+  for (std::size_t part = 0; part < count; ++part) {
+    auto& prices = split.prices.emplace_back();
+    const auto& costs = part + 1 == count ? costs_.back() : costs_.front();
+    for (std::size_t i = 0; i < region_.ops.size(); ++i)
+      prices.push_back({now.op_index[region_.ops[i]], costs[i].time, costs[i].workspace});
+  }
+  for (const OpId op : region_.ops) {
+    if (!runs_before(graph_, region_, op)) continue;
+    const auto cost = before_cost(op);
+    split.before.push_back({now.op_index[op], cost.time, cost.workspace});
+  }
+  for (const TensorId tensor : region_.joined) {
+    const auto cost = join_cost(tensor);
+    split.joins.push_back({now.tensor_index[tensor], cost.time, cost.workspace});
+  }
+  return split;
+}
+
+// The region's ops stand together, behind what they need, as they do in the made graph.
+Profile PricedRegion::profile() const {
+  const Graph& graph = graph_;
+  Profile profile;
+  std::vector<OpId> rest;
+  for (const OpId op : graph.order())
+    if (region_.inside[op.index()] == 0)
+      (region_.above[op.index()] != 0 ? profile.order : rest).push_back(op);
+  const std::size_t begin = profile.order.size(), end = begin + region_.ops.size() - 1;
+  profile.order.insert(profile.order.end(), region_.ops.begin(), region_.ops.end());
+  profile.order.insert(profile.order.end(), rest.begin(), rest.end());
+  const std::size_t places = profile.order.size();
+  std::vector<std::size_t> position(graph.op_count());
+  std::vector<std::int64_t> extra(places, graph.resident().count());
+  for (std::size_t at = 0; at < places; ++at) position[profile.order[at].index()] = at;
+
+  std::vector<Ticks> time(graph.op_count());  // of all parts
+  for (const OpId op : profile.order) time[op.index()] = graph.time(op);
+  for (std::size_t i = 0; i < region_.ops.size(); ++i) {
+    const OpId op = region_.ops[i];
+    const std::int64_t alike = region_.parts - static_cast<std::int64_t>(costs_.size()) + 1;
+    time[op.index()] = Ticks(costs_.front()[i].time.count() * alike);
+    if (costs_.size() > 1) time[op.index()] += costs_.back()[i].time;
+    if (runs_before(graph, region_, op)) time[op.index()] += before_cost(op).time;
+    extra[begin + i] += costs_.front()[i].workspace.count();
+  }
+  for (std::size_t at = 0; at < places; ++at) {
+    profile.time += time[profile.order[at].index()];
+    if (at < begin || at > end) extra[at] += graph.workspace(profile.order[at]).count();
+  }
+  for (const TensorId tensor : region_.joined)
+    profile.time += Ticks(join_cost(tensor).time.count() * region_.parts);
+
+  std::vector<std::size_t> gone(graph.tensor_count());
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
+    const OpId maker = graph.producer(id);
+    std::size_t last = maker.valid() ? position[maker.index()] : 0, last_inside = last;
+    bool read_inside = false;
+    for (const OpId op : graph.consumers(id)) {
+      const std::size_t at = position[op.index()];
+      last = std::max(last, at);
+      if (region_.inside[op.index()] == 0) continue;
+      read_inside = true;
+      last_inside = std::max(last_inside, at);
+    }
+    const std::size_t needed = graph.is_output(id) || !graph.freeable(id) ? places - 1 : last;
+    const auto add = [&](std::size_t from, std::size_t to, Bytes bytes, bool may_go) {
+      if (from > to) return;
+      profile.intervals.push_back({.first = from,
+                                   .last = to,
+                                   .bytes = bytes,
+                                   .again = maker.valid() ? time[maker.index()] : Ticks(0),
+                                   .may_go = may_go && maker.valid() && graph.recomputable(maker),
+                                   .tensor = id});
+    };
+    gone[id.index()] = needed;
+    const std::size_t first = maker.valid() ? position[maker.index()] : 0;
+    if (!is_made_in_parts(graph, region_, id)) {
+      // All parts read it: it is there from before the first to behind the last.
+      const bool before = maker.valid() && region_.inside[maker.index()] != 0;
+      gone[id.index()] = read_inside ? std::max(needed, end) : needed;
+      add(before ? begin : first, gone[id.index()], graph.bytes(id), true);
+      continue;
+    }
+    const bool joined = std::ranges::find(region_.joined, id) != region_.joined.end();
+    gone[id.index()] = last_inside;
+    add(first, last_inside, part_bytes(id), true);
+    if (!joined) continue;
+    add(begin, std::min(end, needed), graph.bytes(id), false);
+    add(end + 1, needed, graph.bytes(id), true);
+  }
+  for (std::size_t at = 0; at < places; ++at) {
+    TensorId over;
+    for (const InPlacePair& pair : graph.overwrites(profile.order[at])) {
+      if (pair.output == over || gone[pair.input.index()] != at) continue;
+      over = pair.output;
+      extra[at] -= is_made_in_parts(graph, region_, over) ? part_bytes(over).count()
+                                                          : graph.bytes(over).count();
+    }
+  }
+  sum_up(profile, std::move(extra));
+  return profile;
+}
+
+std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer) {
+  const Graph& graph = now.graph;
+  for (const OpId op : graph.order()) {
+    if (!graph.is_barrier(op) || graph.outputs(op).size() != 1) continue;
+    Hoist hoist{
+        .tangent = now.tensor_index[graph.outputs(op).front()], .exact = false, .joins = {}};
+    std::vector<std::uint8_t> behind(graph.op_count(), 0);
+    behind[op.index()] = 1;
+    for (const OpId later : graph.order())
+      for (const OpId before : graph.predecessors(later))
+        if (behind[before.index()] != 0) behind[later.index()] = 1;
+    for (const TensorId output : graph.outputs()) {
+      const OpId maker = graph.producer(output);
+      if (!maker.valid() || maker == op || behind[maker.index()] == 0) continue;
+      const auto cost = pricer.copy(2 * graph.bytes(output).count());
+      hoist.joins.push_back({now.tensor_index[output], cost.time, cost.workspace});
+    }
+    return hoist;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lowtide::rewrite

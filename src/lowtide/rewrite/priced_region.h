@@ -1,0 +1,50 @@
+// A region and what it would cost in any number of parts.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lowtide/device/part_price.h"
+#include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/region.h"
+#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/rewrite/candidate.h"
+#include "lowtide/rewrite/profile.h"
+
+namespace lowtide::rewrite {
+
+class PricedRegion {
+ public:
+  // The candidate, of that graph, in so many parts. The graph and the pricer must outlive it.
+  // TransformRefused where it is not legal.
+  PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
+               const PartPricer& pricer);
+
+  // With every price in numbers; `now` says how the file calls the graph's ops and tensors.
+  Split split(const Transformed& now) const;
+  // Of the graph that the split would make, without making it.
+  Profile profile() const;
+
+ private:
+  // The places at which parts begin to be of another size: the first, and the last if that is
+  // shorter.
+  std::vector<std::int64_t> sizes() const;
+  PartPricer::Cost part_cost(OpId op, std::int64_t part) const;
+  PartPricer::Cost before_cost(OpId op) const;
+  PartPricer::Cost join_cost(TensorId tensor) const;
+  Bytes part_bytes(TensorId tensor) const;
+  std::int64_t extent(OpId op) const { return region_.carry(op).extent; }
+
+  const Graph& graph_;
+  const PartPricer& pricer_;
+  std::vector<dimensions::Seed> axes_;
+  Labels labels_;
+  Region region_;
+  std::vector<std::vector<PartPricer::Cost>> costs_;  // by size, then by the region's ops
+};
+
+// The hoist of a graph's backward, scaling priced; nothing where there is no barrier with one
+// tangent of one element, or the hoist is refused.
+std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer);
+
+}  // namespace lowtide::rewrite

@@ -1,0 +1,124 @@
+// Regions along axes, by what makes a step's memory: its largest tensors, what is kept from one end
+// to the other, the ops at which it is fullest.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lowtide/graph/dominators.h"
+#include "lowtide/rewrite/candidate.h"
+#include "lowtide/rewrite/convex.h"
+#include "lowtide/rewrite/profile.h"
+
+namespace lowtide::rewrite {
+
+namespace {
+
+constexpr std::size_t kHotSpots = 3, kLevels = 4;
+
+class Proposer {
+ public:
+  explicit Proposer(const Graph& graph) : graph_(graph), profile_(profile_of(graph)) {}
+
+  std::vector<Candidate> propose() {
+    const auto all = families(graph_);
+    for (const Family& family : all) add(family, in_order(carried(family)), "whole graph");
+    for (const Family& family : all) heads(family);
+    for (const Family& family : all) suffixes(family);
+    for (const Family& family : all) hot_spots(family);
+    return std::move(found_);
+  }
+
+ private:
+  static Members carried(const Family& family) {
+    Members members;
+    for (const auto& carry : family.reach.carries) members.push_back(carry.has_value());
+    return members;
+  }
+
+  std::vector<OpId> in_order(const Members& members) const {
+    std::vector<OpId> ops;
+    for (const OpId op : graph_.order())
+      if (members[op.index()] != 0) ops.push_back(op);
+    return ops;
+  }
+
+  void add(const Family& family, std::span<const OpId> ops, const std::string& what) {
+    if (ops.size() < 2) return;
+    auto candidate = shape_region(graph_, family, ops, what);
+    if (candidate && seen_.insert(candidate->ops).second) found_.push_back(std::move(*candidate));
+  }
+
+  // What touches the largest tensor that the axis cuts, or one at least half as large; and what
+  // lies between.
+  void heads(const Family& family) {
+    Bytes largest(0);
+    for (const TensorId id : AllIds<TensorId>(graph_.tensor_count()))
+      if (is_cut(family, id)) largest = std::max(largest, graph_.bytes(id));
+    Members touching(graph_.op_count(), 0);
+    for (const TensorId id : AllIds<TensorId>(graph_.tensor_count())) {
+      if (!is_cut(family, id) || graph_.bytes(id).count() < largest.count() / 2) continue;
+      touching[graph_.producer(id).index()] = 1;
+      for (const OpId op : graph_.consumers(id)) touching[op.index()] = 1;
+    }
+    add(family, in_order(hull(graph_, touching)), "head");
+  }
+
+  bool is_cut(const Family& family, TensorId id) const {
+    return !graph_.is_input(id) &&
+           family.reach.tensors[id.index()].state == dimensions::State::split;
+  }
+
+  // From some op of the order on, as far as anything that is made before the middle is read: the
+  // end of the forward and the begin of the backward. The middle is where most is kept.
+  void suffixes(const Family& family) {
+    const auto order = graph_.order();
+    const std::size_t middle = profile_.fullest;
+    for (const std::size_t share : {2, 4, 8}) {
+      const std::size_t first = middle - middle / share;
+      std::size_t last = middle;
+      for (std::size_t at = first; at <= middle && at < order.size(); ++at)
+        for (const TensorId made : graph_.outputs(order[at]))
+          for (const OpId reader : graph_.consumers(made))
+            last = std::max(last, graph_.position(reader));
+      last = std::min(last, order.size() - 1);
+      add(family, order.subspan(first, last + 1 - first), "suffix");
+    }
+  }
+
+  // The ops that a dominator of a hot spot rules, and the module in which the spot stands.
+  void hot_spots(const Family& family) {
+    for (const std::size_t at : profile_.fullest_by_share(kHotSpots)) {
+      const OpId spot = graph_.order()[at];
+      OpId ruler = spot;
+      for (std::size_t level = 0; level < kLevels && ruler.valid(); ++level) {
+        // Twice as far up each time: neighbours on a chain make regions that are nearly the same.
+        for (std::size_t up = 0; up < (std::size_t{1} << level) && ruler.valid(); ++up)
+          ruler = tree_.parent(ruler);
+        if (!ruler.valid()) break;
+        std::vector<OpId> ruled;
+        for (const OpId op : graph_.order())
+          if (tree_.dominates(ruler, op)) ruled.push_back(op);
+        if (2 * ruled.size() < graph_.op_count()) add(family, ruled, "hot spot");
+      }
+      const std::string& origin = graph_.op(spot).origin;
+      if (origin.empty()) continue;
+      std::vector<OpId> module;
+      for (const OpId op : graph_.order())
+        if (graph_.op(op).origin == origin && graph_.op(op).phase == graph_.op(spot).phase)
+          module.push_back(op);
+      add(family, module, "module " + origin);
+    }
+  }
+
+  const Graph& graph_;
+  const Profile profile_;
+  const DominatorTree tree_ = dominators(graph_);
+  std::vector<Candidate> found_;
+  std::set<std::vector<OpId>> seen_;
+};
+
+}  // namespace
+
+std::vector<Candidate> propose(const Graph& graph) { return Proposer(graph).propose(); }
+
+}  // namespace lowtide::rewrite

@@ -1,0 +1,126 @@
+// From ops that an axis reaches to a region that can be split along it.
+//
+// Two things can fail when only some of the ops carry: a way may leave them and come back, and what
+// joined them may be left out, so that they fall into components of which each needs an axis to
+// begin from. The first is mended by keeping the largest convex set. For the second the reach of
+// the whole family is asked: an op that nothing has reached begins from a tensor whose axis the
+// family knows. Ops that stop are left out, and it begins again.
+#include <algorithm>
+#include <limits>
+
+#include "lowtide/base/error.h"
+#include "lowtide/rewrite/candidate.h"
+#include "lowtide/rewrite/convex.h"
+
+namespace lowtide::rewrite {
+
+namespace {
+
+using dimensions::Reach;
+using dimensions::Seed;
+using dimensions::State;
+
+constexpr int kRounds = 48;
+
+bool may_split(const Graph& graph, const Reach& reach, OpId op) {
+  return reach.carries[op.index()] && !graph.is_barrier(op) && graph.mutates(op).empty() &&
+         !graph.outputs(op).empty();
+}
+
+// The largest convex set by bytes made.
+std::vector<OpId> largest_convex(const Graph& graph, const Members& among) {
+  std::vector<OpId> best;
+  double most = -1;
+  for (auto& set : convex_sets(graph, among)) {
+    double bytes = 0;
+    for (const OpId op : set)
+      for (const TensorId made : graph.outputs(op))
+        bytes += static_cast<double>(graph.bytes(made).count());
+    if (bytes <= most) continue;
+    most = bytes;
+    best = std::move(set);
+  }
+  return best;
+}
+
+// A tensor at which the op sees the family's axis along a dimension of the tensor's own shape.
+std::optional<Seed> seed_at(const Graph& graph, const Reach& reach, OpId op) {
+  const auto look = [&](std::span<const TensorId> tensors) -> std::optional<Seed> {
+    for (const TensorId tensor : tensors) {
+      const auto& state = reach.tensors[tensor.index()];
+      if (state.state != State::split) continue;
+      const auto& shape = graph.tensor(tensor).shape;
+      for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+        if (shape[dim] != state.axis.extent) continue;
+        const Seed seed{tensor, static_cast<std::int64_t>(dim)};
+        try {
+          if (dimensions::axis_of(graph, seed) == state.axis) return seed;
+        } catch (const InputError&) {  // no axis of its storage
+        }
+      }
+    }
+    return std::nullopt;
+  };
+  if (const auto found = look(graph.outputs(op))) return found;
+  return look(graph.inputs(op));
+}
+
+}  // namespace
+
+std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
+                                      std::span<const OpId> ops, std::string what) {
+  Members among(graph.op_count(), 0);
+  for (const OpId op : ops) among[op.index()] = may_split(graph, family.reach, op);
+  Candidate made{
+      .what = std::move(what), .ops = largest_convex(graph, among), .axes = {}, .slices = 0};
+  for (int round = 0; round < kRounds && made.ops.size() > 1; ++round) {
+    if (made.axes.empty()) {
+      const auto first = std::ranges::find_if(
+          made.ops, [&](OpId op) { return seed_at(graph, family.reach, op).has_value(); });
+      if (first == made.ops.end()) return std::nullopt;
+      made.axes.push_back(*seed_at(graph, family.reach, *first));
+    }
+    Reach reach;
+    try {
+      reach = dimensions::follow(graph, made.axes, made.ops);
+    } catch (const InputError&) {  // axes of two components that do not go together
+      return std::nullopt;
+    }
+    const auto carried = [&](OpId op) { return reach.carries[op.index()].has_value(); };
+    const auto stopped = [&](OpId op) { return reach.stops[op.index()].has_value(); };
+    if (std::ranges::all_of(made.ops, carried)) {
+      made.slices = std::numeric_limits<std::int64_t>::max();
+      for (const Seed& seed : made.axes)
+        made.slices = std::min(made.slices, reach.tensors[seed.tensor.index()].axis.extent);
+      if (made.slices < kFewestSlices) return std::nullopt;
+      return made;
+    }
+    bool left_out = false;
+    for (const OpId op : made.ops) {
+      if (carried(op)) continue;
+      if (stopped(op)) {
+        among[op.index()] = 0;
+        left_out = true;
+      }
+    }
+    if (!left_out) {
+      // Of the next component.
+      const OpId next = *std::ranges::find_if_not(made.ops, carried);
+      if (const auto seed = seed_at(graph, family.reach, next);
+          seed && std::ranges::find_if(made.axes, [&](const Seed& one) {
+                    return one.tensor == seed->tensor;
+                  }) == made.axes.end()) {
+        made.axes.push_back(*seed);
+        continue;
+      }
+      among[next.index()] = 0;
+    }
+    made.ops = largest_convex(graph, among);
+    std::ranges::fill(among, std::uint8_t{0});
+    for (const OpId op : made.ops) among[op.index()] = 1;
+    made.axes.clear();
+  }
+  return std::nullopt;
+}
+
+}  // namespace lowtide::rewrite
