@@ -10,6 +10,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
+#include "lowtide/driver/transform_search.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -48,15 +49,18 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
       settings_(std::move(settings)),
       limits_(settings_.limits) {
   settings_.threads = std::max(1, settings_.threads);
+  const solve::Solver* asked = solvers.find(settings_.solver);
+  const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
+  open_ = portfolio && may_transform(problem(Bytes::max()));
   require_plannable(problem(Bytes::max()));
   Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
   const Verdict verdict = verify(problem(Bytes::max()), own);
   check(verdict.ok, "the plan of the graph's own order holds");
   known_.raise_bound(Bytes::max(), graph.total_time());
-  known_.raise_floor(solve::peak_floor(problem(Bytes::max())));
+  known_.raise_floor(open_ ? always_live(problem(Bytes::max()))
+                           : solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
-  const solve::Solver* asked = solvers.find(settings_.solver);
-  if (asked == nullptr || !asked->traits().has(solve::Trait::portfolio)) return;
+  if (!portfolio || open_) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
       if (!part->traits().has(solve::Trait::external) &&
@@ -241,6 +245,7 @@ void Sweep::take(Job& job) {
   if (!tried.to_the_end && outcome.stopped_by != StopReason::cancelled)
     cut_short_ = outcome.stopped_by;
   limits_.spend(job.answer.work);
+  if (open_) return;  // what is proven is so of a graph that some transforms have made
   // A claim against a plan that holds is a solver's mistake, and must not spread.
   const Frontier::Entry* best = known_.best(job.task.budget);
   const Frontier::Entry* smallest = known_.smallest();

@@ -95,6 +95,7 @@ class Sweep {
   Limits limits_;
   Frontier known_;
   std::string improving_, proving_;
+  bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
   StopReason cut_short_ = StopReason::finished;           // some solve of the last round
   std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
   std::uint64_t solves_ = 0;

@@ -42,12 +42,22 @@ constexpr double kLeastGain = 0.0005;
 constexpr std::string_view kPricedOn = "a100";
 
 struct Idea {
+  std::string_view what;
   Transforms transforms;
   Bytes missing;  // that nothing gives
   Ticks time;     // with what is computed again, as estimated
 
   auto rank() const { return std::tie(missing, time); }
 };
+
+// Names of modules left out.
+std::string_view kind_of(const rewrite::Candidate& candidate) {
+  return candidate.what.starts_with("module ") ? "module"
+         : candidate.what == "whole graph"     ? "whole graph"
+         : candidate.what == "head"            ? "head"
+         : candidate.what == "suffix"          ? "suffix"
+                                               : "hot spot";
+}
 
 class TransformSearch {
  public:
@@ -58,7 +68,14 @@ class TransformSearch {
     run_with({}, kFirstShare);
     const Ticks least = problem_.graph.total_time();
     if (settled(least)) return finish();
+    calibrate();
     std::vector<Transforms> begun = {{}};
+    for (const Plan& start : request_.starts) {
+      if (start.transforms.empty() || std::ranges::find(begun, start.transforms) != begun.end())
+        continue;
+      begun.push_back(start.transforms);
+      run_with(start.transforms, kTrialShare);
+    }
     if (const auto hoisted = with_hoist(); !hoisted.empty()) {
       begun.push_back(hoisted);
       run_with(hoisted, kTrialShare);
@@ -180,7 +197,24 @@ class TransformSearch {
     }
   }
 
-  // What to plan next, best first: of each region the best number of parts.
+  // What one place of the order says of computing again is far from what a plan loses, and about as
+  // far on graphs that are alike: the graph as it is tells by how much.
+  void calibrate() {
+    constexpr double kUnknown = 3;  // where it has no plan
+    const auto estimated = rewrite::shortfall(problem_.graph, rewrite::profile_of(problem_.graph),
+                                              problem_.budget, problem_.machine);
+    const auto lost = static_cast<double>((duration() - problem_.graph.total_time()).count());
+    const auto guessed = static_cast<double>(estimated.again.count());
+    factor_ = duration() == Ticks::max() ? kUnknown : std::max(1.0, lost / std::max(guessed, 1.0));
+  }
+
+  Ticks estimated(Ticks time, Ticks again) const {
+    const double more = factor_ * static_cast<double>(again.count());
+    return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
+  }
+
+  // What to plan next, best first: of each region the best number of parts. The best of each kind
+  // goes first, since estimates of one kind err alike.
   std::vector<Idea> ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
     if (!problem_.techniques.split) return found;
@@ -189,11 +223,19 @@ class TransformSearch {
       const PartPricer pricer(now.graph, device(), nullptr);
       for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
         if (limits_.stopped()) return found;
-        if (auto idea = best_parts(now, transforms, candidate, pricer))
+        if (auto idea = best_parts(now, transforms, candidate, pricer)) {
+          idea->what = kind_of(candidate);
           found.push_back(std::move(*idea));
+        }
       }
     }
     std::ranges::stable_sort(found, {}, &Idea::rank);
+    std::vector<std::string_view> seen;
+    std::ranges::stable_partition(found, [&](const Idea& idea) {
+      if (std::ranges::find(seen, idea.what) != seen.end()) return false;
+      seen.push_back(idea.what);
+      return true;
+    });
     if (found.size() > kTrials) found.resize(kTrials);
     return found;
   }
@@ -211,7 +253,7 @@ class TransformSearch {
         const rewrite::Profile profile = region.profile();
         const auto short_of =
             rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
-        Idea idea{transforms, short_of.missing, checked_add(profile.time, short_of.again)};
+        Idea idea{{}, transforms, short_of.missing, estimated(profile.time, short_of.again)};
         // What costs more than all that is lost now cannot win.
         if (profile.time >= duration() || (best && best->rank() <= idea.rank())) continue;
         best = std::move(idea);
@@ -238,10 +280,7 @@ class TransformSearch {
     if (smallest_ != Bytes::max()) outcome.smallest_peak = smallest_;
     if (outcome.plan || !best_.support.yes) return std::move(best_);
     // What is proven without transforms says nothing of plans that have some.
-    Bytes floor = problem_.graph.resident();
-    for (const TensorId id : AllIds<TensorId>(problem_.graph.tensor_count()))
-      if (problem_.graph.is_input(id) && !problem_.graph.freeable(id) && !problem_.machine)
-        floor = checked_add(floor, problem_.graph.bytes(id));
+    const Bytes floor = always_live(problem_);
     if (outcome.status == Status::infeasible && floor <= problem_.budget) {
       outcome.note = "without transforms no plan can need less than " +
                      std::to_string(outcome.bound.peak.count()) +
@@ -258,6 +297,7 @@ class TransformSearch {
   const SolveSaid& solve_;
   Limits limits_;
   bool begun_ = false, limits_stopped_ = false;
+  double factor_ = 1;
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
@@ -272,6 +312,15 @@ bool may_transform(const Problem& problem) {
   return problem.transforms.empty() && problem.live_limits.empty() &&
          problem.objective == Objective::least_time &&
          (problem.techniques.split || problem.techniques.hoist);
+}
+
+Bytes always_live(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  Bytes floor = graph.resident();
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
+    if (graph.is_input(id) && (graph.stays(id) || (!graph.freeable(id) && !problem.machine)))
+      floor = checked_add(floor, graph.bytes(id));
+  return floor;
 }
 
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {

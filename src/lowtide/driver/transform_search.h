@@ -14,6 +14,9 @@ using SolveSaid = std::function<Answer(const Problem&, const Request&)>;
 // Whether there is anything to look for: transforms are allowed, and none is said.
 bool may_transform(const Problem& problem);
 
+// What no transform can make less: what is live from the start and may never leave.
+Bytes always_live(const Problem& problem);
+
 // The answer with the transforms that were found to pay, or with none; the limits are for all of
 // it. What is bounded, and `optimal`, are for the graph that they make. Where no plan is found with
 // or without them nothing is proven: the status is unknown.

@@ -17,7 +17,9 @@ namespace lowtide::rewrite {
 inline constexpr std::int64_t kFewestSlices = 4;
 
 struct Candidate {
-  std::string what;                    // "loss head", "whole graph": why it is one, for people
+  // Why it is one, for people: "whole graph", "reach" (of an axis that reaches less), "head",
+  // "suffix", "hot spot", "module ORIGIN".
+  std::string what;
   std::vector<OpId> ops;               // convex, each carries the axis; in the given order
   std::vector<dimensions::Seed> axes;  // one for each component
   std::int64_t slices = 0;             // of the axis that has fewest

@@ -21,7 +21,7 @@ class Proposer {
 
   std::vector<Candidate> propose() {
     const auto all = families(graph_);
-    for (const Family& family : all) add(family, in_order(carried(family)), "whole graph");
+    for (const Family& family : all) add(family, in_order(carried(family)), "reach");
     for (const Family& family : all) heads(family);
     for (const Family& family : all) suffixes(family);
     for (const Family& family : all) hot_spots(family);
@@ -45,7 +45,10 @@ class Proposer {
   void add(const Family& family, std::span<const OpId> ops, const std::string& what) {
     if (ops.size() < 2) return;
     auto candidate = shape_region(graph_, family, ops, what);
-    if (candidate && seen_.insert(candidate->ops).second) found_.push_back(std::move(*candidate));
+    if (!candidate || !seen_.insert(candidate->ops).second) return;
+    if (what == "reach" && 2 * candidate->ops.size() > graph_.op_count())
+      candidate->what = "whole graph";
+    found_.push_back(std::move(*candidate));
   }
 
   // What touches the largest tensor that the axis cuts, or one at least half as large; and what
