@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/refuse.h"
 #include "lowtide/plan/transforms/transform.h"
 
 namespace lowtide {
@@ -21,8 +22,6 @@ struct DraftOp {
   std::vector<PartOf> parts;
   std::optional<std::size_t> gone;  // the transform that put others in its place
 };
-
-[[noreturn]] void refuse_transform(std::string reason);
 
 class Draft {
  public:

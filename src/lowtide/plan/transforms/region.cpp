@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "lowtide/plan/transforms/refuse.h"
+
 namespace lowtide {
 
 namespace {
 
 using dimensions::State;
+using dimensions::View;
 
 class Check {
  public:
-  Check(const Draft& draft, const Transformed& now, const Split& split)
-      : draft_(draft), now_(now), graph_(now.graph), split_(split) {}
+  Check(const Graph& graph, const AskedRegion& asked, const Labels& labels)
+      : graph_(graph), asked_(asked), labels_(labels) {}
 
   Region region() {
     find_ops();
@@ -26,18 +29,16 @@ class Check {
   }
 
  private:
-  std::string label(OpId op) const { return draft_.label(now_.op_index[op]); }
-  std::string label(TensorId tensor) const { return draft_.label(now_.tensor_index[tensor]); }
+  std::string label(OpId op) const { return labels_.op(op); }
+  std::string label(TensorId tensor) const { return labels_.tensor(tensor); }
   [[noreturn]] static void refuse(const std::string& reason) {
     refuse_transform("split: " + reason);
   }
 
   void find_ops() {
-    region_.parts = split_.parts;
+    region_.parts = asked_.parts;
     region_.inside.assign(graph_.op_count(), 0);
-    for (const OpId index : split_.ops) {
-      draft_.demand(index);
-      const OpId op = now_.ops[index.index()];
+    for (const OpId op : asked_.ops) {
       if (graph_.is_barrier(op)) refuse(label(op) + " is a barrier, which runs once");
       if (!graph_.mutates(op).empty())
         refuse(label(op) + " mutates " + label(graph_.mutates(op).front()) +
@@ -71,13 +72,8 @@ class Check {
   }
 
   void follow_axes() {
-    std::vector<dimensions::Seed> seeds;
-    for (const SplitAxis& axis : split_.axes) {
-      draft_.demand(axis.tensor);
-      seeds.push_back({now_.tensors[axis.tensor.index()], axis.dim});
-    }
     try {
-      region_.reach = dimensions::follow(graph_, seeds, region_.ops);
+      region_.reach = dimensions::follow(graph_, asked_.axes, region_.ops);
     } catch (const InputError& error) {  // its place is the tensor
       refuse(error.what());
     }
@@ -89,13 +85,8 @@ class Check {
   }
 
   void demand_parts() const {
-    const std::size_t left = Draft::kMostMade - std::min(Draft::kMostMade, draft_.made());
-    if (static_cast<std::size_t>(region_.parts) > left / region_.ops.size())
-      refuse(std::to_string(region_.parts) + " parts of " + std::to_string(region_.ops.size()) +
-             " ops are too many: transforms may make " + std::to_string(Draft::kMostMade) +
-             " ops in all");
-    for (const SplitAxis& asked : split_.axes) {
-      const TensorId tensor = now_.tensors[asked.tensor.index()];
+    for (const dimensions::Seed& asked : asked_.axes) {
+      const TensorId tensor = asked.tensor;
       const auto& state = region_.reach.tensors[tensor.index()];
       const std::int64_t extent = state.axis.extent, n = region_.parts;
       const std::int64_t last = n > extent ? 0 : region_.slices(extent, n - 1).count;
@@ -112,7 +103,7 @@ class Check {
         if (is_made_before(graph_, region_, tensor)) continue;
         const State state = region_.reach.tensors[tensor.index()].state;
         if (!is_needed_outside(graph_, region_, tensor) || state == State::whole) continue;
-        if (state == State::partial && split_.exact && is_rounded(op, tensor))
+        if (state == State::partial && asked_.exact && is_rounded(op, tensor))
           refuse("\"exact\" is claimed, but " + label(tensor) +
                  " is added up over the parts, in another order than at once");
         region_.joined.push_back(tensor);
@@ -128,10 +119,9 @@ class Check {
     return true;
   }
 
-  const Draft& draft_;
-  const Transformed& now_;
   const Graph& graph_;
-  const Split& split_;
+  const AskedRegion& asked_;
+  const Labels& labels_;
   Region region_;
 };
 
@@ -143,8 +133,13 @@ dimensions::Slices Region::slices(std::int64_t extent, std::int64_t part) const 
   return {first, std::min(most, extent - first)};
 }
 
-Region region_of(const Draft& draft, const Transformed& now, const Split& split) {
-  return Check(draft, now, split).region();
+Labels labels_of(const Graph& graph) {
+  return {[&graph](OpId op) { return graph.label(op); },
+          [&graph](TensorId tensor) { return graph.label(tensor); }};
+}
+
+Region region_of(const Graph& graph, const AskedRegion& asked, const Labels& labels) {
+  return Check(graph, asked, labels).region();
 }
 
 bool is_made_before(const Graph& graph, const Region& region, TensorId tensor) {
@@ -175,6 +170,51 @@ bool runs_before(const Graph& graph, const Region& region, OpId op) {
 bool runs_in_parts(const Graph& graph, const Region& region, OpId op) {
   return !std::ranges::all_of(graph.outputs(op),
                               [&](TensorId t) { return is_made_before(graph, region, t); });
+}
+
+bool is_made_in_parts(const Graph& graph, const Region& region, TensorId tensor) {
+  const OpId maker = graph.producer(tensor);
+  return maker.valid() && region.inside[maker.index()] != 0 &&
+         !is_made_before(graph, region, tensor);
+}
+
+PartOfOp part_of_op(const Graph& graph, const Region& region, OpId id, std::int64_t part,
+                    const Labels& labels) {
+  const Op& op = graph.op(id);
+  const dimensions::Carry& carry = region.carry(id);
+  const dimensions::Slices slices = region.slices(carry.extent, part);
+  const auto in_part = [&](const Operand& whole, const View& view) {
+    if (view.state != State::split) return whole;
+    return dimensions::in_part(whole, *view.position,
+                               region.reach.tensors[whole.tensor.index()].axis, slices.count);
+  };
+  PartOfOp made{.operands = {},
+                .results = {},
+                .arguments = dimensions::part_arguments(op, carry, slices.count)};
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const Operand& whole = op.operands[i];
+    const View& view = carry.operands[i];
+    Operand& seen = made.operands.emplace_back(whole);
+    if (is_made_in_parts(graph, region, whole.tensor)) {
+      seen = in_part(whole, view);
+    } else if (view.state == State::split) {
+      // Also of a tensor that has no such slices: only their number counts.
+      const auto slice = dimensions::in_whole(whole, *view.position, {carry.extent, 1}, slices);
+      if (!slice)
+        refuse_transform("split: " + labels.op(id) + " reads slices of " +
+                         labels.tensor(whole.tensor) +
+                         " which are no strided part of it, so that a part would have to copy "
+                         "them");
+      seen = *slice;
+    } else if (view.position) {  // as many indices as the others, all of them the same
+      std::int64_t& extent = seen.shape[view.position->dim];
+      extent = extent / carry.extent * slices.count;
+    }
+  }
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    if (!is_made_before(graph, region, op.results[i].tensor))
+      made.results.push_back(in_part(op.results[i], carry.results[i]));
+  return made;
 }
 
 }  // namespace lowtide

@@ -1,14 +1,32 @@
-// A split as its graph sees it: which ops, how each is cut, what leaves the region. Private to the
-// folder. All ids are those of the graph.
+// A split as its graph sees it: which ops, how each is cut, what leaves the region. All ids are those
+// of the graph.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
+#include "lowtide/graph/graph.h"
 #include "lowtide/plan/dimensions/follow.h"
-#include "lowtide/plan/transforms/draft.h"
+#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/plan/transforms/made.h"
 
 namespace lowtide {
+
+struct AskedRegion {
+  std::vector<OpId> ops;
+  std::vector<dimensions::Seed> axes;
+  std::int64_t parts = 2;
+  bool exact = false;  // it is claimed that no bit changes
+};
+
+// How messages call ops and tensors.
+struct Labels {
+  std::function<std::string(OpId)> op;
+  std::function<std::string(TensorId)> tensor;
+};
+Labels labels_of(const Graph& graph);  // which must outlive them
 
 struct Region {
   std::vector<OpId> ops;  // in the given order
@@ -25,10 +43,10 @@ struct Region {
   dimensions::Slices slices(std::int64_t extent, std::int64_t part) const;
 };
 
-// TransformRefused if the split is not legal: an op that is gone, has no axis, mutates or is a
-// barrier; a region that is not convex; an axis that does not go into so many parts of two or more;
-// bits that change although the split says that none does.
-Region region_of(const Draft& draft, const Transformed& now, const Split& split);
+// TransformRefused if the split is not legal: an op that has no axis, mutates or is a barrier; a
+// region that is not convex; an axis that does not go into so many parts of two or more; bits that
+// change although it is claimed that none does.
+Region region_of(const Graph& graph, const AskedRegion& asked, const Labels& labels);
 
 // Whether the tensor is made by the region, once for all parts.
 bool is_made_before(const Graph& graph, const Region& region, TensorId tensor);
@@ -37,5 +55,17 @@ bool is_needed_outside(const Graph& graph, const Region& region, TensorId tensor
 // Whether the op, one of the region, makes anything before the parts, and anything in them.
 bool runs_before(const Graph& graph, const Region& region, OpId op);
 bool runs_in_parts(const Graph& graph, const Region& region, OpId op);
+// Whether the region makes the tensor part by part.
+bool is_made_in_parts(const Graph& graph, const Region& region, TensorId tensor);
+
+// What a part of an op of the region reads and makes: operands and results in its slices, with the
+// graph's own tensors, and the arguments that follow.
+struct PartOfOp {
+  std::vector<Operand> operands, results;
+  std::vector<Argument> arguments;
+};
+// TransformRefused where a part would have to copy what it reads.
+PartOfOp part_of_op(const Graph& graph, const Region& region, OpId op, std::int64_t part,
+                    const Labels& labels);
 
 }  // namespace lowtide

@@ -27,7 +27,6 @@ namespace {
 
 using dimensions::Carry;
 using dimensions::State;
-using dimensions::View;
 using dimensions::Weight;
 
 constexpr std::string_view kJoinKind = "lowtide.join", kAddKind = "lowtide.add";
@@ -36,6 +35,28 @@ constexpr std::string_view kWeight = "lowtide.weight";
 std::string numbered(const std::string& name, std::int64_t part, std::int64_t parts) {
   return name.empty() ? name
                       : name + "[" + std::to_string(part + 1) + "/" + std::to_string(parts) + "]";
+}
+
+// The split as its graph sees it; TransformRefused for an op or a tensor that is gone.
+AskedRegion asked_region(const Draft& draft, const Transformed& now, const Split& split) {
+  AskedRegion asked;
+  asked.parts = split.parts;
+  asked.exact = split.exact;
+  for (const OpId op : split.ops) {
+    draft.demand(op);
+    asked.ops.push_back(now.ops[op.index()]);
+  }
+  for (const SplitAxis& axis : split.axes) {
+    draft.demand(axis.tensor);
+    asked.axes.push_back({now.tensors[axis.tensor.index()], axis.dim});
+  }
+  return asked;
+}
+
+// In the file's indices.
+Labels labels_in_file(const Draft& draft, const Transformed& now) {
+  return {[&](OpId op) { return draft.label(now.op_index[op]); },
+          [&](TensorId tensor) { return draft.label(now.tensor_index[tensor]); }};
 }
 
 bool is_half(std::string_view dtype) { return dtype == "f16" || dtype == "bf16"; }
@@ -55,7 +76,8 @@ class Parts {
         graph_(now.graph),
         split_(split),
         transform_(index),
-        region_(region_of(draft, now, split)),
+        labels_(labels_in_file(draft, now)),
+        region_(region_of(now.graph, asked_region(draft, now, split), labels_)),
         before_prices_(by_id(split.before)),
         join_prices_(by_id(split.joins)),
         tensors_(graph_.tensor_count()),
@@ -66,6 +88,7 @@ class Parts {
   }
 
   void make() {
+    demand_room();
     demand_prices();
     for (const OpId op : region_.ops)
       if (runs_before(graph_, region_, op)) make_before(op);
@@ -95,6 +118,15 @@ class Parts {
            is_needed_outside(graph_, region_, tensor);
   }
   bool in_parts(TensorId tensor) const { return !tensors_[tensor].empty(); }
+
+  void demand_room() const {
+    const std::size_t left = Draft::kMostMade - std::min(Draft::kMostMade, draft_.made());
+    if (static_cast<std::size_t>(region_.parts) > left / region_.ops.size())
+      refuse_transform("split: " + std::to_string(region_.parts) + " parts of " +
+                       std::to_string(region_.ops.size()) +
+                       " ops are too many: transforms may make " +
+                       std::to_string(Draft::kMostMade) + " ops in all");
+  }
 
   void demand_prices() const {
     const auto missing = [&](const std::string& list, const std::string& of) {
@@ -175,22 +207,18 @@ class Parts {
     made.op.time = price.time;
     made.op.workspace = price.workspace;
     made.op.name = numbered(made.op.name, part, region_.parts);
-    made.op.arguments = dimensions::part_arguments(graph_.op(op), carry, slices.count);
+    PartOfOp seen = part_of_op(graph_, region_, op, part, labels_);
+    made.op.arguments = std::move(seen.arguments);
     weigh(op, carry, slices.count, made);
 
-    made.op.operands.clear();
-    made.op.results.clear();
     for (const TensorId tensor : graph_.outputs(op))
-      if (!is_made_before(graph_, region_, tensor)) {
-        const auto [id, results] = part_of(op, tensor, part, slices.count);
-        made.outputs.push_back(id);
-        made.op.results.insert(made.op.results.end(), results.begin(), results.end());
-      }
+      if (!is_made_before(graph_, region_, tensor))
+        made.outputs.push_back(part_of(op, tensor, seen.results, part, slices.count));
     for (const TensorId tensor : graph_.inputs(op)) made.inputs.push_back(seen_by(tensor, part));
-    const Op& whole = graph_.op(op);
-    for (std::size_t i = 0; i < whole.operands.size(); ++i)
-      made.op.operands.push_back(
-          operand_of(op, whole.operands[i], carry.operands[i], slices, part));
+    for (auto* list : {&seen.operands, &seen.results})
+      for (Operand& one : *list) one.tensor = seen_by(one.tensor, part);
+    made.op.operands = std::move(seen.operands);
+    made.op.results = std::move(seen.results);
     for (const InPlacePair& pair : graph_.in_place(op))
       if (in_parts(pair.input) && in_parts(pair.output) &&
           region_.reach.tensors[pair.input.index()].state ==
@@ -213,21 +241,21 @@ class Parts {
     made.op.arguments.push_back({std::string(kWeight), std::move(weight)});
   }
 
-  // The tensor in which a part makes its share of another, and how it sees it.
-  std::pair<TensorId, std::vector<Operand>> part_of(OpId op, TensorId tensor, std::int64_t part,
-                                                    std::int64_t count) {
+  // The tensor in which a part makes its share of another. `results`: of the op, in the part.
+  TensorId part_of(OpId op, TensorId tensor, const std::vector<Operand>& results, std::int64_t part,
+                   std::int64_t count) {
     const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
-    Tensor made = graph_.tensor(tensor);
-    const std::vector<std::int64_t> shape = made.shape;
+    const Tensor& whole = graph_.tensor(tensor);
+    Tensor made = whole;
     made.name = numbered(made.name, part, region_.parts);
-    std::vector<Operand> results;
     bool shaped = false;
-    for (std::size_t i = 0; i < graph_.op(op).results.size(); ++i) {
-      const Operand& whole = graph_.op(op).results[i];
-      if (whole.tensor != tensor) continue;
-      results.push_back(in_part(whole, region_.carry(op).results[i], state.axis, count));
-      shaped = shaped || whole.shape == shape;
-      if (whole.shape == shape) made.shape = results.back().shape;
+    std::size_t place = 0;  // among the results that are made in parts
+    for (const Operand& result : graph_.op(op).results) {
+      if (is_made_before(graph_, region_, result.tensor)) continue;
+      const Operand& in_part = results[place++];
+      if (result.tensor != tensor || result.shape != whole.shape) continue;
+      shaped = true;
+      made.shape = in_part.shape;
     }
     if (state.state == State::split) {
       made.bytes = dimensions::part_bytes(made.bytes, state.axis, count);
@@ -238,39 +266,8 @@ class Parts {
     }
     const TensorId id = is_kept(tensor) && part + 1 == region_.parts ? index_of(tensor)
                                                                      : draft_.add(std::move(made));
-    for (Operand& result : results) result.tensor = id;
     tensors_[tensor].push_back(id);
-    return {id, std::move(results)};
-  }
-
-  static Operand in_part(const Operand& whole, const View& view, const dimensions::Axis& axis,
-                         std::int64_t count) {
-    if (view.state == State::split) return dimensions::in_part(whole, *view.position, axis, count);
-    return whole;
-  }
-
-  Operand operand_of(OpId op, const Operand& whole, const View& view,
-                     const dimensions::Slices& slices, std::int64_t part) const {
-    const dimensions::Axis& axis = region_.reach.tensors[whole.tensor.index()].axis;
-    Operand seen = whole;
-    if (in_parts(whole.tensor)) {
-      seen = in_part(whole, view, axis, slices.count);
-    } else if (view.state == State::split) {
-      // Also of a tensor that has no such slices: only their number counts.
-      const auto slice =
-          dimensions::in_whole(whole, *view.position, {region_.carry(op).extent, 1}, slices);
-      if (!slice)
-        refuse_transform("split: " + draft_.label(index_of(op)) + " reads slices of " +
-                         draft_.label(index_of(whole.tensor)) +
-                         " which are no strided part of it, so that a part would have to copy "
-                         "them");
-      seen = *slice;
-    } else if (view.position) {  // as many indices as the others, all of them the same
-      std::int64_t& extent = seen.shape[view.position->dim];
-      extent = extent / region_.carry(op).extent * slices.count;
-    }
-    seen.tensor = seen_by(whole.tensor, part);
-    return seen;
+    return id;
   }
 
   TensorId seen_by(TensorId tensor, std::int64_t part) const {
@@ -405,6 +402,7 @@ class Parts {
   const Graph& graph_;
   const Split& split_;
   std::size_t transform_;
+  Labels labels_;
   Region region_;
   std::vector<std::unordered_map<OpId, OpPrice>> prices_;
   std::unordered_map<OpId, OpPrice> before_prices_;
