@@ -53,11 +53,6 @@ def ask(limits: Limits, command: str, graph: Path, *flags: str) -> dict[str, Any
     return json.loads(done.stdout)
 
 
-def won(transforms: list[dict[str, Any]]) -> str:
-    """Which transforms a plan has, in few words."""
-    return ", ".join(" ".join(str(t[key]) for key in ("kind", "parts") if key in t) for t in transforms)
-
-
 def in_use(graph: lowtide.Graph) -> int:
     """Bytes that no plan changes: what is in use from the start."""
     return graph.input_bytes + graph.resident_bytes
@@ -79,7 +74,7 @@ def answers(limits: Limits, name: str, updates: str, file: Path) -> list[dict[st
         rows.append(row | {"question": f"overhead at {share} %", "techniques": techniques, "status": made["status"],
                            "gib": beside(made["peak"]), "overhead_percent": made["overhead_percent"],
                            "bound_percent": bound, "bound_scope": scope, "floor_gib": beside(made["floor"]),
-                           "transforms": won(made["transforms"]), "found_by": made["found_by"],
+                           "transforms": ", ".join(made["transforms"]), "found_by": made["found_by"],
                            "time_s": made["time_s"]})
         # any time is allowed: the smallest budget that was found
         for question, overhead in (("floor", "1000%"), *((f"memory at +{p} %", f"{p}%") for p in (10, 5)
@@ -89,7 +84,7 @@ def answers(limits: Limits, name: str, updates: str, file: Path) -> list[dict[st
             rows.append(row | {"question": question, "techniques": techniques, "status": made["status"],
                                "gib": beside(peak), "ratio": peak and round((peak - base) / (own - base), 4),
                                "overhead_percent": made["overhead_percent"], "bound_percent": made["bound_percent"],
-                               "floor_gib": beside(made["floor"]), "transforms": won(made.get("transforms", [])),
+                               "floor_gib": beside(made["floor"]), "transforms": ", ".join(made.get("transforms", [])),
                                "found_by": made["found_by"], "time_s": made["time_s"]})
     return rows
 
