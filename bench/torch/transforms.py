@@ -29,7 +29,7 @@ TECHNIQUES = ("recompute", "default", "all")
 # network -> shares of what is plannable whose overhead is asked for
 SHARES = {"gpt2_24": 35}
 FITTED = ("vit_base", "unet", "gpt_neo")
-# memory ratio at +10 and +5 %: MAGIS (ASPLOS 2024, figures 9 and 10, its own builders, GPU and costs)
+# memory ratio at +10 and +5 %: MAGIS (ASPLOS 2024, figure 9, its own builders, GPU and costs)
 MAGIS = {"bert_base": (.47, .70), "vit_base": (.37, .61), "unet": (.26, .50), "unetpp": (.13, .26),
          "gpt_neo": (.42, .64), "resnet50": (.51, .64)}
 COLUMNS = ("network", "updates", "question", "techniques", "status", "gib", "ratio", "overhead_percent",
