@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch bench-prices format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
   install clean
 
 DATA ?=
@@ -73,6 +73,11 @@ bench-torch: wheel ## PyTorch models within a budget, ours and PyTorch's own way
 bench-prices: wheel ## Prices of kernels and of their parts against measured times, on one core
 	@tools/deps capture
 	@build/venv/bin/python bench/torch/prices.py
+
+bench-transforms: wheel ## Plans that change the graph beside recomputation alone, on captured networks, no GPU
+	@tools/deps capture
+	@mkdir -p build/bench
+	@build/venv/bin/python bench/torch/transforms.py -o build/bench/transforms
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint
