@@ -101,5 +101,58 @@ TEST_CASE("transforms: limits of ops that are left stay, of others are refused")
   CHECK_THROWS_AS(driver::solve(solvers, asked.problem, by("greedy")), InputError);
 }
 
+TEST_CASE("transforms: auto finds ones that fit where none fits without") {
+  const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
+  const solve::SolverTable solvers = driver::all_solvers();
+  Problem problem{.graph = graph, .budget = Bytes(0)};
+  const auto least = [&](std::string_view techniques) {
+    problem.techniques = parse_techniques(techniques, false);
+    // What is live throughout, and so little more that nothing fits.
+    problem.budget = graph.input_bytes();
+    const driver::Answer answer = driver::solve(solvers, problem, by("auto"));
+    CHECK(!answer.outcome.plan);
+    if (techniques != "default") {
+      // What is proven of the graph as it is holds no more.
+      CHECK(answer.outcome.status == Status::unknown);
+      CHECK(answer.outcome.bound.peak <= graph.input_bytes());
+    }
+    return *answer.outcome.smallest_peak;
+  };
+  const Bytes without = least("default"), with = least("default,split,hoist");
+  CHECK(with < without);
+
+  problem.budget = with + Bytes((without - with).count() / 2);
+  problem.techniques = parse_techniques("default", false);
+  CHECK(!driver::solve(solvers, problem, by("auto")).outcome.plan);
+  problem.techniques = parse_techniques("default,split,hoist", false);
+  const driver::Answer found = driver::solve(solvers, problem, by("auto"));
+  REQUIRE(found.outcome.plan);
+  CHECK(!found.outcome.plan->transforms.empty());
+  CHECK(verify(problem, *found.outcome.plan).ok);
+  CHECK(found.outcome.bound.duration <= found.outcome.cost.duration);
+}
+
+TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for it") {
+  const solve::SolverTable solvers = driver::all_solvers();
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Random random(seed);
+    const Graph graph = step_of(Classifier::random(random));
+    Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 8 / 10)};
+    const auto solved = [&](std::string_view techniques, int threads) {
+      problem.techniques = parse_techniques(techniques, false);
+      driver::Request request = by("auto");
+      request.threads = threads;
+      return driver::solve(solvers, problem, request);
+    };
+    const driver::Answer without = solved("default", 1), with = solved("all", 1),
+                         again = solved("all", 3);
+    CHECK(with.outcome.cost == again.outcome.cost);
+    if (with.outcome.plan) CHECK(with.outcome.plan->steps == again.outcome.plan->steps);
+    if (!without.outcome.plan) continue;
+    REQUIRE(with.outcome.plan);
+    CHECK(with.outcome.cost.duration <= without.outcome.cost.duration);
+  }
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -134,8 +134,11 @@ Profile PricedRegion::profile() const {
     profile.time += time[profile.order[at].index()];
     if (at < begin || at > end) extra[at] += graph.workspace(profile.order[at]).count();
   }
-  for (const TensorId tensor : region_.joined)
-    profile.time += Ticks(join_cost(tensor).time.count() * region_.parts);
+  for (const TensorId tensor : region_.joined) {
+    // The first part's value is what sums begin with.
+    const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
+    profile.time += Ticks(join_cost(tensor).time.count() * (region_.parts - (adds ? 1 : 0)));
+  }
 
   std::vector<std::size_t> gone(graph.tensor_count());
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {

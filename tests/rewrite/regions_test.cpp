@@ -1,0 +1,100 @@
+// Regions that are proposed: legal, priced whole, and what is estimated of them beside the graph
+// that they make.
+#include <doctest/doctest.h>
+
+#include "lowtide/device/cards.h"
+#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/rewrite/convex.h"
+#include "lowtide/rewrite/priced_region.h"
+#include "lowtide/sim/simulate.h"
+
+#include "support/network.h"
+#include "support/random_graph.h"
+
+namespace lowtide {
+namespace {
+
+using namespace rewrite;
+
+TEST_CASE("convex sets: all ops, each set convex, in the given order") {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random(seed);
+    const Graph graph = random_graph(random);
+    Members among(graph.op_count(), 0);
+    std::size_t wanted = 0;
+    for (auto& member : among) wanted += member = random.below(3) > 0;
+    std::size_t found = 0;
+    for (const auto& set : convex_sets(graph, among)) {
+      found += set.size();
+      const Members members = members_of(graph, set);
+      CHECK(hull(graph, members) == members);
+      for (std::size_t i = 1; i < set.size(); ++i)
+        CHECK(graph.position(set[i - 1]) < graph.position(set[i]));
+    }
+    CHECK(found == wanted);
+  }
+}
+
+TEST_CASE("parts: powers of two that leave the last part two slices") {
+  CHECK(parts_for(3).empty());
+  CHECK(parts_for(4) == std::vector<std::int64_t>{2});
+  CHECK(parts_for(16) == std::vector<std::int64_t>{2, 4, 8});
+  // In four of three the last would be left with one.
+  CHECK(parts_for(10) == std::vector<std::int64_t>{2});
+}
+
+TEST_CASE("profile: the peak and the time of a graph's own order") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Random random(seed);
+    const Graph graph = step_of(Classifier::random(random)).without_in_place();
+    const Profile profile = profile_of(graph);
+    CHECK(profile.peak() == own_peak(graph));
+    CHECK(profile.time == graph.total_time());
+    const Shortfall none = shortfall(graph, profile, profile.peak(), std::nullopt);
+    CHECK(none.again == Ticks(0));
+    CHECK(none.missing == Bytes(0));
+  }
+}
+
+TEST_CASE("propose: whatever is proposed can be done, takes what was said, and needs about that") {
+  const Device& device = *find_built_in_device("a100");
+  std::size_t done = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(seed);
+    Classifier classifier = Classifier::random(random);
+    classifier.batch = 8 + static_cast<std::int64_t>(random.below(12));
+    classifier.in_place = false;
+    const Graph graph = step_of(classifier);
+    Transformed now = apply_transforms(graph, {});
+    std::vector<Transform> before;
+    {
+      const PartPricer pricer(now.graph, device, nullptr);
+      if (const auto hoist = priced_hoist(now, pricer)) before.emplace_back(*hoist);
+    }
+    CHECK(before.size() == (classifier.barrier ? 1 : 0));
+    now = apply_transforms(graph, before);
+    const PartPricer pricer(now.graph, device, nullptr);
+    const auto candidates = propose(now.graph);
+    CHECK(!candidates.empty());
+    for (const Candidate& candidate : candidates) {
+      CAPTURE(candidate.what);
+      for (const std::int64_t parts : parts_for(candidate.slices)) {
+        CAPTURE(parts);
+        const PricedRegion region(now.graph, candidate, parts, pricer);
+        std::vector<Transform> transforms = before;
+        transforms.emplace_back(region.split(now));
+        const Transformed made = apply_transforms(graph, transforms);
+        const Profile guessed = region.profile();
+        CHECK(guessed.time == made.graph.total_time());
+        const auto peak = static_cast<double>(own_peak(made.graph).count());
+        CHECK(static_cast<double>(guessed.peak().count()) > 0.6 * peak);
+        CHECK(static_cast<double>(guessed.peak().count()) < 1.6 * peak);
+        ++done;
+      }
+    }
+  }
+  CHECK(done > 200);
+}
+
+}  // namespace
+}  // namespace lowtide
