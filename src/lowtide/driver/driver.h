@@ -4,39 +4,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "lowtide/base/limits.h"
-#include "lowtide/plan/outcome.h"
+#include "lowtide/driver/request.h"
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/interface/solver.h"
 
 namespace lowtide::driver {
-
-struct Request {
-  std::string solver = "auto";
-  LimitSettings limits;
-  std::uint64_t seed = 0;
-  int threads = 1;
-  std::vector<std::pair<std::string, std::string>> options;  // of the solver
-  // Best first. They may be over the budget and of other links, of which they take the problem's;
-  // those that break another rule are left out.
-  std::vector<Plan> starts;
-  Bound known;  // proven of the problem before; zero if nothing is
-  solve::Watcher watcher;
-};
-
-struct Answer {
-  solve::Support
-      support;  // if not `yes`, the solver does not take the problem; `outcome` has no plan
-  Outcome outcome;
-  std::int64_t work = 0;  // done, of what the limits count
-  // Of use to solves for other budgets, not verified; see Context. `smallest` only if it is smaller
-  // than the outcome's plan.
-  std::optional<Plan> repair_start, smallest;
-};
 
 // What whoever asks gets where nothing is said: ten seconds, or no clock with a limit of work, so
 // that the run repeats exactly; and all cores for 0 threads.

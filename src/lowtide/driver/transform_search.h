@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "lowtide/driver/driver.h"
+#include "lowtide/driver/request.h"
 
 namespace lowtide::driver {
 
