@@ -35,12 +35,12 @@ TEST_CASE("convex sets: all ops, each set convex, in the given order") {
   }
 }
 
-TEST_CASE("parts: powers of two that leave the last part two slices") {
+TEST_CASE("parts: those that leave the last one two slices") {
   CHECK(parts_for(3).empty());
   CHECK(parts_for(4) == std::vector<std::int64_t>{2});
-  CHECK(parts_for(16) == std::vector<std::int64_t>{2, 4, 8});
-  // In four of three the last would be left with one.
-  CHECK(parts_for(10) == std::vector<std::int64_t>{2});
+  CHECK(parts_for(16) == std::vector<std::int64_t>{2, 3, 4, 8});
+  // Of four parts of three slices the last would be left with one.
+  CHECK(parts_for(10) == std::vector<std::int64_t>{2, 3});
 }
 
 TEST_CASE("profile: the peak and the time of a graph's own order") {

@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_solvers(app, status);
   add_devices(app, status);
   add_dimensions(app, status);
+  add_regions(app, status);
   add_generate(app, status);
   add_convert(app, status);
   add_completion(app, status);

@@ -13,6 +13,7 @@
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/lanes.h"
 #include "lowtide/report/parts_text.h"
+#include "lowtide/report/transforms_text.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
@@ -56,6 +57,11 @@ const std::vector<Transform>& transforms_of(const PlanSummary& summary) {
   return plan ? plan->transforms : summary.terms.transforms;
 }
 
+// Whether transforms were looked for.
+bool changes_graphs(const PlanSummary& summary) {
+  return summary.terms.techniques.split || summary.terms.techniques.hoist;
+}
+
 using Json = nlohmann::ordered_json;
 
 Json if_any(bool there, const auto& value) { return there ? Json(value) : Json(); }
@@ -91,7 +97,8 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     out += fmt::format("{:<10} {}\n", key, value);
   };
   row("graph", report::graph_text(graph, style.width - 11, style.unicode));
-  for (const Transform& transform : transforms_of(summary)) row("transform", describe(transform));
+  for (const auto& effect : report::effects_of(graph, transforms_of(summary)))
+    row("transform", report::effect_text(effect, base));
   row("budget", report::exact_bytes_text(summary.budget));
   if (!summary.answer.support.yes) {
     row("status",
@@ -107,7 +114,9 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("bound", fmt::format("{}, gap {}{}", report::percent_text(bound),
                              report::percent_text(
                                  gap_percent(outcome.cost.duration, outcome.bound.duration)),
-                             outcome.plan->transforms.empty() ? "" : ", with these transforms"));
+                             !outcome.plan->transforms.empty() ? ", with these transforms"
+                             : changes_graphs(summary)         ? ", without transforms"
+                                                               : ""));
     if (const auto price = outcome.link_price) row("link", link_text(*price));
     row("duration", fmt::format("{} (without recomputation {})",
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
@@ -159,9 +168,14 @@ std::string summary_json(const PlanSummary& summary) {
   const bool found = outcome.plan.has_value();
   const bool bounded = ran && outcome.status != Status::infeasible;
   const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
-  Json transforms = Json::array();
-  for (const Transform& transform : transforms_of(summary))
-    transforms.push_back(describe(transform));
+  Json transforms = Json::array(), effects = Json::array();
+  for (const auto& effect : report::effects_of(summary.graph, transforms_of(summary))) {
+    transforms.push_back(effect.text);
+    effects.push_back({{"transform", effect.text},
+                       {"own_peak_before", effect.peak_before.count()},
+                       {"own_peak", effect.peak.count()},
+                       {"added_time", effect.added.count()}});
+  }
   Json history = Json::array();
   for (const Incumbent& found_then : outcome.history)
     history.push_back({{"time", found_then.seconds},
@@ -184,6 +198,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"budget", summary.budget.count()},
       {"techniques", names_of(summary.terms)},
       {"transforms", transforms},
+      {"transform_effects", effects},
       {"host_budget", if_there(summary.terms.host_budget)},
       {"peak", if_any(found, outcome.cost.peak.count())},
       {"host_peak", if_any(found, outcome.cost.host_peak.count())},
@@ -192,7 +207,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"base_duration", base.count()},
       {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
       {"bound", if_any(bounded, outcome.bound.duration.count())},
-      {"bound_scope", if_any(bounded && !transforms.empty(), "graph")},
+      {"bound_scope", if_any(bounded && (!transforms.empty() || changes_graphs(summary)), "graph")},
       {"gap_percent", if_any(found && std::isfinite(gap), gap)},
       {"link_price", outcome.link_price ? Json(*outcome.link_price) : Json()},
       {"smallest_peak", if_there(outcome.smallest_peak)},

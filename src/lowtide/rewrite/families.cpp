@@ -58,7 +58,8 @@ std::vector<Family> families(const Graph& graph) {
 
 std::vector<std::int64_t> parts_for(std::int64_t slices) {
   std::vector<std::int64_t> found;
-  for (std::int64_t parts = 2; parts <= 64 && parts <= slices / 2; parts *= 2) {
+  for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+    if (parts > slices / 2) break;
     const std::int64_t most = (slices + parts - 1) / parts;
     // The last part has what the others leave.
     if (slices - (parts - 1) * most >= 2) found.push_back(parts);

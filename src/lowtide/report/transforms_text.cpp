@@ -1,0 +1,35 @@
+#include "lowtide/report/transforms_text.h"
+
+#include <fmt/format.h>
+
+#include "lowtide/plan/outcome.h"
+#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/report/units_text.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide::report {
+
+std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Transform> transforms) {
+  std::vector<TransformEffect> effects;
+  Bytes peak = own_peak(graph);
+  Ticks time = graph.total_time();
+  for (std::size_t i = 0; i < transforms.size(); ++i) {
+    const Graph made = apply_transforms(graph, transforms.first(i + 1)).graph;
+    effects.push_back({.text = describe(transforms[i]),
+                       .peak_before = peak,
+                       .peak = own_peak(made),
+                       .added = made.total_time() - time});
+    peak = effects.back().peak;
+    time = made.total_time();
+  }
+  return effects;
+}
+
+std::string effect_text(const TransformEffect& effect, Ticks base) {
+  return fmt::format("{}: own peak {} to {}, time {}{}", effect.text,
+                     bytes_text(effect.peak_before), bytes_text(effect.peak),
+                     effect.added < Ticks(0) ? "" : "+",
+                     percent_text(overhead_percent(base + effect.added, base)));
+}
+
+}  // namespace lowtide::report
