@@ -109,13 +109,14 @@ TEST_CASE("prices: a kernel that is too small for its device") {
   CHECK(small_kernel_ns(device, work, "f32") == 7 + 1200);
   CHECK(small_kernel_ns(device, {.operations = 1000}, "f32") == 7 + 1100);
   CHECK(small_kernel_ns(device, {}, "f32") == 7);
-  device.multiprocessors = 4;  // nine tiles of 128 x 128 in three rounds of four
+  device.multiprocessors = 4;
+  // 15 tiles of 128 x 64 in four rounds, each at 6 / 7 of the pace; 9 of 128 x 128 would take three
   CHECK(small_kernel_ns(device, {.operations = 900, .rows = 300, .columns = 300}, "f32") ==
-        7 + 100 + 1200);
-  // two tiles of 128 are eight of 64, two full rounds
+        7 + 100 + 1120);
+  // four of 128 x 64 in one full round; two of 128 x 128 would leave half of it idle
   CHECK(small_kernel_ns(device, {.operations = 900, .rows = 256, .columns = 128}, "f32") ==
-        7 + 100 + 900);
-  // one of 32 keeps one of the four busy
+        7 + 100 + 1051);
+  // one keeps one of the four busy
   CHECK(small_kernel_ns(device, {.operations = 900, .rows = 9, .columns = 9}, "f32") ==
         7 + 100 + 3600);
 }

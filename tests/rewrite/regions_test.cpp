@@ -40,7 +40,7 @@ TEST_CASE("parts: those that leave the last one two slices") {
   CHECK(parts_for(4) == std::vector<std::int64_t>{2});
   CHECK(parts_for(16) == std::vector<std::int64_t>{2, 3, 4, 8});
   // Of four parts of three slices the last would be left with one.
-  CHECK(parts_for(10) == std::vector<std::int64_t>{2, 3});
+  CHECK(parts_for(10) == std::vector<std::int64_t>{2, 3, 5});
 }
 
 TEST_CASE("profile: the peak and the time of a graph's own order") {

@@ -1,7 +1,6 @@
 // `lowtide regions`: which regions of a graph could be split, and what each would save and cost.
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +15,6 @@
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/units_text.h"
-#include "lowtide/rewrite/priced_region.h"
 #include "lowtide/rewrite/survey.h"
 
 namespace lowtide::cli {
@@ -64,19 +62,10 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
 int run(const RegionsArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const Device device = io::device_of(given.device);
-  Transformed now = apply_transforms(graph, {});
-  bool hoisted = false;
-  if (given.hoist) {
-    const PartPricer pricer(now.graph, device, nullptr);
-    if (const auto hoist = rewrite::priced_hoist(now, pricer)) {
-      try {
-        const std::vector<Transform> transforms = {*hoist};
-        now = apply_transforms(graph, transforms);
-        hoisted = true;
-      } catch (const TransformRefused&) {  // then as it is
-      }
-    }
-  }
+  const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device)
+                                            : rewrite::Hoisted{{}, apply_transforms(graph, {})};
+  const Transformed& now = base.now;
+  const bool hoisted = !base.transforms.empty();
   const rewrite::Survey survey = rewrite::survey(now.graph, device);
   if (given.json) {
     fmt::print("{}", json_text(now, hoisted, graph.total_time(), survey));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lowtide/base/error.h"
 
@@ -25,23 +26,34 @@ double moving(const Device& device, std::int64_t bytes) {
   return static_cast<double>(bytes) / (share * static_cast<double>(device.bytes_per_second));
 }
 
-double tiles(const Work& work, std::int64_t side) {
-  const auto along = [&](std::int64_t extent) {
-    return std::ceil(static_cast<double>(extent) / static_cast<double>(side));
+struct Tile {
+  double rows, columns;
+};
+constexpr Tile kTiles[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},
+                           {64, 32},   {32, 64},  {32, 32}};
+
+// How fast a multiprocessor works on such a tile, of what it does on the largest: it reads rows +
+// columns values for rows x columns products, and reading one takes as long as kReuse products.
+double efficiency(const Tile& tile) {
+  constexpr double kReuse = 32;
+  const auto per_product = [](const Tile& one) {
+    return 1 + kReuse * (1 / one.rows + 1 / one.columns);
   };
-  return static_cast<double>(work.batches) * along(work.rows) * along(work.columns);
+  return per_product(kTiles[0]) / per_product(tile);
 }
 
 // At least 1.
 double waves(const Device& device, const Work& work) {
   const auto processors = static_cast<double>(device.multiprocessors);
-  if (processors == 0) return 1;
-  double dealt = 0;
-  for (const std::int64_t side : {128, 64, 32}) {
-    dealt = tiles(work, side);
-    if (dealt >= processors) break;
+  if (processors == 0 || work.rows == 0 || work.columns == 0 || work.batches == 0) return 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) {
+    const double dealt = static_cast<double>(work.batches) *
+                         std::ceil(static_cast<double>(work.rows) / tile.rows) *
+                         std::ceil(static_cast<double>(work.columns) / tile.columns);
+    least = std::min(least, std::ceil(dealt / processors) * processors / dealt / efficiency(tile));
   }
-  return dealt > 0 ? std::ceil(dealt / processors) * processors / dealt : 1;
+  return std::max(least, 1.0);
 }
 
 }  // namespace

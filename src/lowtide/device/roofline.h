@@ -33,10 +33,11 @@ std::int64_t kernel_ns(const Device& device, std::int64_t operations, std::strin
 //
 // each side only where there is something to do. A ramp is the time in which the work that is done
 // at full rate would be half done (Hockney's n_1/2, as time). `waves` is by how much whole rounds
-// of tiles over the multiprocessors take longer than the share of a round that is needed: tiles of
-// 128 x 128 of the result, or of 64 or 32 where they fill no round. Source: Hockney, Jesshope:
-// Parallel Computers 2, 1988, section 1.3; NVIDIA: Matrix Multiplication Background User's Guide,
-// wave quantization.
+// of tiles over the multiprocessors take longer than the share of a round that is needed, with
+// tiles of the result of that shape, from 128 x 128 down to 32 x 32, that ends first: small tiles
+// fill rounds better and reuse less of what they read. Source: Hockney, Jesshope: Parallel
+// Computers 2, 1988, section 1.3; NVIDIA: Matrix Multiplication Background User's Guide, sections
+// 2.3 and 3.2.
 struct Work {
   std::int64_t operations = 0, bytes = 0;
   // Of what a product makes; no tiles where rows are 0.

@@ -10,6 +10,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
+#include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/transform_search.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
@@ -60,6 +61,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   known_.raise_floor(open_ ? always_live(problem(Bytes::max()))
                            : solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  if (open_) begin_from_splits();
   if (!portfolio || open_) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
@@ -73,6 +75,19 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (improving == nullptr || proving == nullptr) return;
   improving_ = improving->name();
   proving_ = proving->name();
+}
+
+void Sweep::begin_from_splits() {
+  constexpr double kShare = 0.15;  // of a clock
+  const auto stops = [&] {
+    return reason() != StopReason::finished ||
+           (settings_.limits.seconds && seconds() > kShare * *settings_.limits.seconds);
+  };
+  for (Plan& plan : split_orders(problem(Bytes::max()), stops)) {
+    const Verdict verdict = verify(problem(Bytes::max()), plan);
+    check(verdict.ok, "the own order of a graph that a split makes is a plan");
+    known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
+  }
 }
 
 // Limits poll by work done under them; here it is done elsewhere and charged afterwards.

@@ -80,6 +80,7 @@ class Sweep {
     double seconds = std::numeric_limits<double>::infinity();
     std::int64_t work = std::numeric_limits<std::int64_t>::max();
   };
+  void begin_from_splits();
   Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
   void share_seconds(std::vector<Job>& jobs, double seconds) const;

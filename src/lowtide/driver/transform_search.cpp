@@ -3,10 +3,11 @@
 // Idea: the graph as it is gets a short run. Then candidates are estimated, in milliseconds each:
 // what they add to the duration, and what would have to be computed again for the budget on the
 // graph that they make. The best few are planned, each in a short run of the same solver, which
-// sees an ordinary graph. The best of all is what the next level begins from: what is proposed on
-// its graph nests or stands beside what won before. As soon as a level wins nothing, the rest of
-// the limits goes to the best. A step with a barrier is looked at with its backward hoisted too,
-// since the barrier keeps parts of the forward from those of the backward.
+// sees an ordinary graph. Estimates are too coarse to tell six parts from seven, so the winner is
+// planned with a few parts more and less too. The best of all is what the next level begins from:
+// what is proposed on its graph nests or stands beside what won before. As soon as a level wins
+// nothing, the rest of the limits goes to the best. A step with a barrier is looked at with its
+// backward hoisted too, since the barrier keeps parts of the forward from those of the backward.
 //
 // Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
 // scheduler; here most never leave their estimate.
@@ -25,6 +26,7 @@
 #include "lowtide/device/cards.h"
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/priced_region.h"
+#include "lowtide/rewrite/survey.h"
 
 namespace lowtide::driver {
 
@@ -36,16 +38,19 @@ constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
 constexpr std::size_t kTrials = 4;    // at each level
 constexpr int kLevels = 3;
-constexpr std::int64_t kMostOps = 50'000;  // that a transform may make
+constexpr double kIdeasShare = 0.15;  // for the estimates of each level
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
-constexpr std::string_view kPricedOn = "a100";
 
 struct Idea {
   std::string_view what;
-  Transforms transforms;
-  Bytes missing;  // that nothing gives
-  Ticks time;     // with what is computed again, as estimated
+  Transforms base;  // on whose graph the region is
+  rewrite::Candidate region;
+  std::int64_t parts = 0;
+  Transforms transforms;  // the base's and this split
+  Bytes missing;          // that nothing gives
+  Ticks time;             // with what is computed again, as estimated
+  Ticks least;            // without
 
   auto rank() const { return std::tie(missing, time); }
 };
@@ -65,7 +70,9 @@ class TransformSearch {
       : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
 
   Answer run() {
-    run_with({}, kFirstShare);
+    const bool started = std::ranges::any_of(
+        request_.starts, [](const Plan& start) { return !start.transforms.empty(); });
+    run_with({}, started ? kTrialShare : kFirstShare);
     const Ticks least = problem_.graph.total_time();
     if (settled(least)) return finish();
     calibrate();
@@ -83,10 +90,13 @@ class TransformSearch {
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
-      for (const Idea& idea : ideas(begun)) {
+      const std::vector<Idea> ideas = best_ideas(begun);
+      for (const Idea& idea : ideas) {
         if (limits_.stopped()) break;
         run_with(idea.transforms, kTrialShare);
       }
+      for (const Idea& idea : ideas)
+        if (idea.transforms == best_transforms()) tune(idea);
       if (settled(least)) return finish();
       const auto won = before == Ticks::max() ? duration() < before || smallest_ < smallest
                                               : static_cast<double>((before - duration()).count()) >
@@ -178,23 +188,9 @@ class TransformSearch {
     found->bound += part.bound;
   }
 
-  const Device& device() const {
-    return problem_.priced_on ? *problem_.priced_on : *find_built_in_device(kPricedOn);
-  }
-
   Transforms with_hoist() const {
     if (!problem_.techniques.hoist) return {};
-    try {
-      const Transformed now = apply_transforms(problem_.graph, {});
-      const PartPricer pricer(now.graph, device(), nullptr);
-      const auto hoist = rewrite::priced_hoist(now, pricer);
-      if (!hoist) return {};
-      Transforms hoisted = {*hoist};
-      apply_transforms(problem_.graph, hoisted);
-      return hoisted;
-    } catch (const InputError&) {  // refused on this graph
-      return {};
-    }
+    return rewrite::hoisted(problem_.graph, device_for(problem_)).transforms;
   }
 
   // What one place of the order says of computing again is far from what a plan loses, and about as
@@ -215,14 +211,15 @@ class TransformSearch {
 
   // What to plan next, best first: of each region the best number of parts. The best of each kind
   // goes first, since estimates of one kind err alike.
-  std::vector<Idea> ideas(const std::vector<Transforms>& begun) {
+  std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
     if (!problem_.techniques.split) return found;
+    const double until = limits_.used() + kIdeasShare;
     for (const Transforms& transforms : begun) {
       const Transformed now = apply_transforms(problem_.graph, transforms);
-      const PartPricer pricer(now.graph, device(), nullptr);
+      const PartPricer pricer(now.graph, device_for(problem_), nullptr);
       for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
-        if (limits_.stopped()) return found;
+        if (limits_.stopped() || limits_.used() > until) break;
         if (auto idea = best_parts(now, transforms, candidate, pricer)) {
           idea->what = kind_of(candidate);
           found.push_back(std::move(*idea));
@@ -240,36 +237,77 @@ class TransformSearch {
     return found;
   }
 
-  std::optional<Idea> best_parts(const Transformed& now, const Transforms& transforms,
-                                 const rewrite::Candidate& candidate, const PartPricer& pricer) {
+  // TransformRefused or another InputError where that is not possible.
+  Idea estimate(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
+                std::int64_t parts, const PartPricer& pricer) const {
+    const rewrite::PricedRegion priced(now.graph, region, parts, pricer);
+    const rewrite::Profile profile = priced.profile();
+    const auto short_of = rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
+    return {kind_of(region),
+            base,
+            region,
+            parts,
+            {},
+            short_of.missing,
+            estimated(profile.time, short_of.again),
+            profile.time};
+  }
+
+  std::optional<Idea> best_parts(const Transformed& now, const Transforms& base,
+                                 const rewrite::Candidate& region, const PartPricer& pricer) {
     std::optional<Idea> best;
-    std::optional<Split> split;
-    for (const std::int64_t parts : rewrite::parts_for(candidate.slices)) {
-      const auto ops = static_cast<std::int64_t>(candidate.ops.size());
-      if (parts * ops > kMostOps) break;
+    for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
+      const auto ops = static_cast<std::int64_t>(region.ops.size());
+      if (parts * ops > kMostMadeOps) break;
       limits_.spend(ops);
       try {
-        const rewrite::PricedRegion region(now.graph, candidate, parts, pricer);
-        const rewrite::Profile profile = region.profile();
-        const auto short_of =
-            rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
-        Idea idea{{}, transforms, short_of.missing, estimated(profile.time, short_of.again)};
+        Idea idea = estimate(now, base, region, parts, pricer);
         // What costs more than all that is lost now cannot win.
-        if (profile.time >= duration() || (best && best->rank() <= idea.rank())) continue;
+        if (idea.least >= duration() || (best && best->rank() <= idea.rank())) continue;
         best = std::move(idea);
-        split = region.split(now);
       } catch (const InputError&) {  // not into so many, or a copy would be needed
       } catch (const OverflowError&) {
       }
     }
-    if (!best) return best;
-    best->transforms.emplace_back(std::move(*split));
-    try {
-      apply_transforms(problem_.graph, best->transforms);
-    } catch (const InputError&) {  // refused as a whole
-      return std::nullopt;
-    }
+    if (best && !complete(*best, now, pricer)) return std::nullopt;
     return best;
+  }
+
+  // Its transforms; false where they are refused as a whole.
+  bool complete(Idea& idea, const Transformed& now, const PartPricer& pricer) const {
+    try {
+      idea.transforms = idea.base;
+      idea.transforms.emplace_back(
+          rewrite::PricedRegion(now.graph, idea.region, idea.parts, pricer).split(now));
+      apply_transforms(problem_.graph, idea.transforms);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    } catch (const OverflowError&) {
+      return false;
+    }
+  }
+
+  // Plans the idea that won with more parts and with fewer, as long as that wins.
+  void tune(const Idea& won) {
+    const Transformed now = apply_transforms(problem_.graph, won.base);
+    const PartPricer pricer(now.graph, device_for(problem_), nullptr);
+    const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
+    const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
+    for (const std::ptrdiff_t step : {-1, 1}) {
+      bool better = false;
+      for (auto next = at + step; next >= 0 && next < std::ssize(numbers); next += step) {
+        if (limits_.stopped()) return;
+        Idea idea = won;
+        idea.parts = numbers[static_cast<std::size_t>(next)];
+        const auto ops = static_cast<std::int64_t>(idea.region.ops.size());
+        if (idea.parts * ops > kMostMadeOps || !complete(idea, now, pricer)) break;
+        run_with(idea.transforms, kTrialShare);
+        if (best_transforms() != idea.transforms) break;
+        better = true;
+      }
+      if (better) return;
+    }
   }
 
   Answer finish() {
@@ -312,6 +350,11 @@ bool may_transform(const Problem& problem) {
   return problem.transforms.empty() && problem.live_limits.empty() &&
          problem.objective == Objective::least_time &&
          (problem.techniques.split || problem.techniques.hoist);
+}
+
+const Device& device_for(const Problem& problem) {
+  constexpr std::string_view kElse = "a100";
+  return problem.priced_on ? *problem.priced_on : *find_built_in_device(kElse);
 }
 
 Bytes always_live(const Problem& problem) {

@@ -1,12 +1,19 @@
 // Which transforms of a graph pay, for one problem. See transform_search.cpp.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "lowtide/driver/request.h"
 
 namespace lowtide::driver {
+
+// More ops than this one transform may not make to be looked at.
+inline constexpr std::int64_t kMostMadeOps = 50'000;
+
+// On what parts are priced.
+const Device& device_for(const Problem& problem);
 
 // Answers a problem whose transforms are said, none or some.
 using SolveSaid = std::function<Answer(const Problem&, const Request&)>;

@@ -1,6 +1,8 @@
 // Which axes to follow. A batch runs through a network from its inputs; what is large in the middle
 // (logits over tokens) may have axes that the inputs do not.
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <set>
 
 #include "lowtide/base/error.h"
@@ -57,9 +59,15 @@ std::vector<Family> families(const Graph& graph) {
 }
 
 std::vector<std::int64_t> parts_for(std::int64_t slices) {
+  constexpr std::int64_t kMost = 64;
   std::vector<std::int64_t> found;
-  for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
-    if (parts > slices / 2) break;
+  // All of a short axis: a slice more or less in a part may be a round of tiles more or less. Four
+  // to a doubling of a long one.
+  const auto step = [&](std::int64_t parts) {
+    const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(parts)));
+    return slices <= kMost ? 1 : std::max<std::int64_t>(1, below / 4);
+  };
+  for (std::int64_t parts = 2; parts <= std::min(kMost, slices / 2); parts += step(parts)) {
     const std::int64_t most = (slices + parts - 1) / parts;
     // The last part has what the others leave.
     if (slices - (parts - 1) * most >= 2) found.push_back(parts);

@@ -79,6 +79,12 @@ Bytes PricedRegion::part_bytes(TensorId tensor) const {
                                 region_.slices(state.axis.extent, 0).count);
 }
 
+// Sums of more than two parts are kept in single precision.
+Bytes PricedRegion::put_together_bytes(TensorId tensor) const {
+  const Bytes bytes = graph_.bytes(tensor);
+  return widens(graph_, region_, tensor) ? checked_add(bytes, bytes) : bytes;
+}
+
 Split PricedRegion::split(const Transformed& now) const {
   Split split;
   split.parts = region_.parts;
@@ -175,7 +181,7 @@ Profile PricedRegion::profile() const {
     gone[id.index()] = last_inside;
     add(first, last_inside, part_bytes(id), true);
     if (!joined) continue;
-    add(begin, std::min(end, needed), graph.bytes(id), false);
+    add(begin, std::min(end, needed), put_together_bytes(id), false);
     add(end + 1, needed, graph.bytes(id), true);
   }
   for (std::size_t at = 0; at < places; ++at) {

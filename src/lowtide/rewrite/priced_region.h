@@ -33,6 +33,7 @@ class PricedRegion {
   PartPricer::Cost before_cost(OpId op) const;
   PartPricer::Cost join_cost(TensorId tensor) const;
   Bytes part_bytes(TensorId tensor) const;
+  Bytes put_together_bytes(TensorId tensor) const;
   std::int64_t extent(OpId op) const { return region_.carry(op).extent; }
 
   const Graph& graph_;

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/priced_region.h"
 
 namespace lowtide::rewrite {
 
-Survey survey(const Graph& graph, const Device& device) {
+Survey survey(const Graph& graph, const Device& device, const std::function<bool()>& stops) {
   Survey made{.peak = profile_of(graph).peak(), .found = {}};
   const PartPricer pricer(graph, device, nullptr);
   for (const Candidate& candidate : propose(graph)) {
+    if (stops && stops()) break;
     for (const std::int64_t parts : parts_for(candidate.slices)) {
       try {
         const Profile profile = PricedRegion(graph, candidate, parts, pricer).profile();
@@ -26,6 +28,25 @@ Survey survey(const Graph& graph, const Device& device) {
   std::ranges::stable_sort(made.found, {},
                            [](const Surveyed& one) { return std::tuple(one.peak, one.time); });
   return made;
+}
+
+Split split_of(const Transformed& now, const Surveyed& one, const Device& device) {
+  const PartPricer pricer(now.graph, device, nullptr);
+  return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);
+}
+
+Hoisted hoisted(const Graph& graph, const Device& device) {
+  Hoisted found{{}, apply_transforms(graph, {})};
+  const PartPricer pricer(found.now.graph, device, nullptr);
+  if (const auto hoist = priced_hoist(found.now, pricer)) {
+    std::vector<Transform> transforms = {*hoist};
+    try {
+      found.now = apply_transforms(graph, transforms);
+      found.transforms = std::move(transforms);
+    } catch (const TransformRefused&) {  // then as it is
+    }
+  }
+  return found;
 }
 
 }  // namespace lowtide::rewrite

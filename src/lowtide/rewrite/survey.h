@@ -1,10 +1,13 @@
 // All that is proposed for a graph, with what it would save and cost.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
+#include "lowtide/plan/transforms/made.h"
+#include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
 
 namespace lowtide::rewrite {
@@ -22,7 +25,17 @@ struct Survey {
 };
 
 // Of a graph without transforms, or of one that they have made. Prices as in part_price.h, on that
-// device.
-Survey survey(const Graph& graph, const Device& device);
+// device. Ends early, with what it has, as soon as `stops` says so.
+Survey survey(const Graph& graph, const Device& device, const std::function<bool()>& stops = {});
+
+// A split with every price, for what a survey of `now`'s graph has found.
+Split split_of(const Transformed& now, const Surveyed& one, const Device& device);
+
+// The graph with its backward hoisted, or as it is where that is not possible.
+struct Hoisted {
+  std::vector<Transform> transforms;  // one or none
+  Transformed now;
+};
+Hoisted hoisted(const Graph& graph, const Device& device);
 
 }  // namespace lowtide::rewrite

@@ -156,6 +156,18 @@ bool is_made_before(const Graph& graph, const Region& region, TensorId tensor) {
   return before;
 }
 
+bool widens(const Graph& graph, const Region& region, TensorId tensor) {
+  if (region.parts <= 2 || region.reach.tensors[tensor.index()].state != dimensions::State::partial)
+    return false;
+  std::string_view dtype = graph.tensor(tensor).dtype;
+  for (const Operand& result : graph.op(graph.producer(tensor)).results)
+    if (result.tensor == tensor) {
+      dtype = result.dtype;
+      break;
+    }
+  return dtype == "f16" || dtype == "bf16";
+}
+
 bool is_needed_outside(const Graph& graph, const Region& region, TensorId tensor) {
   return graph.is_output(tensor) || std::ranges::any_of(graph.consumers(tensor), [&](OpId op) {
            return region.inside[op.index()] == 0;

@@ -50,6 +50,8 @@ Region region_of(const Graph& graph, const AskedRegion& asked, const Labels& lab
 
 // Whether the tensor is made by the region, once for all parts.
 bool is_made_before(const Graph& graph, const Region& region, TensorId tensor);
+// Whether a sum over the parts of this tensor is kept in single precision until the last.
+bool widens(const Graph& graph, const Region& region, TensorId tensor);
 // Of a tensor that the region makes.
 bool is_needed_outside(const Graph& graph, const Region& region, TensorId tensor);
 // Whether the op, one of the region, makes anything before the parts, and anything in them.

@@ -59,8 +59,6 @@ Labels labels_in_file(const Draft& draft, const Transformed& now) {
           [&](TensorId tensor) { return draft.label(now.tensor_index[tensor]); }};
 }
 
-bool is_half(std::string_view dtype) { return dtype == "f16" || dtype == "bf16"; }
-
 template <class AnyId>
 std::unordered_map<AnyId, Price<AnyId>> by_id(const std::vector<Price<AnyId>>& prices) {
   std::unordered_map<AnyId, Price<AnyId>> found;
@@ -284,14 +282,14 @@ class Parts {
       return;
     }
     const bool last = part + 1 == region_.parts;
-    const bool widens = adds && region_.parts > 2 && is_half(dtype_of(op, tensor));
+    const bool in_single = widens(graph_, region_, tensor);
     const TensorPrice& price = join_prices_.at(index_of(tensor));
     const Tensor& whole = graph_.tensor(tensor);
     TensorId result = index_of(tensor);
     if (!last) {
       Tensor made = whole;
       made.name = numbered(made.name, 0, region_.parts) + (made.name.empty() ? "" : "...");
-      if (widens) {
+      if (in_single) {
         made.bytes = doubled(made.bytes);
         if (!made.dtype.empty()) made.dtype = "f32";
       }
@@ -310,19 +308,13 @@ class Parts {
     if (part > 0) {
       const TensorId before = sums_[tensor];
       made.inputs.push_back(before);
-      if (!widens || (part > 1 && !last)) made.in_place.push_back({before, result});
+      if (!in_single || (part > 1 && !last)) made.in_place.push_back({before, result});
     }
     made.inputs.push_back(value);
-    if (adds && (!widens || last)) made.in_place.push_back({value, result});
+    if (adds && (!in_single || last)) made.in_place.push_back({value, result});
     if (!adds) made.op.arguments = place_of(tensor, part);
     add(std::move(made));
     sums_[tensor] = result;
-  }
-
-  std::string_view dtype_of(OpId op, TensorId tensor) const {
-    for (const Operand& result : graph_.op(op).results)
-      if (result.tensor == tensor) return result.dtype;
-    return graph_.tensor(tensor).dtype;
   }
 
   static Bytes doubled(Bytes bytes) {

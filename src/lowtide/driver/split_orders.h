@@ -1,0 +1,18 @@
+// Plans that splits give for nothing: the own orders of the graphs that they make. Where many
+// budgets are asked about, they are what each of them begins from.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lowtide/plan/plan.h"
+#include "lowtide/plan/problem.h"
+
+namespace lowtide::driver {
+
+// Of single regions in parts, behind a hoist where there may be one, those that are estimated to
+// need less memory than all that take less time; the largest first. They may be over the problem's
+// budget and are not verified. Ends early as soon as `stops` says so.
+std::vector<Plan> split_orders(const Problem& problem, const std::function<bool()>& stops);
+
+}  // namespace lowtide::driver
