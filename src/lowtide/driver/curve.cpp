@@ -245,9 +245,15 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     if (sweep_.known().best(budget) == nullptr) weight = budget == next ? 8 * mean : mean;
     tasks.push_back({.budget = budget, .weight = weight});
     if (!sweep_.by_parts()) continue;
+    const Frontier::Entry* best = sweep_.known().best(budget);
+    if (sweep_.open()) {
+      // The first of these passes looks for transforms once more, with all that is known now.
+      if (pass == 0 || best == nullptr) continue;
+      tasks.back().transforms = best->plan->transforms;
+    }
     tasks.back().solver = sweep_.improving();
     tasks.back().options = search_options(pass, false, swaps);
-    if (proves)
+    if (proves && !sweep_.open())
       tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }
   return round(tasks, share);

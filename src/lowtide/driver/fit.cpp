@@ -8,6 +8,10 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
+// Where transforms are looked for, one region in so many parts needs far less than another and both
+// are short enough; which of them computing again takes further down nobody knows beforehand. So
+// the first round asks about a few of them, and the others mostly about the best.
+//
 // Invariant: the answer is the plan with the smallest peak that any solve has found within the time
 // limit, and below the floor it is proven that there is none.
 //
@@ -29,6 +33,11 @@ constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
 constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
+// Where transforms are looked for: how many are compared, at how many budgets each; and of the
+// tasks after that each fourth may find others.
+constexpr std::size_t kContenders = 3, kOpenEvery = 4;
+constexpr std::int64_t kProbesEach = 3;
+constexpr double kContendersShare = 0.3;
 
 class FitRun {
  public:
@@ -74,7 +83,11 @@ class FitRun {
   static Bytes between(Bytes low, Bytes high, std::int64_t part, std::int64_t parts) {
     return low + Bytes(checked_mul_div((high - low).count(), part, parts, Rounding::floor));
   }
+  std::vector<SweepTask> tasks_for(std::vector<Bytes> budgets) const;
+  std::vector<std::vector<Transform>> contenders() const;
   bool round(std::vector<Bytes> budgets, double share);
+  bool first_round(Bytes low, Bytes high, double share);
+  bool run(const std::vector<SweepTask>& tasks, double share);
   void narrow();
   void push();
 
@@ -83,7 +96,7 @@ class FitRun {
   Sweep sweep_;
 };
 
-bool FitRun::round(std::vector<Bytes> budgets, double share) {
+std::vector<SweepTask> FitRun::tasks_for(std::vector<Bytes> budgets) const {
   std::ranges::sort(budgets, std::greater());
   budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
   std::vector<SweepTask> tasks;
@@ -91,6 +104,48 @@ bool FitRun::round(std::vector<Bytes> budgets, double share) {
     if (budget >= floor())
       tasks.push_back(
           {.budget = budget, .enough = budget < upper() ? request_.time_limit : Ticks()});
+  return tasks;
+}
+
+// The transforms of plans that are short enough, each once, those that need least first.
+std::vector<std::vector<Transform>> FitRun::contenders() const {
+  std::vector<std::vector<Transform>> found;
+  for (const Frontier::Entry& entry : sweep_.known().entries()) {
+    const std::vector<Transform>& transforms = entry.plan->transforms;
+    if (entry.cost.duration <= request_.time_limit && !transforms.empty() &&
+        std::ranges::find(found, transforms) == found.end())
+      found.push_back(transforms);
+  }
+  return found;
+}
+
+bool FitRun::first_round(Bytes low, Bytes high, double share) {
+  std::vector<Bytes> budgets;
+  for (std::int64_t part = 1; part <= kProbesEach; ++part)
+    budgets.push_back(between(low, high, part, kProbesEach + 1));
+  std::vector<SweepTask> tasks = tasks_for(budgets);  // which may find others
+  // From those that need least to those that take least.
+  const auto all = contenders();
+  const std::size_t count = std::min(kContenders, all.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = count > 1 ? i * (all.size() - 1) / (count - 1) : 0;
+    for (SweepTask& task : tasks_for(budgets)) {
+      task.transforms = all[at];
+      tasks.push_back(std::move(task));
+    }
+  }
+  return run(tasks, share);
+}
+
+bool FitRun::round(std::vector<Bytes> budgets, double share) {
+  std::vector<SweepTask> tasks = tasks_for(std::move(budgets));
+  const auto best = contenders();
+  for (std::size_t i = 0; i < tasks.size() && !best.empty(); ++i)
+    if (i % kOpenEvery != kOpenEvery - 1) tasks[i].transforms = best.front();
+  return run(tasks, share);
+}
+
+bool FitRun::run(const std::vector<SweepTask>& tasks, double share) {
   const Bytes upper_before = upper();
   const bool ran = sweep_.round(tasks, share, [&](const Cost& cost) {
     return cost.duration <= request_.time_limit && cost.peak < upper_before;
@@ -114,6 +169,10 @@ void FitRun::narrow() {
     low = std::max(low, floor());
     const Bytes high = upper();
     if (high.count() - low.count() <= narrow) return;
+    if (i == 0 && !contenders().empty()) {
+      if (!first_round(low, high, kContendersShare)) return;
+      continue;
+    }
     const std::int64_t parts = (i == 0 ? kFirstProbes : kProbes) + 1;
     std::vector<Bytes> budgets;
     for (std::int64_t part = 1; part < parts; ++part)

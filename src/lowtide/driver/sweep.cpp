@@ -62,7 +62,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
                            : solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
   if (open_) begin_from_splits();
-  if (!portfolio || open_) return;
+  if (!portfolio) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
     for (const solve::Solver* part : solvers.with(trait))
       if (!part->traits().has(solve::Trait::external) &&
@@ -74,7 +74,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   const solve::Solver* proving = first(solve::Trait::proving);
   if (improving == nullptr || proving == nullptr) return;
   improving_ = improving->name();
-  proving_ = proving->name();
+  if (!open_) proving_ = proving->name();
 }
 
 void Sweep::begin_from_splits() {
@@ -119,6 +119,16 @@ double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) co
   return all > 0 ? size(tasks) / all : 1;
 }
 
+Sweep::TriedKey Sweep::key(const SweepTask& task) {
+  std::size_t said = 0;
+  if (task.transforms && !task.transforms->empty()) {
+    const auto found = std::ranges::find(said_, *task.transforms);
+    said = 1 + static_cast<std::size_t>(found - said_.begin());
+    if (found == said_.end()) said_.push_back(*task.transforms);
+  }
+  return {task.budget, task.solver.empty() ? settings_.solver : task.solver, said};
+}
+
 std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, double share) {
   std::vector<Job> jobs;
   double weights = 0;
@@ -135,8 +145,21 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     };
     start_from(best);
     start_from(known_.above(task.budget));
+    if (task.transforms) {
+      // Plans with others are none of this task's problem.
+      job.starts.clear();
+      starts.clear();
+      const Frontier::Entry *within = nullptr, *beyond = nullptr;
+      for (const Frontier::Entry& entry : known_.entries()) {
+        if (entry.plan->transforms != *task.transforms) continue;
+        if (entry.cost.peak <= task.budget) within = &entry;
+        if (entry.cost.peak > task.budget && beyond == nullptr) beyond = &entry;
+      }
+      start_from(within);
+      start_from(beyond);
+    }
     const std::string& solver = task.solver.empty() ? settings_.solver : task.solver;
-    Tried& tried = tried_[{task.budget, solver}];
+    Tried& tried = tried_[key(task)];
     if (tried.to_the_end && tried.starts == starts) continue;
     tried.starts = std::move(starts);
     job.request.solver = solver;
@@ -180,7 +203,8 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   // On large graphs even a solve without time takes long to begin.
   if (reason() != StopReason::finished) return;
   job.ran = true;
-  const Problem asked = problem(job.task.budget);
+  Problem asked = problem(job.task.budget);
+  if (job.task.transforms) asked.transforms = *job.task.transforms;
   Frontier found;  // on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
   job.request.limits.cancel = job.token;
@@ -237,7 +261,7 @@ void Sweep::run_all(std::vector<Job>& jobs, const Wanted& wanted) {
 
 void Sweep::take(Job& job) {
   if (!job.ran) return;
-  Tried& tried = tried_[{job.task.budget, job.request.solver}];
+  Tried& tried = tried_[key(job.task)];
   tried.note.clear();
   if (job.error) {
     try {
@@ -304,7 +328,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   outcome.stopped_by = known_.decided(budget) ? StopReason::finished : stopped_by();
   if (outcome.status == Status::unknown && outcome.stopped_by == StopReason::finished)
     outcome.stopped_by = StopReason::gave_up;
-  if (const auto tried = tried_.find({budget, settings_.solver});
+  if (const auto tried = tried_.find({budget, settings_.solver, 0});
       tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;
   return point;

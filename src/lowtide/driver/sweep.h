@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct SweepTask {
   Ticks enough = Ticks(0);  // a plan no longer than this ends the task
   std::string solver = {};  // another one than the settings'
   std::vector<std::pair<std::string, std::string>> options = {};  // of it
+  // Plans with these alone; absent: with those that the solver finds, or none.
+  std::optional<std::vector<Transform>> transforms = std::nullopt;
 };
 
 class Sweep {
@@ -51,8 +54,12 @@ class Sweep {
   double seconds() const { return limits_.seconds(); }
   int threads() const { return settings_.threads; }
 
+  // Whether transforms are looked for. Then the known plans begin with what splits give for
+  // nothing.
+  bool open() const { return open_; }
   // Whether the parts of the solver may be run alone: it is a portfolio, and there are one that
-  // improves plans and one that proves for this graph. Their names; empty otherwise.
+  // improves plans and one that proves for this graph. Their names; empty otherwise. Where
+  // transforms are looked for none proves.
   bool by_parts() const { return !improving_.empty(); }
   const std::string& improving() const { return improving_; }
   const std::string& proving() const { return proving_; }
@@ -75,6 +82,8 @@ class Sweep {
     std::string note;
     bool to_the_end = false;
   };
+  // A budget, a solver, and which transforms are said: 0 for none.
+  using TriedKey = std::tuple<Bytes, std::string, std::size_t>;
   struct Job;
   struct Allowance {
     double seconds = std::numeric_limits<double>::infinity();
@@ -82,6 +91,7 @@ class Sweep {
   };
   void begin_from_splits();
   Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
+  TriedKey key(const SweepTask& task);
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
   void share_seconds(std::vector<Job>& jobs, double seconds) const;
   void run(Job& job, const Wanted& wanted) const;
@@ -97,8 +107,9 @@ class Sweep {
   Frontier known_;
   std::string improving_, proving_;
   bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
-  StopReason cut_short_ = StopReason::finished;           // some solve of the last round
-  std::map<std::pair<Bytes, std::string>, Tried> tried_;  // by budget and solver
+  StopReason cut_short_ = StopReason::finished;  // some solve of the last round
+  std::map<TriedKey, Tried> tried_;
+  std::vector<std::vector<Transform>> said_;  // by the tasks so far
   std::uint64_t solves_ = 0;
 };
 
