@@ -35,6 +35,7 @@ namespace {
 using Transforms = std::vector<Transform>;
 
 constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
+constexpr double kStartShare = 0.25;  // for those of each start
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
 constexpr std::size_t kTrials = 4;    // at each level
 constexpr int kLevels = 3;
@@ -76,17 +77,16 @@ class TransformSearch {
     const Ticks least = problem_.graph.total_time();
     if (settled(least)) return finish();
     calibrate();
-    std::vector<Transforms> begun = {{}};
-    for (const Plan& start : request_.starts) {
-      if (start.transforms.empty() || std::ranges::find(begun, start.transforms) != begun.end())
-        continue;
-      begun.push_back(start.transforms);
-      run_with(start.transforms, kTrialShare);
-    }
-    if (const auto hoisted = with_hoist(); !hoisted.empty()) {
-      begun.push_back(hoisted);
-      run_with(hoisted, kTrialShare);
-    }
+    // Most comes of regions of the hoisted graph, so these are looked at first.
+    std::vector<Transforms> begun;
+    if (const auto hoisted = with_hoist(); !hoisted.empty()) begun.push_back(hoisted);
+    begun.emplace_back();
+    for (const Plan& start : request_.starts)
+      if (std::ranges::find(begun, start.transforms) == begun.end()) {
+        begun.push_back(start.transforms);
+        run_with(start.transforms, kStartShare);
+      }
+    if (!begun.front().empty()) run_with(begun.front(), kTrialShare);
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
