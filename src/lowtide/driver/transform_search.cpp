@@ -40,6 +40,7 @@ constexpr double kTrialShare = 0.05;  // for each transform that is planned
 constexpr std::size_t kTrials = 4;    // at each level
 constexpr int kLevels = 3;
 constexpr double kIdeasShare = 0.15;  // for the estimates of each level
+constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
 
@@ -52,6 +53,7 @@ struct Idea {
   Bytes missing;          // that nothing gives
   Ticks time;             // with what is computed again, as estimated
   Ticks least;            // without
+  Bytes peak;             // of the own order
 
   auto rank() const { return std::tie(missing, time); }
 };
@@ -93,6 +95,8 @@ class TransformSearch {
       const std::vector<Idea> ideas = best_ideas(begun);
       for (const Idea& idea : ideas) {
         if (limits_.stopped()) break;
+        // One before may have won by so much that this one cannot.
+        if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
         run_with(idea.transforms, kTrialShare);
       }
       for (const Idea& idea : ideas)
@@ -201,6 +205,8 @@ class TransformSearch {
                                               problem_.budget, problem_.machine);
     const auto lost = static_cast<double>((duration() - problem_.graph.total_time()).count());
     const auto guessed = static_cast<double>(estimated.again.count());
+    promising_ =
+        duration() == Ticks::max() || lost <= kBlind * guessed || estimated.missing > Bytes(0);
     factor_ = duration() == Ticks::max() ? kUnknown : std::max(1.0, lost / std::max(guessed, 1.0));
   }
 
@@ -209,21 +215,19 @@ class TransformSearch {
     return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
   }
 
-  // What to plan next, best first: of each region the best number of parts. The best of each kind
-  // goes first, since estimates of one kind err alike.
+  // What to plan next, best first: of each region the best number of parts, and the best that fits
+  // into the budget as it is, which needs no luck. The best of each kind goes first, since
+  // estimates of one kind err alike.
   std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
-    if (!problem_.techniques.split) return found;
+    if (!problem_.techniques.split || !promising_) return found;
     const double until = limits_.used() + kIdeasShare;
     for (const Transforms& transforms : begun) {
       const Transformed now = apply_transforms(problem_.graph, transforms);
       const PartPricer pricer(now.graph, device_for(problem_), nullptr);
       for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
         if (limits_.stopped() || limits_.used() > until) break;
-        if (auto idea = best_parts(now, transforms, candidate, pricer)) {
-          idea->what = kind_of(candidate);
-          found.push_back(std::move(*idea));
-        }
+        best_parts(now, transforms, candidate, pricer, found);
       }
     }
     std::ranges::stable_sort(found, {}, &Idea::rank);
@@ -250,12 +254,13 @@ class TransformSearch {
             {},
             short_of.missing,
             estimated(profile.time, short_of.again),
-            profile.time};
+            profile.time,
+            profile.peak()};
   }
 
-  std::optional<Idea> best_parts(const Transformed& now, const Transforms& base,
-                                 const rewrite::Candidate& region, const PartPricer& pricer) {
-    std::optional<Idea> best;
+  void best_parts(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
+                  const PartPricer& pricer, std::vector<Idea>& found) {
+    std::optional<Idea> best, fits;
     for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
       const auto ops = static_cast<std::int64_t>(region.ops.size());
       if (parts * ops > kMostMadeOps) break;
@@ -263,14 +268,19 @@ class TransformSearch {
       try {
         Idea idea = estimate(now, base, region, parts, pricer);
         // What costs more than all that is lost now cannot win.
-        if (idea.least >= duration() || (best && best->rank() <= idea.rank())) continue;
-        best = std::move(idea);
+        if (idea.least >= duration()) continue;
+        if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
+          fits = idea;
+          fits->what = "fits";
+        }
+        if (!best || idea.rank() < best->rank()) best = std::move(idea);
       } catch (const InputError&) {  // not into so many, or a copy would be needed
       } catch (const OverflowError&) {
       }
     }
-    if (best && !complete(*best, now, pricer)) return std::nullopt;
-    return best;
+    if (fits && best && fits->parts == best->parts) best.reset();
+    for (auto* one : {&best, &fits})
+      if (*one && complete(**one, now, pricer)) found.push_back(std::move(**one));
   }
 
   // Its transforms; false where they are refused as a whole.
@@ -336,6 +346,7 @@ class TransformSearch {
   Limits limits_;
   bool begun_ = false, limits_stopped_ = false;
   double factor_ = 1;
+  bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;

@@ -81,6 +81,8 @@ Profile profile_of(const Graph& graph) {
 Shortfall shortfall(const Graph& graph, const Profile& profile, Bytes budget,
                     const std::optional<Machine>& machine) {
   constexpr std::size_t kPlaces = 8;
+  constexpr double kLinkShare =
+      0.5;  // of what a link could carry: tensors are not all there in time
   Shortfall worst{Ticks(0), Bytes(0)};
   for (const std::size_t at : profile.fullest_by_share(kPlaces)) {
     auto over = static_cast<double>((profile.live[at] - budget).count());
@@ -102,8 +104,8 @@ Shortfall shortfall(const Graph& graph, const Profile& profile, Bytes budget,
       const double time = static_cast<double>(profile.time.count());
       const double before =
           time * static_cast<double>(at) / static_cast<double>(profile.live.size());
-      over -= std::min({all, carried(machine->device_to_host, before),
-                        carried(machine->host_to_device, time - before)});
+      over -= kLinkShare * std::min({all, carried(machine->device_to_host, before),
+                                     carried(machine->host_to_device, time - before)});
     }
     std::ranges::sort(may_go, std::less{}, [](const Interval* one) {
       return static_cast<double>(one->again.count()) / static_cast<double>(one->bytes.count());
