@@ -345,6 +345,50 @@ TEST_CASE("transforms: splits that are refused name the op, the dimension and th
           "tensor 0");
 }
 
+TEST_CASE("transforms: what is drawn whole does not bend a region, in whatever order it is drawn") {
+  // Two dropouts, each of whose draws comes after the generator's state is taken, which comes after
+  // the draw before.
+  Network net;
+  const auto x = net.tensor({8, 2}, "f32", Role::input);
+  auto at = x, drawn = Network::Index{-1};
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto h = net.tensor({8, 2}), state = net.tensor({16}, "u8"),
+               mask = net.tensor({8, 2}, "bool"), out = net.tensor({8, 2});
+    net.op("aten.relu", {net.whole("self", at)}, {h});
+    net.op("lowtide.random_state", {}, {state}).recomputable = false;
+    if (drawn >= 0) net.after(drawn);
+    const auto taken = net.latest();
+    net.op("lowtide.dropout_mask", {net.whole("input", h)}, {mask}, {{"p", {0.25}}});
+    net.after(taken);
+    drawn = net.latest();
+    net.op("lowtide.dropout_apply", {net.whole("input", h), net.whole("mask", mask)}, {out},
+           {{"p", {0.25}}});
+    at = out;
+  }
+  net.keep(at);
+  const Graph graph = net.graph();
+  Split split;
+  split.axes = {{TensorId(0), 0}};
+  split.parts = 2;
+  auto& prices = split.prices.emplace_back();
+  for (const std::size_t op : {0, 2, 3, 4, 6, 7}) {
+    split.ops.emplace_back(op);
+    prices.push_back({OpId(op), Ticks(1), Bytes(0)});
+  }
+  split.before = {{OpId(2), Ticks(1), Bytes(0)}, {OpId(6), Ticks(1), Bytes(0)}};
+  split.joins = {{TensorId(static_cast<std::size_t>(at)), Ticks(1), Bytes(0)}};
+  const Transformed made = apply_transforms(graph, std::vector<Transform>{split});
+  std::vector<std::string> kinds;
+  for (const OpId op : made.graph.order()) kinds.push_back(made.graph.op(op).kind);
+  const std::string state = "lowtide.random_state", mask = "lowtide.dropout_mask",
+                    relu = "aten.relu", apply = "lowtide.dropout_apply", join = "lowtide.join";
+  CHECK(kinds == std::vector<std::string>{state, mask, state, mask, relu, apply, relu, apply, join,
+                                          relu, apply, relu, apply, join});
+  for (const OpId op : made.graph.order())
+    for (const OpId earlier : made.graph.after(op))
+      CHECK(made.graph.position(earlier) < made.graph.position(op));
+}
+
 TEST_CASE("transforms: a region must be convex, and every op of it carry the axis") {
   Network net;
   const auto x = net.tensor({4, 2}), a = net.tensor({4, 2}), b = net.tensor({4, 2}),

@@ -24,7 +24,7 @@ TEST_CASE("convex sets: all ops, each set convex, in the given order") {
     std::size_t wanted = 0;
     for (auto& member : among) wanted += member = random.below(3) > 0;
     std::size_t found = 0;
-    for (const auto& set : convex_sets(graph, among)) {
+    for (const auto& set : convex_sets(graph, among, Members(graph.op_count(), 0))) {
       found += set.size();
       const Members members = members_of(graph, set);
       CHECK(hull(graph, members) == members);

@@ -12,16 +12,18 @@ Members members_of(const Graph& graph, std::span<const OpId> ops) {
 
 // How often a way to the op can have left the set: ways within a set of equal numbers stay in it,
 // since whoever comes back has left once more.
-std::vector<std::vector<OpId>> convex_sets(const Graph& graph, const Members& among) {
+std::vector<std::vector<OpId>> convex_sets(const Graph& graph, const Members& among,
+                                           const Members& before) {
+  const auto in_parts = [&](OpId op) { return among[op.index()] != 0 && before[op.index()] == 0; };
   std::vector<std::size_t> left(graph.op_count(), 0);
   std::vector<std::vector<OpId>> sets;
   for (const OpId op : graph.order()) {
     const bool inside = among[op.index()] != 0;
     std::size_t& count = left[op.index()];
-    for (const OpId before : graph.predecessors(op)) {
-      const bool from = among[before.index()] != 0;
+    for (const OpId earlier : graph.predecessors(op)) {
+      if (inside && !in_parts(op) && in_parts(earlier)) continue;
       // An op outside carries the number of what it would make of those behind it.
-      count = std::max(count, left[before.index()] + (from && !inside ? 1 : 0));
+      count = std::max(count, left[earlier.index()] + (in_parts(earlier) && !inside ? 1 : 0));
     }
     if (!inside) continue;
     if (sets.size() <= count) sets.resize(count + 1);

@@ -28,10 +28,12 @@ bool may_split(const Graph& graph, const Reach& reach, OpId op) {
 }
 
 // The largest convex set by bytes made.
-std::vector<OpId> largest_convex(const Graph& graph, const Members& among) {
+std::vector<OpId> largest_convex(const Graph& graph, const Reach& reach, const Members& among) {
+  Members before;
+  for (const auto& carry : reach.carries) before.push_back(carry && carry->before);
   std::vector<OpId> best;
   double most = -1;
-  for (auto& set : convex_sets(graph, among)) {
+  for (auto& set : convex_sets(graph, among, before)) {
     double bytes = 0;
     for (const OpId op : set)
       for (const TensorId made : graph.outputs(op))
@@ -71,8 +73,10 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
                                       std::span<const OpId> ops, std::string what) {
   Members among(graph.op_count(), 0);
   for (const OpId op : ops) among[op.index()] = may_split(graph, family.reach, op);
-  Candidate made{
-      .what = std::move(what), .ops = largest_convex(graph, among), .axes = {}, .slices = 0};
+  Candidate made{.what = std::move(what),
+                 .ops = largest_convex(graph, family.reach, among),
+                 .axes = {},
+                 .slices = 0};
   for (int round = 0; round < kRounds && made.ops.size() > 1; ++round) {
     if (made.axes.empty()) {
       const auto first = std::ranges::find_if(
@@ -115,7 +119,7 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
       }
       among[next.index()] = 0;
     }
-    made.ops = largest_convex(graph, among);
+    made.ops = largest_convex(graph, family.reach, among);
     std::ranges::fill(among, std::uint8_t{0});
     for (const OpId op : made.ops) among[op.index()] = 1;
     made.axes.clear();

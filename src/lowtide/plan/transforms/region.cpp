@@ -21,8 +21,8 @@ class Check {
 
   Region region() {
     find_ops();
-    demand_convex();
     follow_axes();
+    demand_convex();
     demand_parts();
     find_joined();
     return std::move(region_);
@@ -51,15 +51,20 @@ class Check {
       if (region_.inside[op.index()] != 0) region_.ops.push_back(op);
   }
 
-  // No way leads out of the region and into it again.
+  // No way leads from an op that runs in parts out of the region and into it again. What runs once
+  // before all parts needs nothing of them, so a way through it is none: each draw of a mask comes
+  // after the generator's state was taken, which comes after the draw before.
   void demand_convex() {
     const auto order = graph_.order();
     region_.above.assign(graph_.op_count(), 0);
     std::vector<std::uint8_t> below(graph_.op_count(), 0);
     const auto is_inside = [&](OpId op) { return region_.inside[op.index()] != 0; };
+    const auto in_parts = [&](OpId op) { return is_inside(op) && !region_.carry(op).before; };
     for (const OpId op : order)
-      for (const OpId before : graph_.predecessors(op))
-        if (is_inside(before) || below[before.index()] != 0) below[op.index()] = 1;
+      for (const OpId before : graph_.predecessors(op)) {
+        if (is_inside(op) && !in_parts(op) && in_parts(before)) continue;
+        if (in_parts(before) || below[before.index()] != 0) below[op.index()] = 1;
+      }
     for (auto op = order.rbegin(); op != order.rend(); ++op)
       for (const OpId next : graph_.successors(*op))
         if (is_inside(next) || region_.above[next.index()] != 0) region_.above[op->index()] = 1;

@@ -168,7 +168,7 @@ class Parts {
 
   OpId add(DraftOp op) {
     const OpId index = draft_.add(std::move(op));
-    made_.push_back(index);
+    made_in_parts_.push_back(index);
     return index;
   }
 
@@ -193,7 +193,7 @@ class Parts {
     std::erase_if(made.op.results, [&](const Operand& result) {
       return std::ranges::find(made.outputs, result.tensor) == made.outputs.end();
     });
-    before_[op] = add(std::move(made));
+    before_[op] = draft_.add(std::move(made));
   }
 
   void make_part(OpId op, std::int64_t part) {
@@ -379,14 +379,24 @@ class Parts {
     }
   }
 
-  // What the region needs, the parts, the rest; each as it stood.
+  // What the region needs, what it makes once, the parts, the rest; each as it stood. What the
+  // region needs and is behind something that it makes once stands with that.
   void put_in_order() {
-    std::vector<OpId> above, rest;
-    for (const OpId op : graph_.order())
-      if (!is_inside(op)) (region_.above[op.index()] != 0 ? above : rest).push_back(index_of(op));
-    draft_.order = std::move(above);
-    draft_.order.insert(draft_.order.end(), made_.begin(), made_.end());
-    draft_.order.insert(draft_.order.end(), rest.begin(), rest.end());
+    std::vector<OpId> first, once, rest;
+    std::vector<std::uint8_t> behind(graph_.op_count(), 0);
+    for (const OpId op : graph_.order()) {
+      if (is_inside(op)) {
+        if (before_[op].valid()) once.push_back(before_[op]);
+        continue;
+      }
+      for (const OpId earlier : graph_.predecessors(op))
+        if (before_[earlier].valid() || behind[earlier.index()] != 0) behind[op.index()] = 1;
+      const bool above = region_.above[op.index()] != 0;
+      (!above ? rest : behind[op.index()] != 0 ? once : first).push_back(index_of(op));
+    }
+    draft_.order = std::move(first);
+    for (const auto* next : {&once, &made_in_parts_, &rest})
+      draft_.order.insert(draft_.order.end(), next->begin(), next->end());
   }
 
   Draft& draft_;
@@ -405,7 +415,7 @@ class Parts {
   IdVector<OpId, std::vector<OpId>> ops_;
   IdVector<OpId, OpId> before_;
   IdVector<TensorId, TensorId> sums_;  // what is put together so far
-  std::vector<OpId> made_;             // in order
+  std::vector<OpId> made_in_parts_;    // in order
 };
 
 }  // namespace
