@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lowtide/base/error.h"
+#include "lowtide/io/costs_json.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/plan/budget.h"
 #include "lowtide/report/plot_text.h"
@@ -96,11 +97,19 @@ nb::object transforms_list(const std::vector<Transform>& transforms) {
   return nb::module_::import_("json").attr("loads")(io::write_transforms(transforms));
 }
 
+std::shared_ptr<const CostTable> costs_from(nb::handle path) {
+  if (path.is_none()) return nullptr;
+  io::CostFile file = io::read_costs(path_of(path));
+  warn(path_of(path), file.warnings);
+  return std::make_shared<const CostTable>(std::move(file.table));
+}
+
 Terms terms_of(const GivenTerms& given, const Graph& graph) {
   AskedTerms asked{.order = order_of(given.order),
                    .device = device_from(given.device),
                    .link = given.link,
                    .techniques = list_text(given.techniques)};
+  asked.part_costs = costs_from(given.costs);
   if (!given.transforms.is_none()) asked.transforms = transforms_from(given.transforms);
   if (!given.host_budget.is_none()) asked.host_budget = size_text("host_budget", given.host_budget);
   if (given.derate.is_none()) return terms_of(asked, graph);

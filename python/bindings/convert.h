@@ -1,6 +1,7 @@
 // Python values as the words of the core, refused in the words of the command.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,14 +43,18 @@ struct GivenTerms {
   nb::handle techniques;
   nb::handle derate;       // None, a str as the command takes it ("10%"), or a fraction (0.1)
   nb::handle host_budget;  // None, an int (bytes), or a str as the command takes it
+  nb::handle costs;        // None, or the path of a table of measured calls
   nb::handle transforms = nb::none();  // None, or dicts as a plan file has them
 
   bool any() const {
     return order != "free" || !device.is_none() || link || !techniques.is_none() ||
-           !derate.is_none() || !host_budget.is_none() || !transforms.is_none();
+           !derate.is_none() || !host_budget.is_none() || !costs.is_none() ||
+           !transforms.is_none();
   }
 };
 Terms terms_of(const GivenTerms& given, const Graph& graph);
+// None, or the path of a table of measured calls, which is read.
+std::shared_ptr<const CostTable> costs_from(nb::handle path);
 // A list of dicts as a plan file has them, both ways.
 std::vector<Transform> transforms_from(nb::handle list);
 nb::object transforms_list(const std::vector<Transform>& transforms);

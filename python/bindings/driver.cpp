@@ -72,7 +72,7 @@ ProblemObject asked_of(nb::handle graph, nb::handle budget, const std::string& o
       live_limits)
     throw nb::type_error(
         "a Problem says budget, order, objective, time_limit, device, link, techniques, derate, "
-        "host_budget, live_limits and transforms itself");
+        "host_budget, live_limits, transforms and costs itself");
   return nb::cast<ProblemObject>(graph);
 }
 
@@ -82,11 +82,11 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    int threads, std::optional<nb::dict> options, nb::handle start,
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
                    nb::handle techniques, nb::handle derate, nb::handle host_budget,
-                   const std::optional<nb::dict>& live_limits, nb::handle transforms) {
+                   const std::optional<nb::dict>& live_limits, nb::handle transforms, nb::handle costs) {
   OutcomeObject result;
   result.asked =
       asked_of(graph, budget, objective, time_limit,
-               {order, device, link, techniques, derate, host_budget, transforms}, live_limits);
+               {order, device, link, techniques, derate, host_budget, costs, transforms}, live_limits);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -202,7 +202,7 @@ void bind_driver(nb::module_& module) {
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
-      nb::arg("transforms") = nb::none(),
+      nb::arg("transforms") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig(
           "def plan(graph: Graph | Problem, budget: int | str | None = None, *, order: str = "
           "\"free\", objective: str = \"time\", time_limit: int | str | None = None, solver: "
@@ -213,11 +213,11 @@ void bind_driver(nb::module_& module) {
           "| os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
           "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
           "host_budget: int | str | None = None, live_limits: dict[int, int | str] | None "
-          "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None) -> "
-          "Outcome"),
+          "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, costs: "
+          "str | os.PathLike[str] | None = None) -> Outcome"),
       "Plan a graph into a memory budget. The plan found is verified.\n\n"
       "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
-      "`host_budget`, `live_limits`, `transforms`: see Problem. `time`: stop after so many seconds "
+      "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: stop after so many seconds "
       "(10, or none "
       "with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "

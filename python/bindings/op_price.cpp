@@ -16,10 +16,8 @@ namespace lowtide::python {
 namespace {
 
 CostTable table_from(nb::handle path) {
-  if (path.is_none()) return {};
-  io::CostFile file = io::read_costs(path_of(path));
-  warn(path_of(path), file.warnings);
-  return std::move(file.table);
+  const auto table = costs_from(path);
+  return table ? *table : CostTable();
 }
 
 }  // namespace

@@ -82,17 +82,17 @@ void bind_problem(nb::module_& module) {
              const std::string& order, const std::string& objective, nb::handle time_limit,
              nb::handle device, const std::optional<std::string>& link, nb::handle techniques,
              nb::handle derate, nb::handle host_budget, const std::optional<nb::dict>& live_limits,
-             nb::handle transforms) {
+             nb::handle transforms, nb::handle costs) {
             new (self) ProblemObject(make_problem(
                 graph, budget, objective, time_limit,
-                {order, device, link, techniques, derate, host_budget, transforms}, live_limits));
+                {order, device, link, techniques, derate, host_budget, costs, transforms}, live_limits));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
           nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
           nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
           nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
           nb::arg("host_budget") = nb::none(), nb::arg("live_limits") = nb::none(),
-          nb::arg("transforms") = nb::none(),
+          nb::arg("transforms") = nb::none(), nb::arg("costs") = nb::none(),
           nb::sig(
               "def __init__(self, graph: Graph, budget: int | str | None = None, order: str = "
               "\"free\", objective: str = \"time\", time_limit: int | str | None = None, *, "
@@ -101,7 +101,8 @@ void bind_problem(nb::module_& module) {
               "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
               "| None = None, host_budget: int | str | None = None, live_limits: "
               "dict[int, int | str] | None = None, transforms: "
-              "collections.abc.Sequence[dict[str, typing.Any]] | None = None) -> None"),
+              "collections.abc.Sequence[dict[str, typing.Any]] | None = None, costs: str | "
+              "os.PathLike[str] | None = None) -> None"),
           "`budget`: bytes, or as the command takes it (\"8GiB\", \"60%\", \"act:50%\"). `order`: "
           "\"free\", or \"given\" to keep the graph's own. `time_limit`: ticks, or the overhead "
           "that the plan may have (\"5%\"). `device`: whose link to the host a plan may use: a "
@@ -117,7 +118,8 @@ void bind_problem(nb::module_& module) {
           "bytes, inputs, its outputs and its workspace; for objective \"time\". `transforms`: "
           "done "
           "to the graph before it is planned, as a plan file has them; to give one is leave to use "
-          "its technique.\n\nRaises Error.")
+          "its technique. `costs`: what parts of ops take where transforms are looked for, a table of "
+          "measured calls in a file, which counts before the device.\n\nRaises Error.")
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),
                    "In bytes, or None.")

@@ -13,15 +13,16 @@ namespace lowtide::python {
 
 namespace {
 
-nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist) {
+nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::handle path) {
   const std::optional<Device> known = device_from(device);
+  const auto costs = costs_from(path);
   std::optional<rewrite::Hoisted> base;
   rewrite::Survey survey;
   {
     const nb::gil_scoped_release released;
-    base = hoist ? rewrite::hoisted(*graph, *known)
+    base = hoist ? rewrite::hoisted(*graph, *known, costs.get())
                  : rewrite::Hoisted{{}, apply_transforms(*graph, {})};
-    survey = rewrite::survey(base->now.graph, *known);
+    survey = rewrite::survey(base->now.graph, *known, costs.get());
   }
   const Transformed& now = base->now;
   nb::list found;
@@ -50,14 +51,15 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist) {
 }  // namespace
 
 void bind_regions(nb::class_<GraphObject>& graph) {
-  graph.def("regions", &regions, nb::kw_only(), nb::arg("device") = "a100", nb::arg("hoist") = true,
+  graph.def("regions", &regions, nb::kw_only(), nb::arg("device") = "a100", nb::arg("hoist") = true, nb::arg("costs") = nb::none(),
             nb::sig("def regions(self, *, device: Device | str | os.PathLike[str] = 'a100', hoist: "
-                    "bool = True) -> dict[str, typing.Any]"),
+                    "bool = True, costs: str | os.PathLike[str] | None = None) -> dict[str, typing.Any]"),
             "Regions that could be split, the smallest peak first, as `lowtide regions` lists "
             "them: \"hoisted\" (whether the backward is hoisted first), \"own_peak\" of the graph "
             "then, and \"regions\", a list of dicts: \"what\", \"parts\", \"own_peak\" and "
             "\"overhead\" of the split alone, both estimated, \"saved\" bytes, \"axes\" as pairs "
-            "of tensor and dimension, \"ops\". Parts are priced on `device`.");
+            "of tensor and dimension, \"ops\". Parts are priced by the "
+            "table of measured calls in the file `costs`, else on `device`.");
 }
 
 }  // namespace lowtide::python

@@ -68,11 +68,12 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                  const std::string& order, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
                  nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                 nb::handle techniques, nb::handle derate, nb::handle host_budget) {
+                 nb::handle techniques, nb::handle derate, nb::handle host_budget,
+                 nb::handle costs) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
-  request.terms = terms_of({order, device, link, techniques, derate, host_budget}, *graph);
+  request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.from = budget_of(from, *graph, "from_");
   request.to = budget_of(to, *graph, "to");
   if (request.from > request.to)
@@ -105,11 +106,11 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
                    std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
                    int threads, nb::object progress, nb::handle device,
                    const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
-                   nb::handle host_budget) {
+                   nb::handle host_budget, nb::handle costs) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::FitRequest request;
-  request.terms = terms_of({order, device, link, techniques, derate, host_budget}, *graph);
+  request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
   request.settings = {
       .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
@@ -216,14 +217,15 @@ void bind_curve(nb::module_& module) {
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
       nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
-      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(),
+      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
               "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
               "None = None, seed: int = 0, threads: int = 0, progress: "
               "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
               "| str | os.PathLike[str] | None = None, link: str | None = None, "
               "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
-              "| None = None, host_budget: int | str | None = None) -> Curve"),
+              "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
+              "None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -270,7 +272,7 @@ void bind_fit(nb::module_& module) {
       nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
-      nb::arg("host_budget") = nb::none(),
+      nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig(
           "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
           "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
@@ -278,7 +280,8 @@ void bind_fit(nb::module_& module) {
           "| "
           "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
           "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
-          "host_budget: int | str | None = None) -> Fit"),
+          "host_budget: int | str | None = None, costs: str | os.PathLike[str] | None = None) -> "
+          "Fit"),
       "Find the smallest budget within which a plan has at most that overhead: a percentage as "
       "the command takes it (\"5%\"), or a fraction (0.05).\n\nOtherwise as `plan`. Raises Error.");
 }

@@ -1,10 +1,12 @@
 #include "lowtide/cli/machine_flags.h"
 
+#include <memory>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include "lowtide/base/error.h"
+#include "lowtide/cli/input.h"
 #include "lowtide/io/device_json.h"
 #include "lowtide/io/text_file.h"
 
@@ -31,7 +33,10 @@ Terms MachineFlags::terms(Order order, const Graph& graph, const std::string& gr
                             .techniques = techniques,
                             .derate = derate,
                             .host_budget = host_budget,
-                            .transforms = std::move(transforms)},
+                            .transforms = std::move(transforms),
+                            .part_costs = costs ? std::make_shared<const CostTable>(
+                                                      load_costs(*costs))
+                                                : nullptr},
                            graph);
     require_plannable(problem_on(graph, Bytes::max(), terms));
     return terms;
@@ -60,6 +65,9 @@ void add_machine_flags(CLI::App& command, MachineFlags& flags) {
                      "How much of the link's bytes a second to leave to others (10%)");
   command.add_option("--host-budget", flags.host_budget,
                      "The most bytes that may lie on the host at any time (64GiB)");
+  command.add_option("--costs", flags.costs,
+                     "What parts of ops take: a table of measured calls, which counts before the "
+                     "device; a file");
   command
       .add_option("--techniques", flags.techniques,
                   "All that a plan may use: a list of recompute, in_place, offload, split, hoist, "

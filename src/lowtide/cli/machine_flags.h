@@ -15,7 +15,7 @@ namespace lowtide::cli {
 
 struct MachineFlags {
   std::string techniques = "default";
-  std::optional<std::string> device, link, derate, host_budget;
+  std::optional<std::string> device, link, derate, host_budget, costs;
 
   // InputError that names the flag, or the graph's file for what require_plannable refuses in it.
   Terms terms(Order order, const Graph& graph, const std::string& graph_path,

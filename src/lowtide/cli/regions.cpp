@@ -1,6 +1,7 @@
 // `lowtide regions`: which regions of a graph could be split, and what each would save and cost.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ using Json = nlohmann::ordered_json;
 
 struct RegionsArguments {
   std::string graph, device = "a100";
+  std::optional<std::string> costs;
   std::int64_t most = 20;
   bool hoist = true, json = false;
 };
@@ -84,10 +86,13 @@ std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& no
 int run(const RegionsArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const Device device = io::device_of(given.device);
-  const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device)
+  const std::optional<CostTable> table =
+      given.costs ? std::optional(load_costs(*given.costs)) : std::nullopt;
+  const CostTable* costs = table ? &*table : nullptr;
+  const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device, costs)
                                             : rewrite::Hoisted{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
-  const rewrite::Survey survey = rewrite::survey(now.graph, device);
+  const rewrite::Survey survey = rewrite::survey(now.graph, device, costs);
   if (given.json) {
     fmt::print("{}", json_text(now, !base.transforms.empty(), graph.total_time(), survey));
     return 0;
@@ -125,6 +130,8 @@ void add_regions(CLI::App& app, int& status) {
       ->add_option("--device", given->device,
                    "On which device parts are priced: a name ('lowtide devices') or a file")
       ->capture_default_str();
+  command->add_option("--costs", given->costs,
+                      "Before that: a table of measured calls; a file");
   command->add_option("--most", given->most, "How many to print")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();

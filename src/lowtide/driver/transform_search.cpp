@@ -203,7 +203,7 @@ class TransformSearch {
 
   Transforms with_hoist() const {
     if (!problem_.techniques.hoist) return {};
-    return rewrite::hoisted(problem_.graph, device_for(problem_)).transforms;
+    return rewrite::hoisted(problem_.graph, device_for(problem_), problem_.part_costs.get()).transforms;
   }
 
   // What one place of the order says of computing again is far from what a plan loses, and about as
@@ -233,7 +233,7 @@ class TransformSearch {
     const double until = limits_.used() + kIdeasShare;
     for (const Transforms& transforms : begun) {
       const Transformed now = apply_transforms(problem_.graph, transforms);
-      const PartPricer pricer(now.graph, device_for(problem_), nullptr);
+      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
       for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
         if (limits_.stopped() || limits_.used() > until) break;
         best_parts(now, transforms, candidate, pricer, found);
@@ -337,7 +337,7 @@ class TransformSearch {
   // Plans the idea that won with more parts and with fewer, as long as that wins.
   void tune(const Idea& won) {
     const Transformed now = apply_transforms(problem_.graph, won.base);
-    const PartPricer pricer(now.graph, device_for(problem_), nullptr);
+    const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
     const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
     for (const std::ptrdiff_t step : {-1, 1}) {

@@ -67,7 +67,8 @@ Problem with_graph(const Problem& problem, const Graph& graph) {
           .host_budget = problem.host_budget,
           .live_limits = problem.live_limits,
           .transforms = problem.transforms,
-          .priced_on = problem.priced_on};
+          .priced_on = problem.priced_on,
+          .part_costs = problem.part_costs};
 }
 
 }  // namespace lowtide

@@ -1,10 +1,12 @@
 // What may be asked: fit this graph into that budget.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
@@ -46,9 +48,10 @@ struct Problem {
   // Done to the graph before anything is planned; a plan lists them first. Solvers never see one:
   // the driver gives them the graph that is made.
   std::vector<Transform> transforms = {};
-  // What parts of ops would take, where the driver looks for transforms that pay: on which device.
-  // Absent: an A100.
+  // What parts of ops would take, where the driver looks for transforms that pay: as the table has
+  // measured it, else on that device. Absent: no table, an A100.
   std::optional<Device> priced_on = std::nullopt;
+  std::shared_ptr<const CostTable> part_costs = nullptr;
 };
 
 // InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,

@@ -51,7 +51,8 @@ Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms) {
           .techniques = terms.techniques,
           .host_budget = terms.host_budget,
           .transforms = terms.transforms,
-          .priced_on = terms.priced_on};
+          .priced_on = terms.priced_on,
+          .part_costs = terms.part_costs};
 }
 
 std::vector<std::string_view> names_of(const Terms& terms) {
@@ -67,6 +68,7 @@ Terms terms_of(const AskedTerms& asked, const Graph& graph) {
   terms.techniques = parse_techniques(asked.techniques, full.has_value());
   terms.transforms = asked.transforms;
   terms.priced_on = asked.device;
+  terms.part_costs = asked.part_costs;
   for (const Transform& transform : asked.transforms)
     add_technique(terms.techniques, kind_of(transform));
   const auto demand_link = [&](const std::optional<std::string>& given, const std::string& name,

@@ -1,6 +1,7 @@
 // What plans of a graph may use, whatever their budget; and how people say it.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,8 @@ struct Terms {
   // What the machine was derated from, if it was: plans say what they take over it, too.
   std::optional<Machine> full_link = std::nullopt;
   std::vector<Transform> transforms = {};          // done before anything is planned
-  std::optional<Device> priced_on = std::nullopt;  // see Problem
+  std::optional<Device> priced_on = std::nullopt;  // see Problem, as is the next
+  std::shared_ptr<const CostTable> part_costs = nullptr;
 };
 
 Problem problem_on(const Graph& graph, Bytes budget, const Terms& terms);
@@ -37,6 +39,7 @@ struct AskedTerms {
       std::nullopt;  // a share of the link's bytes a second; 10% if absent
   std::optional<std::string> host_budget = std::nullopt;  // in bytes
   std::vector<Transform> transforms = {};  // to name one is leave to use its technique
+  std::shared_ptr<const CostTable> part_costs = nullptr;  // counts before the device
 };
 
 // InputError (place: the member, and its text if it has one) for what cannot be read, a device

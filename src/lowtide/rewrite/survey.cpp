@@ -10,9 +10,10 @@
 
 namespace lowtide::rewrite {
 
-Survey survey(const Graph& graph, const Device& device, const std::function<bool()>& stops) {
+Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
+              const std::function<bool()>& stops) {
   Survey made{.peak = profile_of(graph).peak(), .found = {}};
-  const PartPricer pricer(graph, device, nullptr);
+  const PartPricer pricer(graph, device, costs);
   for (const Candidate& candidate : propose(graph)) {
     if (stops && stops()) break;
     for (const std::int64_t parts : parts_for(candidate.slices)) {
@@ -30,14 +31,15 @@ Survey survey(const Graph& graph, const Device& device, const std::function<bool
   return made;
 }
 
-Split split_of(const Transformed& now, const Surveyed& one, const Device& device) {
-  const PartPricer pricer(now.graph, device, nullptr);
+Split split_of(const Transformed& now, const Surveyed& one, const Device& device,
+               const CostTable* costs) {
+  const PartPricer pricer(now.graph, device, costs);
   return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);
 }
 
-Hoisted hoisted(const Graph& graph, const Device& device) {
+Hoisted hoisted(const Graph& graph, const Device& device, const CostTable* costs) {
   Hoisted found{{}, apply_transforms(graph, {})};
-  const PartPricer pricer(found.now.graph, device, nullptr);
+  const PartPricer pricer(found.now.graph, device, costs);
   if (const auto hoist = priced_hoist(found.now, pricer)) {
     std::vector<Transform> transforms = {*hoist};
     try {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/transforms/made.h"
@@ -24,18 +25,21 @@ struct Survey {
   std::vector<Surveyed> found;  // the smallest peak first; of those that do not lower it none
 };
 
-// Of a graph without transforms, or of one that they have made. Prices as in part_price.h, on that
-// device. Ends early, with what it has, as soon as `stops` says so.
-Survey survey(const Graph& graph, const Device& device, const std::function<bool()>& stops = {});
+// Of a graph without transforms, or of one that they have made. Prices as in part_price.h: by the
+// table, which may be null, else on that device. Ends early, with what it has, as soon as `stops`
+// says so.
+Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
+              const std::function<bool()>& stops = {});
 
 // A split with every price, for what a survey of `now`'s graph has found.
-Split split_of(const Transformed& now, const Surveyed& one, const Device& device);
+Split split_of(const Transformed& now, const Surveyed& one, const Device& device,
+               const CostTable* costs);
 
 // The graph with its backward hoisted, or as it is where that is not possible.
 struct Hoisted {
   std::vector<Transform> transforms;  // one or none
   Transformed now;
 };
-Hoisted hoisted(const Graph& graph, const Device& device);
+Hoisted hoisted(const Graph& graph, const Device& device, const CostTable* costs);
 
 }  // namespace lowtide::rewrite
