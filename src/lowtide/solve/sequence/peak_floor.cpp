@@ -105,8 +105,8 @@ Bytes peak_floor(const Problem& problem) {
   Bytes floor = floor_with(problem, true);
   // A plan that held on the device whatever it copies to the host would need no link.
   if (problem.host_budget)
-    floor = std::max(floor, floor_with(problem, false) -
-                                room_on_host(problem.graph, *problem.host_budget));
+    floor = std::max(
+        floor, floor_with(problem, false) - room_on_host(problem.graph, *problem.host_budget));
   return floor;
 }
 
