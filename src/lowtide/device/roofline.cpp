@@ -42,18 +42,30 @@ double efficiency(const Tile& tile) {
   return per_product(kTiles[0]) / per_product(tile);
 }
 
-// At least 1.
-double waves(const Device& device, const Work& work) {
+// Seconds of what is computed, by the tiles and slices of the depth that end first.
+double in_rounds(const Device& device, const Work& work, std::string_view dtype) {
+  constexpr double kMostSlices = 16, kShallowest = 512, kSumBytes = 8;
+  const double full = computing(device, work.operations, dtype);
   const auto processors = static_cast<double>(device.multiprocessors);
-  if (processors == 0 || work.rows == 0 || work.columns == 0 || work.batches == 0) return 1;
+  if (processors == 0 || work.rows == 0 || work.columns == 0 || work.batches == 0) return full;
+  const auto rows = static_cast<double>(work.rows), columns = static_cast<double>(work.columns),
+             batches = static_cast<double>(work.batches);
+  const double made = batches * rows * columns;
+  const double depth = static_cast<double>(work.operations) / 2 / made;
+  // What has one column is no product of matrices.
+  const double most = columns > 1 ? std::min(kMostSlices, depth / kShallowest) : 1;
   double least = std::numeric_limits<double>::infinity();
-  for (const Tile& tile : kTiles) {
-    const double dealt = static_cast<double>(work.batches) *
-                         std::ceil(static_cast<double>(work.rows) / tile.rows) *
-                         std::ceil(static_cast<double>(work.columns) / tile.columns);
-    least = std::min(least, std::ceil(dealt / processors) * processors / dealt / efficiency(tile));
+  for (double slices = 1; slices == 1 || slices <= most; slices *= 2) {
+    const double sums =
+        slices > 1 ? moving(device, 1) * kSumBytes * slices * made : 0;  // written and read again
+    for (const Tile& tile : kTiles) {
+      const double dealt =
+          batches * slices * std::ceil(rows / tile.rows) * std::ceil(columns / tile.columns);
+      const double waves = std::ceil(dealt / processors) * processors / dealt / efficiency(tile);
+      least = std::min(least, std::max(waves, 1.0) * full + sums);
+    }
   }
-  return std::max(least, 1.0);
+  return least;
 }
 
 }  // namespace
@@ -68,8 +80,7 @@ std::int64_t small_kernel_ns(const Device& device, const Work& work, std::string
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) * 1e-9; };
   double longest = 0;
   if (work.operations > 0)
-    longest = seconds(device.compute_ramp_ns) +
-              waves(device, work) * computing(device, work.operations, dtype);
+    longest = seconds(device.compute_ramp_ns) + in_rounds(device, work, dtype);
   if (work.bytes > 0)
     longest = std::max(longest, seconds(device.memory_ramp_ns) + moving(device, work.bytes));
   return whole_ns(longest, device.launch_ns);

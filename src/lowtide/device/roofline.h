@@ -29,15 +29,17 @@ std::int64_t kernel_ns(const Device& device, std::int64_t operations, std::strin
 
 // The same with what a kernel loses that is too small to fill the device:
 //
-//     time = launch + max(ramp + waves x operations / rate, ramp' + bytes / bandwidth),
+//     time = launch + max(ramp + waves x operations / rate + sums / bandwidth,
+//                         ramp' + bytes / bandwidth),
 //
 // each side only where there is something to do. A ramp is the time in which the work that is done
 // at full rate would be half done (Hockney's n_1/2, as time). `waves` is by how much whole rounds
-// of tiles over the multiprocessors take longer than the share of a round that is needed, with
-// tiles of the result of that shape, from 128 x 128 down to 32 x 32, that ends first: small tiles
-// fill rounds better and reuse less of what they read. Source: Hockney, Jesshope: Parallel
-// Computers 2, 1988, section 1.3; NVIDIA: Matrix Multiplication Background User's Guide, sections
-// 2.3 and 3.2.
+// of tiles over the multiprocessors take longer than the share of a round that is needed. A tile is
+// part of the result, from 128 x 128 down to 32 x 32, over all of the depth or one of up to 16
+// slices of it, 512 deep or more, which are summed up afterwards: `sums` is what that moves. That
+// choice counts which ends first: small tiles fill rounds better and reuse less of what they read.
+// Source: Hockney, Jesshope: Parallel Computers 2, 1988, section 1.3; NVIDIA: Matrix Multiplication
+// Background User's Guide, sections 2.3 and 3.2.
 struct Work {
   std::int64_t operations = 0, bytes = 0;
   // Of what a product makes; no tiles where rows are 0.

@@ -35,9 +35,13 @@ namespace {
 using Transforms = std::vector<Transform>;
 
 constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
+constexpr double kPlainShare = 0.35;  // again, where it may still win
 constexpr double kStartShare = 0.25;  // for those of each start
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
-constexpr std::size_t kTrials = 4;    // at each level
+constexpr std::size_t kTrials = 5;    // at each level, or,
+constexpr std::size_t kFewTrials =
+    2;  // where all that could be won is so small a part of the time:
+constexpr double kLittle = 0.02;
 constexpr int kLevels = 3;
 constexpr double kIdeasShare = 0.15;  // for the estimates of each level
 constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
@@ -108,6 +112,10 @@ class TransformSearch {
       if (!won) break;
       begun = {best_transforms()};
     }
+    // A short run says little of what a long one finds. Where nothing proves that the graph as it
+    // is must lose more, it gets a longer one too.
+    if (!limits_.stopped() && !best_transforms().empty() && plain_bound_ < duration())
+      run_with({}, kPlainShare);
     if (!limits_.stopped()) run_with(best_transforms(), 1);
     return finish();
   }
@@ -170,6 +178,7 @@ class TransformSearch {
     const bool same = best_.outcome.plan && answer.outcome.plan &&
                       answer.outcome.plan->transforms == best_.outcome.plan->transforms;
     const Bound bound = best_.outcome.bound;
+    if (transforms.empty()) plain_bound_ = std::max(plain_bound_, answer.outcome.bound.duration);
     if (first || (answer.outcome.plan && rank(answer) <= rank(best_))) {
       best_ = std::move(answer);
       if (same)  // both runs have proven something of one graph
@@ -230,15 +239,42 @@ class TransformSearch {
         best_parts(now, transforms, candidate, pricer, found);
       }
     }
-    std::ranges::stable_sort(found, {}, &Idea::rank);
-    std::vector<std::string_view> seen;
-    std::ranges::stable_partition(found, [&](const Idea& idea) {
-      if (std::ranges::find(seen, idea.what) != seen.end()) return false;
-      seen.push_back(idea.what);
-      return true;
-    });
-    if (found.size() > kTrials) found.resize(kTrials);
-    return found;
+    return few_of(std::move(found));
+  }
+
+  // The best of each kind on each base first; of no base more than others leave, since what the
+  // estimates say of two bases is not to be compared.
+  std::vector<Idea> few_of(std::vector<Idea> all) const {
+    std::ranges::stable_sort(all, {}, &Idea::rank);
+    std::vector<std::vector<const Idea*>> by_base;
+    for (const Idea& idea : all) {
+      auto of = std::ranges::find_if(
+          by_base, [&](const auto& list) { return list.front()->base == idea.base; });
+      if (of == by_base.end()) of = by_base.insert(of, std::vector<const Idea*>{});
+      of->push_back(&idea);
+    }
+    for (auto& list : by_base) {
+      std::vector<std::string_view> seen;
+      std::ranges::stable_partition(list, [&](const Idea* idea) {
+        if (std::ranges::find(seen, idea->what) != seen.end()) return false;
+        seen.push_back(idea->what);
+        return true;
+      });
+    }
+    const auto least = static_cast<double>(problem_.graph.total_time().count());
+    const bool little = static_cast<double>(duration().count()) <= (1 + kLittle) * least;
+    const std::size_t most = little ? kFewTrials : kTrials;
+    std::vector<Idea> few;
+    for (std::size_t turn = 0; few.size() < most; ++turn) {
+      bool more = false;
+      for (const auto& list : by_base) {
+        if (turn >= list.size() || few.size() == most) continue;
+        few.push_back(*list[turn]);
+        more = true;
+      }
+      if (!more) break;
+    }
+    return few;
   }
 
   // TransformRefused or another InputError where that is not possible.
@@ -264,7 +300,7 @@ class TransformSearch {
     for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
       const auto ops = static_cast<std::int64_t>(region.ops.size());
       if (parts * ops > kMostMadeOps) break;
-      limits_.spend(ops);
+      limits_.spend(1 + ops / 4);  // a unit is about a microsecond
       try {
         Idea idea = estimate(now, base, region, parts, pricer);
         // What costs more than all that is lost now cannot win.
@@ -345,6 +381,7 @@ class TransformSearch {
   const SolveSaid& solve_;
   Limits limits_;
   bool begun_ = false, limits_stopped_ = false;
+  Ticks plain_bound_;  // of plans without transforms
   double factor_ = 1;
   bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
   Answer best_;
