@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from conftest import BINARY, SOURCE, lowtide
 
+COMMANDS = ("plan", "curve", "fit", "verify", "show", "apply", "dimensions", "regions", "solvers", "devices", "generate",
+            "convert", "completion")
+
 
 @pytest.fixture
 def planned(chain, tmp_path):
@@ -198,7 +201,7 @@ def test_bash_completion_completes(tmp_path):
 def test_help_and_version():
     done = lowtide("--help")
     assert done.code == 0
-    for command in ("plan", "curve", "fit", "verify", "show", "solvers", "generate", "convert", "completion"):
+    for command in COMMANDS:
         assert command in done.out
         assert lowtide(command, "--help").code == 0
     assert re.fullmatch(r"lowtide \d+\.\d+\.\d+\n", lowtide("--version").out)
@@ -206,8 +209,7 @@ def test_help_and_version():
 
 def test_documentation_names_every_command_and_flag():
     page = (SOURCE / "docs/reference/command.md").read_text()
-    commands = ("plan", "curve", "fit", "verify", "show", "solvers", "generate", "convert", "completion")
-    for command in commands:
+    for command in COMMANDS:
         assert f"`{command}" in page
     for command in ("plan", "curve", "fit"):
         for flag in re.findall(r"--[a-z]+", lowtide(command, "--help").out):

@@ -5,6 +5,8 @@ import pytest
 
 import lowtide
 
+from package_support import ROOT
+
 
 def relus(rows=6):
     tensor = {"bytes": rows * 16, "shape": [rows, 4], "dtype": "f32"}
@@ -58,3 +60,26 @@ def test_transforms_that_are_refused():
     plan = lowtide.plan(graph, 288, transforms=[split()], work=1000).plan
     with pytest.raises(lowtide.WrongGraphError):
         lowtide.apply(relus(8), plan)
+
+
+def test_regions_and_the_transforms_that_auto_finds():
+    graph = lowtide.Graph.load(ROOT / "examples" / "gpt2-train.graph.json.gz")
+    survey = graph.regions()
+    assert survey["hoisted"] and survey["regions"]
+    best = survey["regions"][0]
+    assert best["saved"] == survey["own_peak"] - best["own_peak"] > 0
+    assert best["parts"] >= 2 and best["overhead"] > 0 and len(best["ops"]) > 100
+    assert not graph.regions(hoist=False)["hoisted"]
+    with pytest.raises(lowtide.Error, match="abacus"):
+        graph.regions(device="abacus")
+    assert lowtide.generate("chain", 10).regions()["regions"] == []
+
+    outcome = lowtide.plan(graph, "40%", techniques="all", work=600_000, threads=1)
+    assert [t["kind"] for t in outcome.plan.transforms][:2] == ["hoist", "split"]
+    assert lowtide.verify(graph, outcome.plan).peak == outcome.peak <= graph.own_peak * 2 // 5
+    only = lowtide.plan(graph, "40%", techniques=["recompute", "split"], work=600_000, threads=1)
+    assert only.plan is None or {t["kind"] for t in only.plan.transforms} <= {"split"}
+    fit = lowtide.fit(graph, "10%", techniques="all", work=1_000_000)
+    assert fit.outcome.plan.transforms and fit.budget < 0.45 * graph.own_peak
+    curve = lowtide.curve(graph, "40%", points=2, techniques="all", work=1_000_000)
+    assert all(point.plan is not None for point in curve.points)

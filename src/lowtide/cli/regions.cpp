@@ -1,7 +1,9 @@
 // `lowtide regions`: which regions of a graph could be split, and what each would save and cost.
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -14,6 +16,8 @@
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/graph_text.h"
+#include "lowtide/report/plot_text.h"
+#include "lowtide/report/regions_text.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/rewrite/survey.h"
 
@@ -25,7 +29,7 @@ using Json = nlohmann::ordered_json;
 
 struct RegionsArguments {
   std::string graph, device = "a100";
-  std::size_t most = 20;
+  std::int64_t most = 20;
   bool hoist = true, json = false;
 };
 
@@ -59,44 +63,54 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// Of a region in several numbers of parts only those of which none needs as little of both.
+std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& now,
+                                       const rewrite::Survey& survey) {
+  std::vector<report::RegionRow> rows;
+  for (const rewrite::Surveyed& one : survey.found) {
+    const bool beaten = std::ranges::any_of(survey.found, [&](const rewrite::Surveyed& other) {
+      return other.region.ops == one.region.ops && other.peak <= one.peak &&
+             other.time <= one.time && (other.peak < one.peak || other.time < one.time);
+    });
+    if (beaten) continue;
+    const auto share = static_cast<double>(one.peak.count()) /
+                       static_cast<double>(std::max<std::int64_t>(1, survey.peak.count()));
+    rows.push_back({one.region.what, axis_text(now.graph, one), one.region.ops.size(), one.parts,
+                    one.peak, share, overhead_percent(one.time, graph.total_time())});
+  }
+  return rows;
+}
+
 int run(const RegionsArguments& given) {
   const Graph graph = load_named_graph(given.graph);
   const Device device = io::device_of(given.device);
   const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device)
                                             : rewrite::Hoisted{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
-  const bool hoisted = !base.transforms.empty();
   const rewrite::Survey survey = rewrite::survey(now.graph, device);
   if (given.json) {
-    fmt::print("{}", json_text(now, hoisted, graph.total_time(), survey));
+    fmt::print("{}", json_text(now, !base.transforms.empty(), graph.total_time(), survey));
     return 0;
   }
   const auto style = output_style();
   fmt::print("{:<10} {}\n", "graph", report::graph_text(graph, style.width - 11, style.unicode));
-  fmt::print("{:<10} {}{}\n", "peak", report::exact_bytes_text(survey.peak),
-             hoisted ? ", with the backward hoisted" : "");
+  if (!base.transforms.empty())
+    fmt::print("{:<10} {}\n", "first", describe(base.transforms.front()));
+  fmt::print("{:<10} {}\n", "peak", report::exact_bytes_text(survey.peak));
   if (survey.found.empty()) {
     fmt::print("{:<10} no region lowers it; 'lowtide dimensions' says what stops an axis\n",
                "regions");
     return 0;
   }
-  fmt::print("\n{:<12} {:>6} {:>6} {:>11} {:>7} {:>10}  {}\n", "region", "ops", "parts", "peak",
-             "of own", "time", "along");
-  const std::size_t count = std::min(given.most, survey.found.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    const rewrite::Surveyed& one = survey.found[i];
-    const double share = 100 * static_cast<double>(one.peak.count()) /
-                         static_cast<double>(std::max<std::int64_t>(1, survey.peak.count()));
-    fmt::print("{:<12} {:>6} {:>6} {:>11} {:>5.1f} % {:>+8.2f} %  {}\n", one.region.what,
-               one.region.ops.size(), one.parts, report::bytes_text(one.peak), share,
-               overhead_percent(one.time, graph.total_time()), axis_text(now.graph, one));
-  }
-  if (count < survey.found.size())
-    fmt::print("\n{} more; --most {} shows all\n", survey.found.size() - count,
-               survey.found.size());
-  fmt::print(
-      "\nPeaks and times are estimates, each split alone; "
-      "'lowtide plan --techniques all' decides.\n");
+  const auto rows = rows_of(graph, now, survey);
+  const std::size_t count = std::min(static_cast<std::size_t>(given.most), rows.size());
+  fmt::print("\nRegions that may run in parts\n{}",
+             report::regions_text(std::span(rows).first(count), style));
+  if (count < rows.size())
+    fmt::print("  {} more; --most {} shows all\n", rows.size() - count, rows.size());
+  fmt::print("\n{}", report::wrap("Peaks and times are estimates, each of a split alone. 'lowtide "
+                                  "plan --techniques all' tries them out, together.",
+                                  style.width, style.unicode));
   return 0;
 }
 
@@ -111,7 +125,9 @@ void add_regions(CLI::App& app, int& status) {
       ->add_option("--device", given->device,
                    "On which device parts are priced: a name ('lowtide devices') or a file")
       ->capture_default_str();
-  command->add_option("--most", given->most, "How many to print")->capture_default_str();
+  command->add_option("--most", given->most, "How many to print")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
+      ->capture_default_str();
   command->add_flag("!--no-hoist", given->hoist,
                     "Look at the graph as it is, without hoisting its backward");
   command->add_flag("--json", given->json, "Print one JSON object");

@@ -1,0 +1,25 @@
+// A table of regions that could be split.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/report/plot.h"
+
+namespace lowtide::report {
+
+struct RegionRow {
+  std::string what, along;  // why it is one; the axis
+  std::size_t ops = 0;
+  std::int64_t parts = 0;
+  Bytes peak;
+  double share = 0;     // of the peak without the split, 0 to 1
+  double overhead = 0;  // per cent
+};
+
+std::string regions_text(std::span<const RegionRow> rows, const TerminalStyle& style);
+
+}  // namespace lowtide::report
