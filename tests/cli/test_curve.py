@@ -12,7 +12,7 @@ import pytest
 from conftest import BINARY, lowtide
 
 POINT_KEYS = ["budget", "share_percent", "status", "peak", "duration", "overhead_percent", "bound", "bound_percent",
-              "gap_percent", "found_by", "reason"]
+              "gap_percent", "link_price", "found_by", "reason"]
 
 
 ONE_OP = json.dumps({
@@ -176,6 +176,16 @@ def test_the_clock_is_for_the_whole_curve(large):
     """Loosely: the machine may be busy."""
     said = lowtide("curve", large, "--time", "1", "--json").json()
     assert said["stopped_by"] in ("deadline", "finished") and said["time_s"] < 10
+
+
+def test_points_say_what_the_link_is_worth(resnet):
+    run = ("curve", resnet, "--points", 3, "--from", "40%", *WORK, "--json")
+    assert all(point["link_price"] is None for point in lowtide(*run).json()["points"])
+    points = lowtide(*run, "--link", "2GB/s").json()["points"]
+    # Of the own peak nothing has to leave; of less, what the link carries counts.
+    assert points[0]["link_price"] == 0 and 0 < points[-1]["link_price"] < 1
+    done = lowtide("fit", resnet, "--overhead", "3%", "--link", "2GB/s", *WORK, "--json").json()
+    assert done["found"] and 0 <= done["link_price"] < 1
 
 
 def test_fit(resnet, tmp_path):

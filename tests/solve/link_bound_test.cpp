@@ -190,6 +190,52 @@ TEST_CASE(
   sweep(Order::free, settings, samples(200), 9'000'000'000, tally);
 }
 
+TEST_CASE("peak floor: a host budget raises it, never above the truth") {
+  RandomGraphSettings settings = rich();
+  settings.in_place = 0.3;
+  settings.inputs = 3;
+  int raised = 0, met = 0;
+  for (int i = 0; i < samples(600); ++i) {
+    const auto seed = 11'000'000'000 + static_cast<std::uint64_t>(i);
+    CAPTURE(seed);
+    Random random(seed);
+    settings.ops = 2 + random.below(3);
+    const Graph graph = random_graph(random, settings);
+    if (graph.tensor_count() > kMostTensors) continue;
+    Bytes home, all;
+    for (std::size_t k = 0; k < graph.tensor_count(); ++k) {
+      all += graph.bytes(TensorId(k));
+      if (graph.on_host(TensorId(k))) home += graph.bytes(TensorId(k));
+    }
+    const Bytes host = home + Bytes(random.between(0, (all - home).count() / 2));
+    const Order order = random.chance(0.5) ? Order::given : Order::free;
+    const Machine machine = any_machine(random);
+    const auto curve = oracle::all_tradeoffs(graph, {order, machine, host});
+    REQUIRE_FALSE(curve.empty());
+    Problem problem{.graph = graph, .budget = Bytes::max(), .order = order, .machine = machine};
+    const Bytes without = solve::peak_floor(problem);
+    problem.host_budget = host;
+    const Bytes floor = solve::peak_floor(problem);
+    CHECK(floor <= curve.back().peak);
+    CHECK(floor >= without);
+    raised += floor > without;
+    met += floor > without && floor == curve.back().peak;
+  }
+  MESSAGE(raised << " floors raised by the host budget, " << met << " of them the smallest peak");
+  CHECK(raised > 20);
+}
+
+TEST_CASE("link bounds: a host budget that no plan can keep is proven so") {
+  // Two inputs that the caller wants back, of which one can be away while the other is read.
+  const auto graph = Sketch({10, 20, 1, 1}).op({0}, {2}, 3).op({1}, {3}, 4).keep({2, 3}).graph();
+  Problem problem{.graph = graph, .budget = Bytes(32), .order = Order::given};
+  problem.machine = {{Ticks(0), Bytes(1), Ticks(1)}, {Ticks(0), Bytes(1), Ticks(1)}};
+  problem.host_budget = Bytes(0);
+  CHECK(run_solver(*solve::bounds::make_bounds(), problem).status != Status::infeasible);
+  problem.budget = Bytes(31);
+  CHECK(run_solver(*solve::bounds::make_bounds(), problem).status == Status::infeasible);
+}
+
 TEST_CASE("link bounds: what begins on the host has to come and go") {
   // Two updates of a state each, over a link of a byte a tick.
   const auto graph = Sketch({10, 20})

@@ -294,8 +294,11 @@ void Sweep::take(Job& job) {
     return;
   }
   known_.raise_floor(outcome.bound.peak);
-  if (outcome.status != Status::infeasible)
-    known_.raise_bound(job.task.budget, outcome.bound.duration);
+  if (outcome.status == Status::infeasible) return;
+  known_.raise_bound(job.task.budget, outcome.bound.duration);
+  if (!outcome.link_price) return;
+  LinkPrice& price = link_prices_[job.task.budget];
+  if (outcome.bound.duration >= price.bound) price = {outcome.bound.duration, *outcome.link_price};
 }
 
 bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted) {
@@ -306,6 +309,14 @@ bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wante
   run_all(jobs, wanted);
   for (Job& job : jobs) take(job);
   return true;
+}
+
+// The bound of a larger budget holds for this one too.
+std::optional<double> Sweep::link_price(Bytes budget) const {
+  const LinkPrice* told = nullptr;
+  for (auto at = link_prices_.lower_bound(budget); at != link_prices_.end(); ++at)
+    if (told == nullptr || at->second.bound > told->bound) told = &at->second;
+  return told == nullptr ? std::nullopt : std::optional(told->price);
 }
 
 TradeoffPoint Sweep::point(Bytes budget) const {
@@ -331,6 +342,10 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   if (const auto tried = tried_.find({budget, settings_.solver, 0});
       tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;
+  if (outcome.status != Status::infeasible) outcome.link_price = link_price(budget);
+  // A plan that takes no longer than its ops waits for no link.
+  if (terms_.machine && outcome.plan && outcome.cost.duration <= graph_.total_time())
+    outcome.link_price = 0;
   return point;
 }
 

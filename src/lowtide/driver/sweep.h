@@ -84,6 +84,11 @@ class Sweep {
   };
   // A budget, a solver, and which transforms are said: 0 for none.
   using TriedKey = std::tuple<Bytes, std::string, std::size_t>;
+  // What the highest bound of a budget says of the link (Outcome::link_price).
+  struct LinkPrice {
+    Ticks bound;
+    double price = 0;
+  };
   struct Job;
   struct Allowance {
     double seconds = std::numeric_limits<double>::infinity();
@@ -97,6 +102,7 @@ class Sweep {
   void run(Job& job, const Wanted& wanted) const;
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
+  std::optional<double> link_price(Bytes budget) const;
 
   const solve::SolverTable& solvers_;
   AllowedGraph allowed_;
@@ -109,6 +115,7 @@ class Sweep {
   bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
   StopReason cut_short_ = StopReason::finished;  // some solve of the last round
   std::map<TriedKey, Tried> tried_;
+  std::map<Bytes, LinkPrice> link_prices_;
   std::vector<std::vector<Transform>> said_;  // by the tasks so far
   std::uint64_t solves_ = 0;
 };

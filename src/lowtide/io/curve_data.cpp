@@ -63,6 +63,7 @@ Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) 
           {"bound", if_any(figures.bound)},
           {"bound_percent", if_any(figures.bound_overhead)},
           {"gap_percent", if_any(figures.gap)},
+          {"link_price", if_any(point.outcome.link_price)},
           {"found_by", text_if_any(point.outcome.found_by)},
           {"reason", text_if_any(point.outcome.note)}};
 }

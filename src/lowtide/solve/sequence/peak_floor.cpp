@@ -68,11 +68,8 @@ Bytes floor_in_order(const Graph& graph, Bytes always) {
   return floor;
 }
 
-}  // namespace
-
-Bytes peak_floor(const Problem& problem) {
+Bytes floor_with(const Problem& problem, bool transfers) {
   const Graph& graph = problem.graph;
-  const bool transfers = problem.machine.has_value();
   // With a link to the host any input may be away while it is not used, unless the caller holds it.
   const auto always = [&](TensorId id) {
     return !graph.freeable(id) && !graph.on_host(id) && (!transfers || graph.stays(id));
@@ -91,6 +88,25 @@ Bytes peak_floor(const Problem& problem) {
         std::max(floor, fixed + running(graph, OpId(i), graph.least_workspace(OpId(i)), always));
   if (!transfers && problem.order == Order::given)
     floor = std::max(floor, floor_in_order(graph, fixed));
+  return floor;
+}
+
+// What may be copied to the host besides what is at home there.
+Bytes room_on_host(const Graph& graph, Bytes host_budget) {
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (graph.on_host(TensorId(i))) host_budget -= graph.bytes(TensorId(i));
+  return std::max(host_budget, Bytes(0));
+}
+
+}  // namespace
+
+Bytes peak_floor(const Problem& problem) {
+  if (!problem.machine) return floor_with(problem, false);
+  Bytes floor = floor_with(problem, true);
+  // A plan that held on the device whatever it copies to the host would need no link.
+  if (problem.host_budget)
+    floor = std::max(
+        floor, floor_with(problem, false) - room_on_host(problem.graph, *problem.host_budget));
   return floor;
 }
 

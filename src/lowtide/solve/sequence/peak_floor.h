@@ -8,7 +8,8 @@ namespace lowtide::solve {
 // At least: the bytes that stand there at the start; those that must stand there at the end; and
 // for every op what lives while it runs. Inputs that the caller holds count always; without
 // transfers so does every input that is not releasable, and with the order given too, so does what
-// cannot be made again until its last use. Linear in the links.
+// cannot be made again until its last use; a host budget takes off those no more than it leaves
+// room for. Linear in the links.
 Bytes peak_floor(const Problem& problem);
 
 }  // namespace lowtide::solve
