@@ -12,7 +12,7 @@ import pytest
 from conftest import BINARY, lowtide
 
 POINT_KEYS = ["budget", "share_percent", "status", "peak", "duration", "overhead_percent", "bound", "bound_percent",
-              "gap_percent", "link_price", "found_by", "reason"]
+              "gap_percent", "link_price", "transforms", "found_by", "reason"]
 
 
 ONE_OP = json.dumps({

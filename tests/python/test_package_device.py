@@ -115,7 +115,7 @@ def test_solvers_take_a_link(graph):
     assert lowtide.plan(problem, solver="search", time=0.2).status in ("feasible", "optimal")
     assert lowtide.plan(problem, solver="bounds", time=0.2).link_price == outcome.link_price == 0
     assert lowtide.plan(graph, "100%", time=0.2).link_price is None
-    with pytest.raises(TypeError, match="host_budget, live_limits and transforms itself"):
+    with pytest.raises(TypeError, match="host_budget, live_limits, transforms and costs itself"):
         lowtide.plan(problem, link="25GB/s")
     assert lowtide.curve(graph, points=2, time=0.3, device="a100").points[-1].plan
     assert lowtide.fit(graph, "5%", time=0.3, link="25GB/s").budget

@@ -20,6 +20,25 @@ def relus(rows=6):
         {"format": "lowtide-graph", "version": 1, "tensors": [tensor] * 3, "ops": ops, "outputs": [2]}))
 
 
+def wide(rows, time=10):
+    """x [rows, 4] -> a row of 1000 for each -> [rows, 4]: what is in between is most of it."""
+    def operand(tensor, columns):
+        return {"tensor": tensor, "shape": [rows, columns], "strides": [columns, 1], "dtype": "f32"}
+    def weight(tensor, shape):
+        return {"tensor": tensor, "shape": shape, "strides": [shape[1], 1], "dtype": "f32"}
+    sizes = [[rows, 4], [4, 1000], [1000, 4], [rows, 1000], [rows, 1000], [rows, 4]]
+    ops = [("aten.mm", [{"argument": "self", **operand(0, 4)}, {"argument": "mat2", **weight(1, [4, 1000])}], 3, 1000),
+           ("aten.relu", [{"argument": "self", **operand(3, 1000)}], 4, 1000),
+           ("aten.mm", [{"argument": "self", **operand(4, 1000)}, {"argument": "mat2", **weight(2, [1000, 4])}], 5, 4)]
+    return lowtide.Graph.from_json(json.dumps({
+        "format": "lowtide-graph", "version": 1, "tick": "ns", "outputs": [5],
+        "tensors": [{"bytes": 4 * a * b, "shape": [a, b], "dtype": "f32", **({"role": "input"} if i == 0 else {})}
+                    for i, (a, b) in enumerate(sizes)],
+        "ops": [{"name": f"op{i}", "kind": kind, "time": time, "inputs": [o["tensor"] for o in operands],
+                 "outputs": [made], "operands": operands, "results": [operand(made, columns)]}
+                for i, (kind, operands, made, columns) in enumerate(ops)]}))
+
+
 def split(**changed):
     return {"kind": "split", "ops": [0, 1], "parts": 2, "axes": [{"tensor": 0, "dim": 0}], "exact": True,
             "prices": [[0, 6, 0], [1, 6, 0]], "joins": [[2, 1, 0]], **changed}
@@ -83,3 +102,16 @@ def test_regions_and_the_transforms_that_auto_finds():
     assert fit.outcome.plan.transforms and fit.budget < 0.45 * graph.own_peak
     curve = lowtide.curve(graph, "40%", points=2, techniques="all", work=1_000_000)
     assert all(point.plan is not None for point in curve.points)
+
+
+def test_a_table_of_measured_calls_prices_parts(tmp_path):
+    graph, table = wide(64), tmp_path / "costs.json"
+    table.write_text(lowtide.costs_of(wide(32, time=1000)))  # a half takes more than the whole
+    dearer = {r["parts"]: r["overhead"] for r in graph.regions(hoist=False, costs=table)["regions"]}
+    free = {r["parts"]: r["overhead"] for r in graph.regions(hoist=False)["regions"]}
+    assert dearer[2] > 100 > free[2] and dearer[4] == free[4]
+    budget = int(0.55 * graph.own_peak)
+    plans = [lowtide.plan(graph, budget, techniques="split", work=50_000, costs=costs).plan for costs in (None, table)]
+    assert [plan.transforms[0]["parts"] == 2 for plan in plans] == [True, False]
+    with pytest.raises(lowtide.Error, match="none.json"):
+        lowtide.fit(graph, "5%", costs=tmp_path / "none.json")

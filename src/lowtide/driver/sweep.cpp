@@ -165,7 +165,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     job.request.solver = solver;
     job.request.options = task.options;
     job.request.seed = settings_.seed + 0x9e3779b97f4a7c15u * solves_++;
-    job.request.known = {known_.bound(task.budget), known_.floor()};
+    if (!open_) job.request.known = {known_.bound(task.budget), known_.floor()};
     weights += task.weight;
     jobs.push_back(std::move(job));
   }
@@ -322,7 +322,8 @@ std::optional<double> Sweep::link_price(Bytes budget) const {
 TradeoffPoint Sweep::point(Bytes budget) const {
   TradeoffPoint point{.budget = budget, .outcome = {}};
   Outcome& outcome = point.outcome;
-  outcome.bound = {known_.bound(budget), known_.floor()};
+  // Parts may take less than the whole, so not even the graph's own time bounds plans with them.
+  outcome.bound = {open_ ? Ticks(0) : known_.bound(budget), known_.floor()};
   if (const Frontier::Entry* smallest = known_.smallest()) {
     outcome.smallest_peak = smallest->cost.peak;
     outcome.cost = smallest->cost;

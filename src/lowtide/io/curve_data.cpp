@@ -27,7 +27,7 @@ Figures figures_of(const Graph& graph, Bytes own_peak, const TradeoffPoint& poin
   figures.share = own_peak.count() == 0 ? 100
                                         : 100 * static_cast<double>(point.budget.count()) /
                                               static_cast<double>(own_peak.count());
-  if (outcome.status != Status::infeasible) {
+  if (is_bounded(outcome, base)) {
     figures.bound = outcome.bound.duration.count();
     figures.bound_overhead = overhead_percent(outcome.bound.duration, base);
   }
@@ -54,6 +54,10 @@ Json host_budget_json(const Terms& terms) {
 
 Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) {
   const Figures figures = figures_of(graph, own_peak, point);
+  Json transforms = Json::array();
+  if (point.outcome.plan)
+    for (const Transform& transform : point.outcome.plan->transforms)
+      transforms.push_back(describe(transform));
   return {{"budget", point.budget.count()},
           {"share_percent", figures.share},
           {"status", to_string(point.outcome.status)},
@@ -64,6 +68,7 @@ Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) 
           {"bound_percent", if_any(figures.bound_overhead)},
           {"gap_percent", if_any(figures.gap)},
           {"link_price", if_any(point.outcome.link_price)},
+          {"transforms", transforms},
           {"found_by", text_if_any(point.outcome.found_by)},
           {"reason", text_if_any(point.outcome.note)}};
 }

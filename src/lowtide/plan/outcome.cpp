@@ -33,6 +33,11 @@ double overhead_percent(Ticks duration, Ticks base) {
   return 100.0 * static_cast<double>((duration - base).count()) / static_cast<double>(base.count());
 }
 
+bool is_bounded(const Outcome& outcome, Ticks base) {
+  return outcome.status != Status::infeasible &&
+         (outcome.bound.duration > Ticks(0) || base == Ticks(0));
+}
+
 double gap_percent(Ticks duration, Ticks bound) {
   if (duration == bound) return 0;
   if (bound.count() == 0) return std::numeric_limits<double>::infinity();

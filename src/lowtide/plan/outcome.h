@@ -79,5 +79,8 @@ Status status_of(const ModelClaim& model);
 double overhead_percent(Ticks duration, Ticks base);
 // 100 x (duration - bound) / bound; 0 if equal, infinite if the bound alone is 0.
 double gap_percent(Ticks duration, Ticks bound);
+// Whether something is proven of how long plans take; `base`: the graph's own time. Not of plans
+// that there are none of, nor where any transforms may be used.
+bool is_bounded(const Outcome& outcome, Ticks base);
 
 }  // namespace lowtide

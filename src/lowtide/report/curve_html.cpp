@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestName = 160;  // characters
 
-Json point_json(const TradeoffPoint& point) {
+Json point_json(const Graph& graph, const TradeoffPoint& point) {
   const Outcome& outcome = point.outcome;
   const bool planned = outcome.plan.has_value();
   return {{"budget", point.budget.count()},
@@ -26,13 +26,13 @@ Json point_json(const TradeoffPoint& point) {
           {"peak", planned ? Json(outcome.cost.peak.count()) : Json()},
           {"duration", planned ? Json(outcome.cost.duration.count()) : Json()},
           {"bound",
-           outcome.status == Status::infeasible ? Json() : Json(outcome.bound.duration.count())},
+           is_bounded(outcome, graph.total_time()) ? Json(outcome.bound.duration.count()) : Json()},
           {"note", clean_text(outcome.note)}};
 }
 
 std::string data_of(const Graph& graph, const Tradeoff& curve) {
   Json points = Json::array();
-  for (const TradeoffPoint& point : curve.points) points.push_back(point_json(point));
+  for (const TradeoffPoint& point : curve.points) points.push_back(point_json(graph, point));
   const Json data = {{"name", shorten(graph.name(), kLongestName)},
                      {"tick", to_string(graph.tick())},
                      {"opCount", graph.op_count()},
@@ -42,7 +42,7 @@ std::string data_of(const Graph& graph, const Tradeoff& curve) {
                      {"ownPeak", curve.own_peak.count()},
                      {"floor", curve.floor.count()},
                      {"points", points},
-                     {"smallest", curve.smallest ? point_json(*curve.smallest) : Json()}};
+                     {"smallest", curve.smallest ? point_json(graph, *curve.smallest) : Json()}};
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -162,7 +162,7 @@ function drawFigures() {
   const free = Math.min(...all.filter((point) => point.duration === D.base).map((point) => point.peak));
   if (Number.isFinite(free)) list.push(figure("Without overhead", bytesText(free), `${shareText(free)} of the own peak`));
   const half = planned.filter((point) => point.budget <= D.ownPeak / 2).pop();
-  if (half) list.push(figure(`At ${shareText(half.budget)}`, percentText(half.overhead), half.status === "optimal" ? "overhead, proven the least" : `overhead; no plan has less than ${percentText(half.boundOverhead)}`));
+  if (half) list.push(figure(`At ${shareText(half.budget)}`, percentText(half.overhead), half.status === "optimal" ? "overhead, proven the least" : half.boundOverhead === null ? "overhead" : `overhead; no plan has less than ${percentText(half.boundOverhead)}`));
   const where = !D.smallest || inRange(D.smallest.budget) ? "" : D.smallest.budget < D.points[0].budget ? ", below this range" : ", above this range";
   if (D.smallest) list.push(figure("Smallest budget", bytesText(D.smallest.budget), `found${where}, at ${percentText(D.smallest.overhead ?? overheadOf(D.smallest.duration))} overhead; none can need less than ${bytesText(D.floor)}`));
   $("figures").replaceChildren(...list);

@@ -100,7 +100,8 @@ Plotter::Plotter(const Graph& graph, const Tradeoff& curve, const TerminalStyle&
     mark.peak = mark.planned ? outcome.cost.peak : point.budget;
     mark.proven = outcome.status == Status::optimal;
     mark.overhead = overhead_percent(outcome.cost.duration, graph.total_time());
-    mark.bound = overhead_percent(outcome.bound.duration, graph.total_time());
+    if (is_bounded(outcome, graph.total_time()))
+      mark.bound = overhead_percent(outcome.bound.duration, graph.total_time());
     marks_.push_back(mark);
   };
   for (const TradeoffPoint& point : curve.points) add(point);

@@ -9,6 +9,7 @@
 #include "lowtide/report/curve_plot.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/plot_text.h"
+#include "lowtide/report/transforms_text.h"
 #include "lowtide/report/units_text.h"
 
 namespace lowtide::report {
@@ -46,7 +47,7 @@ std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& p
     overhead = percent_text(overhead_percent(outcome.cost.duration, base));
     peak = bytes_text(outcome.cost.peak);
   }
-  if (outcome.status != Status::infeasible)
+  if (is_bounded(outcome, base))
     bound = percent_text(overhead_percent(outcome.bound.duration, base));
   return fmt::format("{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", bytes_text(point.budget),
                      share_text(point.budget, own_peak), overhead, bound, peak,
@@ -106,13 +107,16 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
     const Outcome& outcome = fit.point->outcome;
     row("budget", fmt::format("{}, {} of it", exact_bytes_text(fit.point->budget),
                               share_text(fit.point->budget, fit.own_peak)));
+    if (outcome.plan)
+      for (const TransformEffect& effect : effects_of(graph, outcome.plan->transforms))
+        row("transform", effect_text(effect, base));
     if (base.count() == 0)
       row("overhead", "the graph has no times: no plan is slower than another");
     else
       row("overhead", fmt::format("{} (allowed: {})",
                                   percent_text(overhead_percent(outcome.cost.duration, base)),
                                   percent_text(overhead_percent(fit.time_limit, base))));
-    if (base.count() > 0)
+    if (base.count() > 0 && is_bounded(outcome, base))
       row("bound", fmt::format("{}: no plan for this budget has less",
                                percent_text(overhead_percent(outcome.bound.duration, base))));
   } else {
