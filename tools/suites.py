@@ -92,6 +92,8 @@ def dearest_first(suites, times: Path):
 
 
 def main() -> int:
+    # A shell that starts this in the background lets its children ignore Ctrl-C; some suites send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=Path)
     parser.add_argument("results", type=Path)
