@@ -199,6 +199,26 @@ def test_state_on_the_host():
     assert set(homes.values()) == {"host", None}
 
 
+def test_state_on_the_host_is_fetched_and_brought_back():
+    model, inputs = mlp(256, 4), (torch.rand(64, 256),)
+    here, there = (capture(model, inputs, loss, update="adam", costs="a100", state_home=home) for home in ("device", "host"))
+    state = sum(t.bytes for t in there.tensors if t.home == "host")
+    assert state > 1.9 * sum(p.nbytes for p in model.parameters())
+    with pytest.raises(lowtide.Error, match="host"):
+        lowtide.plan(there, "100%", work=10_000)
+    least = {}
+    for name, graph in (("here", here), ("there", there)):
+        fit = lowtide.fit(graph, "1000%", link="25GB/s,10us", work=300_000, threads=1)
+        cost = lowtide.verify(graph, fit.outcome.plan)
+        least[name] = cost.peak
+        if name == "there":
+            # All of it comes in, and goes out again as the step has left it.
+            assert cost.host_peak >= state
+            moved = [step for step in fit.outcome.plan.steps if step[0] in ("prefetch", "offload")]
+            assert len(moved) >= 2 * sum(t.home == "host" for t in graph.tensors)
+    assert least["there"] < least["here"] - state // 4
+
+
 def test_the_users_optimizer_stays_as_it_is():
     model = mlp(16, 2)
     optimizer = torch.optim.Adam(model.parameters(), lr=torch.tensor(0.1))
