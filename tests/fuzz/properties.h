@@ -7,14 +7,18 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/device/cards.h"
 #include "lowtide/graph/builder.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/dot.h"
+#include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 
@@ -27,6 +31,27 @@ inline void demand(bool holds, const char* what) {
 // What a file of these bytes holds: unpacked if they are gzip's.
 inline std::string content_of(std::string_view bytes) {
   return bytes.starts_with("\x1f\x8b") ? io::gunzip(bytes) : std::string(bytes);
+}
+
+// What is said to be splittable can be split, and takes as long as is said.
+inline void fuzz_regions(const Graph& graph) {
+  constexpr std::size_t kMostOps = 64, kMost = 16;
+  if (graph.op_count() > kMostOps) return;
+  try {
+    const Device& device = *find_built_in_device("a100");
+    const rewrite::Hoisted base = rewrite::hoisted(graph, device, nullptr);
+    rewrite::Survey survey = rewrite::survey(base.now.graph, device, nullptr);
+    if (survey.found.size() > kMost) survey.found.resize(kMost);
+    for (const rewrite::Surveyed& one : survey.found) {
+      std::vector<Transform> transforms = base.transforms;
+      transforms.emplace_back(rewrite::split_of(base.now, one, device, nullptr));
+      const Transformed made = apply_transforms(graph, transforms);
+      demand(made.graph.total_time() == one.time, "a split takes another time than it is said to");
+      demand(!simulate(made.graph, own_plan(made.graph)).violation, "parts do not hold");
+    }
+  } catch (const OverflowError&) {     // sizes or times that are too large once there are parts
+  } catch (const TransformRefused&) {  // as a whole: too many ops, or a sum that is too large
+  }
 }
 
 // Says whether the bytes were a graph.
@@ -44,6 +69,7 @@ inline bool fuzz_graph(std::string_view bytes) {
     }
     demand(!simulate(file.graph, own_plan(file.graph)).violation, "its own plan does not hold");
     demand(!report::write_dot(file.graph).empty(), "no picture");
+    fuzz_regions(file.graph);
     return true;
   } catch (const InputError& error) {
     demand(!error.reason().empty(), "refused without a reason");

@@ -42,7 +42,8 @@ std::vector<Plan> split_orders(const Problem& problem, const std::function<bool(
   const rewrite::Hoisted base = problem.techniques.hoist
                                     ? rewrite::hoisted(problem.graph, device, costs)
                                     : rewrite::Hoisted{{}, apply_transforms(problem.graph, {})};
-  for (const rewrite::Surveyed& one : frontier(rewrite::survey(base.now.graph, device, costs, stops))) {
+  for (const rewrite::Surveyed& one :
+       frontier(rewrite::survey(base.now.graph, device, costs, stops))) {
     if (stops()) break;
     try {
       std::vector<Transform> transforms = base.transforms;

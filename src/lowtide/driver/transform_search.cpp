@@ -203,7 +203,8 @@ class TransformSearch {
 
   Transforms with_hoist() const {
     if (!problem_.techniques.hoist) return {};
-    return rewrite::hoisted(problem_.graph, device_for(problem_), problem_.part_costs.get()).transforms;
+    return rewrite::hoisted(problem_.graph, device_for(problem_), problem_.part_costs.get())
+        .transforms;
   }
 
   // What one place of the order says of computing again is far from what a plan loses, and about as

@@ -10,6 +10,12 @@ namespace {
 
 using dimensions::State;
 
+// OverflowError beyond 63 bits, as for all sums and products here: files may say any sizes.
+std::int64_t times(std::int64_t value, std::int64_t count) {
+  return checked_mul_div(value, count, 1, Rounding::floor);
+}
+std::int64_t sum(std::int64_t a, std::int64_t b) { return checked_add(Bytes(a), Bytes(b)).count(); }
+
 AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
   AskedRegion region;
   region.ops = candidate.ops;
@@ -59,17 +65,17 @@ PartPricer::Cost PricedRegion::part_cost(OpId id, std::int64_t part) const {
 // What is drawn whole takes what it always takes; what is counted beforehand reads what it counts.
 PartPricer::Cost PricedRegion::before_cost(OpId op) const {
   if (!runs_in_parts(graph_, region_, op)) return {graph_.time(op), graph_.workspace(op)};
-  std::int64_t moved = 0;
+  Bytes moved(0);
   for (const TensorId read : graph_.inputs(op))
-    if (!is_made_in_parts(graph_, region_, read)) moved += graph_.bytes(read).count();
+    if (!is_made_in_parts(graph_, region_, read)) moved = checked_add(moved, graph_.bytes(read));
   for (const TensorId made : graph_.outputs(op))
-    if (is_made_before(graph_, region_, made)) moved += graph_.bytes(made).count();
-  return pricer_.copy(moved);
+    if (is_made_before(graph_, region_, made)) moved = checked_add(moved, graph_.bytes(made));
+  return pricer_.copy(moved.count());
 }
 
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-  return pricer_.copy((adds ? 3 : 2) * part_bytes(tensor).count());
+  return pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
 }
 
 Bytes PricedRegion::part_bytes(TensorId tensor) const {
@@ -131,19 +137,21 @@ Profile PricedRegion::profile() const {
   for (std::size_t i = 0; i < region_.ops.size(); ++i) {
     const OpId op = region_.ops[i];
     const std::int64_t alike = region_.parts - static_cast<std::int64_t>(costs_.size()) + 1;
-    time[op.index()] = Ticks(costs_.front()[i].time.count() * alike);
-    if (costs_.size() > 1) time[op.index()] += costs_.back()[i].time;
-    if (runs_before(graph, region_, op)) time[op.index()] += before_cost(op).time;
-    extra[begin + i] += costs_.front()[i].workspace.count();
+    Ticks& all = time[op.index()] = Ticks(times(costs_.front()[i].time.count(), alike));
+    if (costs_.size() > 1) all = checked_add(all, costs_.back()[i].time);
+    if (runs_before(graph, region_, op)) all = checked_add(all, before_cost(op).time);
+    extra[begin + i] = sum(extra[begin + i], costs_.front()[i].workspace.count());
   }
   for (std::size_t at = 0; at < places; ++at) {
-    profile.time += time[profile.order[at].index()];
-    if (at < begin || at > end) extra[at] += graph.workspace(profile.order[at]).count();
+    profile.time = checked_add(profile.time, time[profile.order[at].index()]);
+    if (at < begin || at > end)
+      extra[at] = sum(extra[at], graph.workspace(profile.order[at]).count());
   }
   for (const TensorId tensor : region_.joined) {
     // The first part's value is what sums begin with.
     const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-    profile.time += Ticks(join_cost(tensor).time.count() * (region_.parts - (adds ? 1 : 0)));
+    profile.time = checked_add(
+        profile.time, Ticks(times(join_cost(tensor).time.count(), region_.parts - (adds ? 1 : 0))));
   }
 
   std::vector<std::size_t> gone(graph.tensor_count());
@@ -211,7 +219,7 @@ std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pric
     for (const TensorId output : graph.outputs()) {
       const OpId maker = graph.producer(output);
       if (!maker.valid() || maker == op || behind[maker.index()] == 0) continue;
-      const auto cost = pricer.copy(2 * graph.bytes(output).count());
+      const auto cost = pricer.copy(times(graph.bytes(output).count(), 2));
       hoist.joins.push_back({now.tensor_index[output], cost.time, cost.workspace});
     }
     return hoist;

@@ -29,16 +29,16 @@ std::vector<std::size_t> Profile::fullest_by_share(std::size_t shares) const {
 
 void sum_up(Profile& profile, std::vector<std::int64_t> extra) {
   const std::size_t places = profile.order.size();
-  std::vector<std::int64_t> change(places + 1, 0);
+  std::vector<Bytes> begun(places + 1), ended(places + 1);
   for (const Interval& one : profile.intervals) {
-    change[one.first] += one.bytes.count();
-    change[one.last + 1] -= one.bytes.count();
+    begun[one.first] = checked_add(begun[one.first], one.bytes);
+    ended[one.last + 1] = checked_add(ended[one.last + 1], one.bytes);
   }
-  std::int64_t now = 0;
+  Bytes now(0);
   profile.live.clear();
   for (std::size_t at = 0; at < places; ++at) {
-    now += change[at];
-    profile.live.emplace_back(now + extra[at]);
+    now = checked_add(now - ended[at], begun[at]);
+    profile.live.push_back(checked_add(now, Bytes(extra[at])));
     if (profile.live[at] > profile.live[profile.fullest]) profile.fullest = at;
   }
 }

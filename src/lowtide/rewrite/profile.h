@@ -39,7 +39,8 @@ struct Profile {
 // In the graph's own order, every tensor freed after its last use; ops write in place where they
 // may. Linear.
 Profile profile_of(const Graph& graph);
-// Adds up `live` from `intervals`; `extra`: what ops take beside them, at each place.
+// Adds up `live` from `intervals`; `extra`: what ops take beside them, at each place. OverflowError
+// beyond 63 bits.
 void sum_up(Profile& profile, std::vector<std::int64_t> extra);
 
 // What must be given up at the fullest places so that a budget is kept, by the cheapest to compute

@@ -40,13 +40,14 @@ Split split_of(const Transformed& now, const Surveyed& one, const Device& device
 Hoisted hoisted(const Graph& graph, const Device& device, const CostTable* costs) {
   Hoisted found{{}, apply_transforms(graph, {})};
   const PartPricer pricer(found.now.graph, device, costs);
-  if (const auto hoist = priced_hoist(found.now, pricer)) {
-    std::vector<Transform> transforms = {*hoist};
-    try {
+  try {
+    if (const auto hoist = priced_hoist(found.now, pricer)) {
+      std::vector<Transform> transforms = {*hoist};
       found.now = apply_transforms(graph, transforms);
       found.transforms = std::move(transforms);
-    } catch (const TransformRefused&) {  // then as it is
     }
+  } catch (const TransformRefused&) {  // then as it is
+  } catch (const OverflowError&) {
   }
   return found;
 }
