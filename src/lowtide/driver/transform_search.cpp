@@ -79,6 +79,10 @@ class TransformSearch {
   Answer run() {
     const bool started = std::ranges::any_of(
         request_.starts, [](const Plan& start) { return !start.transforms.empty(); });
+    if (!started && !is_anything_proposed()) {
+      run_with({}, 1);
+      return finish();
+    }
     run_with({}, started ? kTrialShare : kFirstShare);
     const Ticks least = problem_.graph.total_time();
     if (settled(least)) return finish();
@@ -199,6 +203,18 @@ class TransformSearch {
     found->plans += part.plans;
     found->won += part.won;
     found->bound += part.bound;
+  }
+
+  // A region to split, or a hoist that lowers the peak by itself.
+  bool is_anything_proposed() const {
+    const Graph& graph = problem_.graph;
+    if (problem_.techniques.split && !rewrite::propose(graph).empty()) return true;
+    if (!problem_.techniques.hoist) return false;
+    const rewrite::Hoisted base =
+        rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
+    if (base.transforms.empty()) return false;
+    if (problem_.techniques.split && !rewrite::propose(base.now.graph).empty()) return true;
+    return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
   }
 
   Transforms with_hoist() const {
