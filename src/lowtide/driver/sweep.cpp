@@ -85,7 +85,7 @@ void Sweep::begin_from_splits() {
   };
   for (Plan& plan : split_orders(problem(Bytes::max()), stops)) {
     const Verdict verdict = verify(problem(Bytes::max()), plan);
-    check(verdict.ok, "the own order of a graph that a split makes is a plan");
+    if (!verdict.ok) continue;  // more on the host than may lie there
     known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
   }
 }
