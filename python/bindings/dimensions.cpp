@@ -23,6 +23,7 @@ nb::list views(const std::vector<View>& list) {
     if (view.position) {
       entry["dim"] = view.position->dim;
       entry["inner"] = view.position->inner;
+      entry["extent"] = view.position->extent;
     }
     if (view.from_whole) entry["from_whole"] = true;
     if (view.before) entry["before"] = true;
@@ -32,15 +33,15 @@ nb::list views(const std::vector<View>& list) {
 }
 
 std::vector<Operand> in_parts(const Reach& reach, const std::vector<Operand>& list,
-                              const std::vector<View>& views, std::int64_t extent,
-                              std::int64_t slices) {
+                              const std::vector<View>& views, const Slices& slices) {
   std::vector<Operand> parts;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const View& view = views[i];
     Axis axis = reach.tensors[list[i].tensor.index()].axis;
-    if (view.state != State::split) axis = {extent, 1};  // repeats itself: only indices are fewer
+    // Repeats itself: only indices are fewer.
+    if (view.state != State::split && view.position) axis = {view.position->extent, 1};
     if (view.from_whole)
-      parts.push_back(*in_whole(list[i], *view.position, {extent, 1}, {0, slices}));
+      parts.push_back(*in_whole(list[i], *view.position, slices));
     else
       parts.push_back(view.position ? in_part(list[i], *view.position, axis, slices) : list[i]);
   }
@@ -48,19 +49,19 @@ std::vector<Operand> in_parts(const Reach& reach, const std::vector<Operand>& li
 }
 
 nb::dict carried(const Reach& reach, const Op& op, const Carry& carry,
-                 std::optional<std::int64_t> slices) {
+                 std::optional<Slices> slices) {
   nb::dict entry;
   entry["carries"] = true;
   entry["extent"] = carry.extent;
+  entry["longest"] = carry.longest;
   entry["weight"] = to_string(carry.weight);
   if (carry.before) entry["before"] = true;
   entry["operands"] = views(carry.operands);
   entry["results"] = views(carry.results);
   if (!slices) return entry;
   nb::dict part;
-  part["operands"] =
-      operand_list(in_parts(reach, op.operands, carry.operands, carry.extent, *slices));
-  part["results"] = operand_list(in_parts(reach, op.results, carry.results, carry.extent, *slices));
+  part["operands"] = operand_list(in_parts(reach, op.operands, carry.operands, *slices));
+  part["results"] = operand_list(in_parts(reach, op.results, carry.results, *slices));
   part["arguments"] = argument_dict(part_arguments(op, carry, *slices));
   entry["part"] = part;
   return entry;
@@ -68,7 +69,8 @@ nb::dict carried(const Reach& reach, const Op& op, const Carry& carry,
 
 nb::dict find(const GraphObject& graph,
               const std::vector<std::pair<std::int64_t, std::int64_t>>& axes,
-              std::optional<std::int64_t> slices) {
+              std::optional<std::int64_t> slices, std::int64_t first) {
+  if (first < 0) throw InputError("first", "must be 0 or more");
   std::vector<Seed> seeds;
   for (const auto& [tensor, dim] : axes) {
     if (tensor < 0 || tensor >= static_cast<std::int64_t>(graph->tensor_count()))
@@ -94,10 +96,14 @@ nb::dict find(const GraphObject& graph,
   for (const OpId id : AllIds<OpId>(graph->op_count())) {
     const auto& carry = reach.carries[id.index()];
     const auto& stop = reach.stops[id.index()];
-    if (carry && slices && (*slices < 1 || *slices > std::max<std::int64_t>(carry->extent, 1)))
-      throw InputError("slices", "must be 1 to " + std::to_string(carry->extent));
+    const std::int64_t longest = carry ? std::max<std::int64_t>(carry->longest, 1) : 0;
+    if (carry && slices && (*slices < 1 || *slices > longest))
+      throw InputError("slices", "must be 1 to " + std::to_string(longest));
+    if (carry && slices && first > longest - *slices)
+      throw InputError("first", "must be 0 to " + std::to_string(longest - *slices));
     if (carry) {
-      ops.append(carried(reach, graph->op(id), *carry, slices));
+      const auto part = slices ? std::optional(Slices{first, *slices}) : std::nullopt;
+      ops.append(carried(reach, graph->op(id), *carry, part));
     } else if (stop) {
       nb::dict entry;
       entry["carries"] = false;
@@ -123,13 +129,15 @@ void bind_dimensions(nb::module_& module, nb::class_<GraphObject>& graph) {
              "The kinds of ops that the table of dimensions knows.");
   graph.def(
       "dimensions", &find, nb::arg("axes"), nb::kw_only(), nb::arg("slices") = nb::none(),
+      nb::arg("first") = 0,
       nb::sig("def dimensions(self, axes: collections.abc.Sequence[tuple[int, int]], *, "
-              "slices: int | None = None) -> dict[str, typing.Any]"),
+              "slices: int | None = None, first: int = 0) -> dict[str, typing.Any]"),
       "How far axes reach, each given as (tensor, dimension of its shape): for every tensor "
       "whether "
       "parts see it \"whole\", \"split\" or \"partial\" (a sum still to be made); for every op how "
       "it carries the axis, what stops it, or None where it is not reached.  With `slices`, also "
-      "operands, results and arguments of a part that has so many.\n\n"
+      "operands, results and arguments of a part that has so many, from `first` on; in tensors "
+      "that are shorter by a crop (`extent` against `longest`) those that there are.\n\n"
       "Raises Error for an axis that does not exist.");
 }
 

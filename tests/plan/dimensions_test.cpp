@@ -133,16 +133,46 @@ TEST_CASE("dimensions: rows of an input may meet all of it") {
   CHECK(reach.carries[0]->operands[1].state == State::whole);
 }
 
-TEST_CASE("dimensions: labels that are shifted break tokens and not the batch") {
+TEST_CASE("dimensions: without the last tokens there is a crop of their axis") {
   Net net;
   const TensorId h = net.input({4, 9, 5}), w = net.input({5, 7});
   const TensorId y = net.op("aten.mm", {all("self", h, {36, 5}), all("mat2", w, {5, 7})}, {36, 7});
   const TensorId z = net.op("aten.clone", {Net::view("self", y, {4, 8, 7}, {63, 7, 1})}, {4, 8, 7});
+  const TensorId few =
+      net.op("aten.clone", {Net::view("self", y, {4, 5, 7}, {63, 7, 1})}, {4, 5, 7});
+  const TensorId gy = net.op("aten.slice_backward", {all("grad_output", z, {4, 8, 7})}, {4, 9, 7},
+                             {{"input_sizes", integers({4, 9, 7})},
+                              integer("dim", 1),
+                              integer("start", 0),
+                              integer("end", 8),
+                              integer("step", 1)});
   const Graph graph = net.build();
-  const Seed batch{h, 0}, tokens{h, 1};
+  const Seed batch{h, 0}, tokens{h, 1}, from_crop{z, 1};
   CHECK(carries(graph, follow(graph, {&batch, 1}), z));
-  CHECK(stop(graph, follow(graph, {&tokens, 1}), z) ==
-        "takes other slices of \"self\" than all: 8 from number 0 of 9");
+  const Reach reach = follow(graph, {&tokens, 1});
+  REQUIRE(carries(graph, reach, z));
+  REQUIRE(carries(graph, reach, gy));
+  CHECK(reach.tensors[z.index()].axis == Axis{8, 28});
+  CHECK(reach.tensors[gy.index()].axis == Axis{9, 28});
+  for (const TensorId tensor : {h, y, z, gy}) CHECK(reach.tensors[tensor.index()].longest == 9);
+  const Carry& crop = *reach.carries[graph.producer(z).index()];
+  CHECK(crop.operands[0].position == Position{1, 1, 8});
+  CHECK(crop.extent == 8);
+  CHECK(crop.longest == 9);
+  // Cut into two, one of both would have nothing left.
+  CHECK(stop(graph, reach, few) == "takes other slices of \"self\" than all: 5 from number 0 of 9");
+  // A part is so many of the nine, and of the eight those that there are.
+  const Op& pad = graph.op(graph.producer(gy));
+  const Carry& padded = *reach.carries[graph.producer(gy).index()];
+  CHECK(part_arguments(pad, padded, {5, 4})[0] == Argument{"input_sizes", integers({4, 4, 7})});
+  CHECK(part_arguments(pad, padded, {5, 4})[3] == integer("end", 3));
+  CHECK(part_arguments(pad, padded, {0, 5})[3] == integer("end", 5));
+  const Operand seen = in_part(graph.op(graph.producer(z)).operands[0], {1, 1, 8}, {9, 28}, {5, 4});
+  CHECK(seen.shape == Extents{4, 3, 7});
+  CHECK(seen.strides == Extents{28, 7, 1});
+  // From the crop on, the axis of the longer is found.
+  const Reach back = follow(graph, {&from_crop, 1});
+  CHECK(back.tensors == reach.tensors);
 }
 
 TEST_CASE("dimensions: rows that are no slices of a storage are read from the whole") {
@@ -161,7 +191,7 @@ TEST_CASE("dimensions: rows that are no slices of a storage are read from the wh
   CHECK(stop(graph, reach, y) ==
         "makes a tensor of which slices are read that its storage does not have");
   const Operand& operand = graph.op(graph.producer(z)).operands[0];
-  const auto rows = in_whole(operand, *carry.operands[0].position, {8, 1}, {2, 3});
+  const auto rows = in_whole(operand, *carry.operands[0].position, {2, 3});
   REQUIRE(rows.has_value());
   CHECK(rows->shape == Extents{3, 7});
   CHECK(rows->offset == 21);
@@ -239,7 +269,7 @@ TEST_CASE("dimensions: targets that count are counted before the parts") {
   CHECK(loss.weight == Weight::total);
   CHECK(loss.results[0].state == State::partial);
   CHECK(loss.results[1].before);
-  CHECK(part_arguments(graph.op(OpId(0)), loss, 2) == std::vector{integer("reduction", 2)});
+  CHECK(part_arguments(graph.op(OpId(0)), loss, {0, 2}) == std::vector{integer("reduction", 2)});
   CHECK(carries(graph, reach, seeded));
   // The loss itself is there only when all parts have run.
   CHECK(stop(graph, reach, g) ==
@@ -260,7 +290,7 @@ TEST_CASE("dimensions: sizes among the arguments follow") {
   const Reach reach = follow(graph, {&seed, 1});
   REQUIRE(carries(graph, reach, y));
   REQUIRE(carries(graph, reach, z));
-  const auto arguments = part_arguments(graph.op(OpId(0)), *reach.carries[0], 2);
+  const auto arguments = part_arguments(graph.op(OpId(0)), *reach.carries[0], {0, 2});
   CHECK(arguments == std::vector{Argument{"size", integers({2, 5})}});
 }
 
@@ -364,7 +394,7 @@ TEST_CASE("dimensions: no rule trips over operands that do not fit its kind") {
           const Reach reach = follow(graph, {&seed, 1});
           if (!reach.carries[0]) continue;
           const Carry& carry = *reach.carries[0];
-          part_arguments(graph.op(OpId(0)), carry, 1);
+          part_arguments(graph.op(OpId(0)), carry, {0, 1});
           CHECK(carry.operands.size() == operands.size());
         }
     }

@@ -403,6 +403,11 @@ for indices in INDEXED:
 case(aten.index.Tensor)(lambda make: {"self": make(6, 5), "indices": [make.mask(6)]})
 case(aten.slice_backward.default)(
     lambda make: {"grad_output": make(6, 3, 9), "input_sizes": [6, 5, 9], "dim": 1, "start": 1, "end": 4, "step": 1})
+# Gradients of crops.
+case(aten.slice_backward.default)(
+    lambda make: {"grad_output": make(6, 8, 3), "input_sizes": [6, 9, 3], "dim": 1, "start": 0, "end": 8, "step": 1})
+case(aten.slice_backward.default, ALL)(
+    lambda make: {"grad_output": make(7, 3), "input_sizes": [9, 3], "dim": -2, "start": 0, "end": 7, "step": 1})
 case(aten.select_backward.default)(lambda make: {"grad_output": make(6, 9), "input_sizes": [6, 5, 9], "dim": 1, "index": 2})
 case(aten.unfold_backward.default)(
     lambda make: {"grad_in": make(6, 4, 9, 2), "input_sizes": [6, 5, 9], "dim": 1, "size": 2, "step": 1})

@@ -39,6 +39,30 @@ def test_parts_give_the_whole(kind):
             OneOp(target, make(Make(TYPES[name]))).check()
 
 
+# Operands that are crops of what the parts have, and of which dimension of that.
+CROPS = [
+    (aten.clone.default, 0, lambda make: {"self": make(9, 5)[:8]}),
+    (aten.clone.default, 1, lambda make: {"self": make(3, 9, 5)[:, :8]}),
+    (aten.mm.default, 0, lambda make: {"self": make(9, 5)[:7], "mat2": make(5, 6)}),
+    (aten.mm.default, 1, lambda make: {"self": make(5, 9)[:, :8].t(), "mat2": make(5, 6)}),
+    (aten.add.Tensor, 0, lambda make: {"self": make(9, 5)[:8], "other": make(8, 5)}),
+    (aten.sum.dim_IntList, 0, lambda make: {"self": make(9, 5)[:8], "dim": [0]}),
+    (aten.mean.dim, 0, lambda make: {"self": make(9, 5)[:8], "dim": [0]}),
+    (aten._log_softmax.default, 0, lambda make: {"self": make(9, 5)[:8], "dim": 1, "half_to_float": False}),
+    (aten.nll_loss_forward.default, 0, lambda make: {"self": make(9, 5)[:8], "target": make.index(5, 8), "weight": None,
+                                                  "reduction": 1, "ignore_index": -100}),
+]
+
+
+
+
+@pytest.mark.parametrize(("target", "dim", "make"), CROPS, ids=[f"{c[0]._opname}{i}" for i, c in enumerate(CROPS)])
+def test_parts_of_a_crop(target, dim, make):
+    op = OneOp(target, make(Make(torch.float32)))
+    op.check()
+    op.check_crop(0, dim)
+
+
 # What keeps its shape, and mixes what lies along the dimension: by a rule for another kind it would pass.
 LIES = [
     (aten.cumsum.default, {"self": (6, 5), "dim": 0}, "aten.exp"),

@@ -153,14 +153,15 @@ Graph step_of(const Classifier& classifier) {
     masks.push_back(mask);
     at = dropped;
   }
-  const Index logarithm = made({batch, widths.back()}), loss = made({}), total = made({});
-  net.op("aten._log_softmax", {net.whole("self", at)}, {logarithm},
+  const std::int64_t rows = classifier.shifted ? batch - 1 : batch;
+  const Operand labels = net.rows("target", target, batch - rows, rows);
+  const Index logarithm = made({rows, widths.back()}), loss = made({}), total = made({});
+  net.op("aten._log_softmax", {net.rows("self", at, 0, rows)}, {logarithm},
          {{"dim", number(1)}, {"half_to_float", {false}}});
-  if (classifier.in_place) net.in_place(at, logarithm);
+  if (classifier.in_place && rows == batch) net.in_place(at, logarithm);
   const std::vector<Argument> reduction{
       {"weight", {}}, {"reduction", number(1)}, {"ignore_index", number(-100)}};
-  net.op("aten.nll_loss_forward", {net.whole("self", logarithm), net.whole("target", target)},
-         {loss, total}, reduction);
+  net.op("aten.nll_loss_forward", {net.whole("self", logarithm), labels}, {loss, total}, reduction);
   net.latest_op().results[0].argument = "output";
   net.latest_op().results[1].argument = "total_weight";
   net.keep(loss);
@@ -170,15 +171,25 @@ Graph step_of(const Classifier& classifier) {
     net.op(std::string(kBarrierKind), {net.whole("", loss)}, {tangent}).recomputable = false;
   else
     net.op("aten.full_like", {net.whole("self", loss)}, {tangent}, {{"fill_value", {1.0}}});
-  const Index of_logarithm = made({batch, widths.back()});
+  const Index of_logarithm = made({rows, widths.back()});
   net.op("aten.nll_loss_backward",
-         {net.whole("grad_output", tangent), net.whole("self", logarithm),
-          net.whole("target", target), net.whole("total_weight", total)},
+         {net.whole("grad_output", tangent), net.whole("self", logarithm), labels,
+          net.whole("total_weight", total)},
          {of_logarithm}, reduction);
-  Index gradient = made({batch, widths.back()});
+  Index gradient = made({rows, widths.back()});
   net.op("aten._log_softmax_backward_data",
          {net.whole("grad_output", of_logarithm), net.whole("output", logarithm)}, {gradient},
          {{"dim", number(1)}, {"input_dtype", {Literal::Members{{"dtype", {classifier.dtype}}}}}});
+  if (classifier.shifted) {
+    const Index cropped = gradient;
+    gradient = made({batch, widths.back()});
+    net.op("aten.slice_backward", {net.whole("grad_output", cropped)}, {gradient},
+           {{"input_sizes", Literal{Literal::List{number(batch), number(widths.back())}}},
+            {"dim", number(0)},
+            {"start", number(0)},
+            {"end", number(-1)},
+            {"step", number(1)}});
+  }
   for (std::size_t i = layers; i-- > 0;) {
     const Index of_weight = made({widths[i], widths[i + 1]}, Role::gradient);
     net.op("aten.mm", {net.transposed("self", inputs[i]), net.whole("mat2", gradient)},
@@ -264,7 +275,7 @@ Split split_along(const Transformed& now, const std::vector<SplitAxis>& axes, st
     auto& prices = split.prices.emplace_back();
     for (const OpId op : region) {
       const std::int64_t extent = reach.carries[op.index()]->extent;
-      const std::int64_t most = (extent + parts - 1) / parts;
+      const std::int64_t most = (reach.carries[op.index()]->longest + parts - 1) / parts;
       const std::int64_t count = std::clamp<std::int64_t>(extent - part * most, 0, most);
       prices.push_back(part_price(graph.op(op), now.op_index[op], count, extent));
     }

@@ -52,6 +52,7 @@ struct Classifier {
   bool barrier = true;
   bool dropout = false;  // after the first layer
   bool in_place = true;
+  bool shifted = false;  // each row but the last against the label of the next
 
   static Classifier random(Random& random);
 };

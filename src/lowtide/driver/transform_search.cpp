@@ -64,11 +64,12 @@ struct Idea {
 
 // Names of modules left out.
 std::string_view kind_of(const rewrite::Candidate& candidate) {
-  return candidate.what.starts_with("module ") ? "module"
-         : candidate.what == "whole graph"     ? "whole graph"
-         : candidate.what == "head"            ? "head"
-         : candidate.what == "suffix"          ? "suffix"
-                                               : "hot spot";
+  return candidate.what.starts_with("module ")   ? "module"
+         : candidate.what == "whole graph"       ? "whole graph"
+         : candidate.what == "head"              ? "head"
+         : candidate.what == "head without sums" ? "head without sums"
+         : candidate.what == "suffix"            ? "suffix"
+                                                 : "hot spot";
 }
 
 class TransformSearch {

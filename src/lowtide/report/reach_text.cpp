@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "lowtide/graph/origin.h"
+#include "lowtide/report/plot_text.h"
 #include "lowtide/report/report_table.h"
 #include "lowtide/report/units_text.h"
 
@@ -49,18 +50,18 @@ std::string module_table(const ReachSummary& summary, const TerminalStyle& style
                     style);
 }
 
-std::string stop_table(const ReachSummary& summary, const TerminalStyle& style) {
-  TableColumn ops{"ops", Align::right}, kinds{.title = "kind"},
-      reasons{.title = "stops because it", .flexible = true},
-      names{.title = "module", .flexible = true, .rank = 1};
+// Reasons say the most and are the longest, so they have lines of their own.
+std::string stop_list(const ReachSummary& summary, const TerminalStyle& style) {
+  const std::size_t width = std::max<std::size_t>(style.width, 40);
+  std::string text = "Stopped\n";
   for (const StopsAlike& stop : summary.stops) {
-    ops.cells.push_back(count_text(static_cast<std::int64_t>(stop.ops.size())));
-    kinds.cells.push_back(stop.kind);
-    reasons.cells.push_back(stop.reason);
-    names.cells.push_back(of_text(stop.origin));
+    const std::string where = stop.origin.empty() ? "" : ", in " + stop.origin;
+    const std::string what = fmt::format(
+        "  {:>5}  {}{}", count_text(static_cast<std::int64_t>(stop.ops.size())), stop.kind, where);
+    text += shorten(what, width, style.unicode) + "\n";
+    text += shorten("         " + stop.reason, width, style.unicode) + "\n";
   }
-  return draw_table({std::move(ops), std::move(kinds), std::move(reasons), std::move(names)},
-                    style);
+  return text;
 }
 
 }  // namespace
@@ -109,7 +110,7 @@ std::string reach_text(const Graph& graph, const std::vector<std::string>& axes,
       share_text(all.carried_bytes.count(), all.bytes.count()));
   text += fmt::format("stopped    {} ops\n\n", count_text(static_cast<std::int64_t>(all.stopped)));
   text += module_table(summary, style);
-  if (!summary.stops.empty()) text += "\n" + stop_table(summary, style);
+  if (!summary.stops.empty()) text += "\n" + stop_list(summary, style);
   return text;
 }
 

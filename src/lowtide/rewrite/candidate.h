@@ -18,11 +18,12 @@ inline constexpr std::int64_t kFewestSlices = 4;
 
 struct Candidate {
   // Why it is one, for people: "whole graph", "reach" (of an axis that reaches less), "head",
-  // "suffix", "hot spot", "module ORIGIN".
+  // "suffix", "hot spot", "module ORIGIN"; with " without sums" the same but for the ops that make
+  // large sums over parts, as the gradients of weights.
   std::string what;
   std::vector<OpId> ops;               // convex, each carries the axis; in the given order
   std::vector<dimensions::Seed> axes;  // one for each component
-  std::int64_t slices = 0;             // of the axis that has fewest
+  std::int64_t slices = 0;             // of the axis that has fewest, behind no crop
 };
 
 // An axis as far as it reaches in a graph.

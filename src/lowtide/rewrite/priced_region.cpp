@@ -40,8 +40,15 @@ PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::
 }
 
 std::vector<std::int64_t> PricedRegion::sizes() const {
-  const bool even =
-      std::ranges::all_of(region_.ops, [&](OpId op) { return extent(op) % region_.parts == 0; });
+  // One that sees all of what it is cut with, and that goes into as many parts.
+  const bool even = std::ranges::all_of(region_.ops, [&](OpId op) {
+    const dimensions::Carry& carry = region_.carry(op);
+    const auto cropped = [&](const dimensions::View& view) {
+      return view.position && view.position->extent < carry.longest;
+    };
+    return carry.longest % region_.parts == 0 && std::ranges::none_of(carry.operands, cropped) &&
+           std::ranges::none_of(carry.results, cropped);
+  });
   if (even) return {0};
   return {0, region_.parts - 1};
 }
@@ -55,7 +62,8 @@ PartPricer::Cost PricedRegion::part_cost(OpId id, std::int64_t part) const {
     if (told) return pricer_.part(id, {op.kind, seen.operands, seen.results, seen.arguments});
   } catch (const InputError&) {  // nobody can count what this kind does
   }
-  const std::int64_t of = extent(id), count = of > 0 ? region_.slices(of, part).count : of;
+  const std::int64_t of = region_.carry(id).extent;
+  const std::int64_t count = region_.slices(region_.carry(id), part).count;
   const auto share = [&](std::int64_t all) {
     return of > 0 ? checked_mul_div(all, count, of, Rounding::ceil) : all;
   };
@@ -81,8 +89,7 @@ PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
 Bytes PricedRegion::part_bytes(TensorId tensor) const {
   const auto& state = region_.reach.tensors[tensor.index()];
   if (state.state != State::split) return graph_.bytes(tensor);
-  return dimensions::part_bytes(graph_.bytes(tensor), state.axis,
-                                region_.slices(state.axis.extent, 0).count);
+  return dimensions::part_bytes(graph_.bytes(tensor), state.axis, region_.slices(state, 0).count);
 }
 
 // Sums of more than two parts are kept in single precision.

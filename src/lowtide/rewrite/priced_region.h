@@ -34,7 +34,6 @@ class PricedRegion {
   PartPricer::Cost join_cost(TensorId tensor) const;
   Bytes part_bytes(TensorId tensor) const;
   Bytes put_together_bytes(TensorId tensor) const;
-  std::int64_t extent(OpId op) const { return region_.carry(op).extent; }
 
   const Graph& graph_;
   const PartPricer& pricer_;

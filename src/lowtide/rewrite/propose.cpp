@@ -14,6 +14,8 @@ namespace lowtide::rewrite {
 namespace {
 
 constexpr std::size_t kHotSpots = 3, kLevels = 4;
+// Of the largest tensor that a region cuts: from this on a sum over parts is large.
+constexpr std::int64_t kLargeSum = 16;
 
 class Proposer {
  public:
@@ -45,10 +47,33 @@ class Proposer {
   void add(const Family& family, std::span<const OpId> ops, const std::string& what) {
     if (ops.size() < 2) return;
     auto candidate = shape_region(graph_, family, ops, what);
-    if (!candidate || !seen_.insert(candidate->ops).second) return;
-    if (what == "reach" && 2 * candidate->ops.size() > graph_.op_count())
-      candidate->what = "whole graph";
-    found_.push_back(std::move(*candidate));
+    if (!candidate) return;
+    const bool whole = 2 * candidate->ops.size() > graph_.op_count();
+    if (what == "reach" && whole) candidate->what = "whole graph";
+    if (!seen_.insert(candidate->ops).second) return;
+    found_.push_back(*candidate);
+    if (whole) return;
+    const auto rest = without_large_sums(family, candidate->ops);
+    if (rest.size() < 2 || rest.size() == candidate->ops.size()) return;
+    auto made = shape_region(graph_, family, rest, what + " without sums");
+    if (made && seen_.insert(made->ops).second) found_.push_back(std::move(*made));
+  }
+
+  // Every part adds to a sum, which costs as much as the sum is large.
+  std::vector<OpId> without_large_sums(const Family& family, std::span<const OpId> ops) const {
+    Bytes largest(0);
+    for (const OpId op : ops)
+      for (const TensorId made : graph_.outputs(op))
+        if (is_cut(family, made)) largest = std::max(largest, graph_.bytes(made));
+    const auto sums = [&](OpId op) {
+      return std::ranges::any_of(graph_.outputs(op), [&](TensorId made) {
+        return family.reach.tensors[made.index()].state == dimensions::State::partial &&
+               graph_.bytes(made).count() > largest.count() / kLargeSum;
+      });
+    };
+    std::vector<OpId> rest;
+    std::ranges::remove_copy_if(ops, std::back_inserter(rest), sums);
+    return rest;
   }
 
   // What touches the largest tensor that the axis cuts, or one at least half as large; and what

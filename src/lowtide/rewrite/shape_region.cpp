@@ -95,7 +95,7 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
     if (std::ranges::all_of(made.ops, carried)) {
       made.slices = std::numeric_limits<std::int64_t>::max();
       for (const Seed& seed : made.axes)
-        made.slices = std::min(made.slices, reach.tensors[seed.tensor.index()].axis.extent);
+        made.slices = std::min(made.slices, reach.tensors[seed.tensor.index()].longest);
       if (made.slices < kFewestSlices) return std::nullopt;
       return made;
     }

@@ -20,9 +20,11 @@
 #include <array>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/dimensions/components.h"
 #include "lowtide/plan/dimensions/rule.h"
 #include "lowtide/plan/dimensions/words.h"
 
@@ -45,18 +47,24 @@ bool contains(const std::vector<std::size_t>& list, std::size_t item) {
 // Where an op sees the axis before it has decided.
 struct Seen {
   std::vector<std::pair<std::size_t, Position>> operands, results;
-  std::int64_t extent = 0;
+  // Operands of split tensors, of other slices than these have.
+  std::vector<std::size_t> elsewhere;
+
+  bool empty() const { return operands.empty() && results.empty(); }
 };
 
 class Follower {
  public:
   Follower(const Graph& graph, std::span<const OpId> region)
-      : graph_(graph), may_carry_(graph.op_count(), region.empty()) {
+      : graph_(graph),
+        may_carry_(graph.op_count(), region.empty()),
+        cut_together_(graph.tensor_count()) {
     for (const OpId op : region) may_carry_[op.index()] = true;
     reach_.tensors.resize(graph.tensor_count());
     reach_.carries.resize(graph.op_count());
     reach_.stops.resize(graph.op_count());
     made_.assign(graph.tensor_count(), false);
+    cut_with_.resize(graph.op_count());
   }
 
   Reach follow(std::span<const Seed> seeds) {
@@ -74,6 +82,7 @@ class Follower {
       for (const OpId op : graph_.consumers(tensor)) decide(op, false);
     }
     for (const OpId op : graph_.order()) settle(op);
+    measure();
     return std::move(reach_);
   }
 
@@ -98,7 +107,8 @@ class Follower {
     reach_.stops[op.index()] = Stop{cause, tensor, std::move(reason)};
   }
 
-  // Where the op sees split tensors; false if it has stopped, for it cannot.
+  // Where the op sees split tensors; false if it has stopped, for it cannot. What is outside may be
+  // read in other slices than its own, as labels that are shifted, if the axis comes another way.
   bool look(OpId id, const Rule& rule, Seen& seen) {
     const Op& op = graph_.op(id);
     const auto look_at = [&](const std::vector<Operand>& list, auto& found, bool operands) {
@@ -107,11 +117,15 @@ class Follower {
         if (now.state != State::split || (operands && contains(rule.unread, i))) continue;
         const auto at = locate(list[i], now.axis);
         if (const auto* misfit = std::get_if<Misfit>(&at)) {
+          if (operands && outside(list[i])) {
+            seen.elsewhere.push_back(i);
+            misplaced_.try_emplace(id, Stop{StopCause::misplaced, list[i].tensor, misfit->reason});
+            continue;
+          }
           stop(id, StopCause::misplaced, list[i].tensor, misfit->reason);
           return false;
         }
         found.emplace_back(i, std::get<Position>(at));
-        seen.extent = now.axis.extent;
       }
       return true;
     };
@@ -123,13 +137,14 @@ class Follower {
     return graph_.is_input(operand.tensor) || !may_carry_[graph_.producer(operand.tensor).index()];
   }
 
-  // Whether the letter names all that was seen, at one place inside each dimension.
-  bool fits(const Op& op, const Letter& letter, const Seen& seen, std::int64_t& inner) {
-    inner = 0;
+  // Whether the letter names all that was seen, at one place inside each dimension; which is in
+  // `as`.
+  bool fits(const Op& op, const Letter& letter, const Seen& seen, Position& as) {
+    as = {.dim = 0, .inner = 0, .extent = 0};
     const auto agrees = [&](const std::vector<Along>& list, std::size_t item, const Position& at) {
       for (const Along& along : list)
-        if (along.item == item && along.dim == at.dim && (inner == 0 || inner == at.inner)) {
-          inner = at.inner;
+        if (along.item == item && along.dim == at.dim && (as.inner == 0 || as.inner == at.inner)) {
+          as = at;
           return true;
         }
       return false;
@@ -142,7 +157,7 @@ class Follower {
       if (!agrees(letter.operands, item, at) &&
           (names(letter.operands, item) || !outside(op.operands[item])))
         return false;
-    return inner > 0 && inner % letter.block == 0;
+    return as.inner > 0 && as.inner % letter.block == 0;
   }
 
   // The first thing that the op sees, for a reason.
@@ -212,57 +227,84 @@ class Follower {
     const Op& op = graph_.op(id);
     const Rule rule = rule_for(op);
     Seen seen;
-    if (!look(id, rule, seen) || (seen.operands.empty() && seen.results.empty())) return;
-    std::int64_t inner = 0;
+    if (!look(id, rule, seen) || seen.empty()) return;
+    Position as;
     const auto letter = std::ranges::find_if(
-        rule.letters, [&](const Letter& one) { return fits(op, one, seen, inner); });
+        rule.letters, [&](const Letter& one) { return fits(op, one, seen, as); });
     if (letter == rule.letters.end()) return refuse(id, rule, seen);
     if (letter->reduces() && !sums) {
       waiting_.push_back(id);
       return;
     }
-    apply(id, rule, *letter, inner, seen.extent);
+    apply(id, rule, *letter, seen, as);
+  }
+
+  // Of a crop, the axis of which the operand sees the first slices.
+  std::optional<Axis> cropped(const Operand& operand, const Position& at) const {
+    const Bytes bytes = graph_.bytes(operand.tensor);
+    if (sees_all(operand, bytes)) return std::nullopt;
+    const auto axis = place_crop(operand, at, layout_of(graph_, operand.tensor), bytes);
+    return axis && axis->extent > at.extent ? axis : std::nullopt;
+  }
+
+  // A result is all of its tensor; an operand may be a crop.
+  static bool sees(const Operand& operand, const Axis& axis, const Position& at, bool result) {
+    const auto seen = locate(operand, axis);
+    const auto* found = std::get_if<Position>(&seen);
+    return found != nullptr && *found == at && (!result || at.extent == axis.extent);
   }
 
   // All that the letter splits, if it can split all.
-  void apply(OpId id, const Rule& rule, const Letter& letter, std::int64_t inner,
-             std::int64_t extent) {
+  void apply(OpId id, const Rule& rule, const Letter& letter, const Seen& seen,
+             const Position& as) {
     const Op& op = graph_.op(id);
-    Carry carry{extent, std::vector<View>(op.operands.size()), std::vector<View>(op.results.size()),
-                letter.weight, rule.drawn};
+    Carry carry{as.extent, std::vector<View>(op.operands.size()),
+                std::vector<View>(op.results.size()), letter.weight, rule.drawn};
     std::vector<std::pair<TensorId, TensorState>> reached;
-    const auto split = [&](const Operand& operand, std::size_t dim, View& view, bool result) {
-      const Position at{dim, inner};
-      const auto put = place(operand, at, extent, graph_.bytes(operand.tensor));
-      const bool misfits = std::holds_alternative<Misfit>(put);
-      if (misfits && !result && state(operand).state == State::whole &&
-          in_whole(operand, at, {extent, 1}, {0, 1})) {
-        view = {.state = State::split, .position = at, .from_whole = true};
+    const auto split = [&](const Along& along, const Operand& operand, View& view, bool result) {
+      Position at{along.dim, as.inner, as.extent};
+      if (letter.crops) {
+        at.extent = operand.shape[along.dim] / as.inner;
+        carry.extent = std::max(carry.extent, at.extent);
+      }
+      view = {.state = State::split, .position = at};
+      const TensorState now = state(operand);
+      if (now.state == State::split && sees(operand, now.axis, at, result)) return true;
+      const Bytes bytes = graph_.bytes(operand.tensor);
+      const auto longer = result ? std::nullopt : cropped(operand, at);
+      if (longer && now.state == State::whole && !outside(operand)) {
+        reached.emplace_back(operand.tensor, TensorState{State::split, *longer});
         return true;
       }
-      if (const auto* misfit = std::get_if<Misfit>(&put)) {
+      const auto put = place(operand, at, bytes);
+      const auto* misfit = std::get_if<Misfit>(&put);
+      const bool elsewhere = !result && contains(seen.elsewhere, along.item);
+      const bool may_read = elsewhere || (!result && now.state == State::whole);
+      if (may_read && (elsewhere || longer || misfit != nullptr) && in_whole(operand, at, {0, 1})) {
+        view.from_whole = true;
+        return true;
+      }
+      if (misfit != nullptr) {
         stop(id, StopCause::misplaced, operand.tensor, misfit->reason);
         return false;
       }
       const auto& axis = std::get<std::optional<Axis>>(put);
-      view.position = at;
-      if (!axis && !result) return true;  // repeats itself along it
-      const TensorState now = state(operand);
-      if (!axis || now.state == State::partial ||
-          (now.state == State::split && now.axis != *axis)) {
+      if (!axis && !result) {  // repeats itself along it
+        view.state = State::whole;
+        return true;
+      }
+      if (!axis || longer || now.state != State::whole) {
         stop(id, StopCause::conflict, operand.tensor,
              "would cut " + name_of(operand) + " along another axis than other ops do");
         return false;
       }
-      view.state = State::split;
-      if (now.state == State::whole)
-        reached.emplace_back(operand.tensor, TensorState{State::split, *axis});
+      reached.emplace_back(operand.tensor, TensorState{State::split, *axis});
       return true;
     };
     for (const Along& along : letter.operands)
-      if (!split(op.operands[along.item], along.dim, carry.operands[along.item], false)) return;
+      if (!split(along, op.operands[along.item], carry.operands[along.item], false)) return;
     for (const Along& along : letter.results)
-      if (!split(op.results[along.item], along.dim, carry.results[along.item], true)) return;
+      if (!split(along, op.results[along.item], carry.results[along.item], true)) return;
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       if (names(letter.results, r)) continue;
       carry.results[r].before = letter.unnamed[r] == Unnamed::before;
@@ -286,7 +328,35 @@ class Follower {
       then = now;
       if (now.state == State::split) tensors_.push_back(tensor);
     }
+    unite(id, carry);
     reach_.carries[id.index()] = std::move(carry);
+  }
+
+  // What an op sees in slices is cut at the same places.
+  void unite(OpId id, const Carry& carry) {
+    const Op& op = graph_.op(id);
+    std::optional<std::size_t>& first = cut_with_[id.index()];
+    const auto unite_all = [&](const std::vector<Operand>& list, const std::vector<View>& views) {
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (views[i].state != State::split || views[i].from_whole) continue;
+        if (!first) first = list[i].tensor.index();
+        cut_together_.unite(*first, list[i].tensor.index());
+      }
+    };
+    unite_all(op.operands, carry.operands);
+    unite_all(op.results, carry.results);
+  }
+
+  void measure() {
+    for (std::size_t i = 0; i < reach_.tensors.size(); ++i)
+      if (reach_.tensors[i].state == State::split)
+        cut_together_.lengthen(i, reach_.tensors[i].axis.extent);
+    for (std::size_t i = 0; i < reach_.tensors.size(); ++i)
+      if (reach_.tensors[i].state == State::split)
+        reach_.tensors[i].longest = cut_together_.longest(i);
+    for (std::size_t i = 0; i < reach_.carries.size(); ++i)
+      if (auto& carry = reach_.carries[i])
+        carry->longest = cut_with_[i] ? cut_together_.longest(*cut_with_[i]) : carry->extent;
   }
 
   // In the order of the ops: takes back what cannot be, and lets sums through.
@@ -296,6 +366,8 @@ class Follower {
         confirm(id);
       else if (!reach_.stops[id.index()])
         let_through(id);
+      const auto misplaced = misplaced_.find(id);
+      if (open(id) && misplaced != misplaced_.end()) reach_.stops[id.index()] = misplaced->second;
     }
     const auto& carry = reach_.carries[id.index()];
     const Op& op = graph_.op(id);
@@ -389,7 +461,9 @@ class Follower {
     Carry carry{0, std::vector<View>(op.operands.size()), std::vector<View>(op.results.size())};
     for (const std::size_t item : *list) {
       carry.operands[item].state = State::partial;
-      carry.extent = extent_of_sum(op.operands[item].tensor);
+      const std::size_t maker = graph_.producer(op.operands[item].tensor).index();
+      carry.extent = reach_.carries[maker]->extent;
+      cut_with_[id.index()] = cut_with_[maker];
     }
     for (std::size_t r = 0; r < op.results.size(); ++r) {
       carry.results[r].state = State::partial;
@@ -398,15 +472,14 @@ class Follower {
     reach_.carries[id.index()] = std::move(carry);
   }
 
-  std::int64_t extent_of_sum(TensorId tensor) const {
-    return reach_.carries[graph_.producer(tensor).index()]->extent;
-  }
-
   const Graph& graph_;
   std::vector<bool> may_carry_, made_;  // ops; tensors that parts make, in slices or as sums
   Reach reach_;
-  std::deque<TensorId> tensors_;  // split, and not yet followed
-  std::deque<OpId> waiting_;      // would sum
+  std::deque<TensorId> tensors_;              // split, and not yet followed
+  std::deque<OpId> waiting_;                  // would sum
+  std::unordered_map<OpId, Stop> misplaced_;  // why ops stop that the axis reaches no other way
+  Components cut_together_;                   // tensors
+  std::vector<std::optional<std::size_t>> cut_with_;  // a tensor that an op which carries cuts
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ enum class State : std::uint8_t {
 
 struct TensorState {
   State state = State::whole;
-  Axis axis;  // of a split tensor
+  Axis axis;                 // of a split tensor
+  std::int64_t longest = 0;  // of a split tensor: slices of the longest that is cut with it
 
   bool operator==(const TensorState&) const = default;
 };
@@ -34,7 +35,7 @@ struct View {
   // Of a split view, where; of a whole one, the dimension along which it repeats itself (stride 0)
   // and has as many indices as the others, which is shorter in a part.
   std::optional<Position> position;
-  // A split operand whose tensor has no such slices, as `logits[:, :-1]`: parts read slices of the
+  // A split operand whose tensor is not cut that way, as `labels[:, 1:]`: parts read slices of the
   // operand from the whole (axis.h, in_whole), which no op that carries makes.
   bool from_whole = false;
   bool before = false;  // a result that is made once, whole, before the parts
@@ -42,12 +43,14 @@ struct View {
 
 // An op that can be run on slices.
 struct Carry {
-  std::int64_t extent = 0;              // slices of the axis
+  // Slices of the axis that it sees; of those of its views that see most, where it pads a crop.
+  std::int64_t extent = 0;
   std::vector<View> operands, results;  // one for each of the op's
   Weight weight = Weight::one;
   // The op draws: it is run once, whole, before the parts, and needs none of the operands that they
   // make. Its results are read in slices.
   bool before = false;
+  std::int64_t longest = 0;  // slices of the longest tensor that is cut with what it sees
 };
 
 enum class StopCause : std::uint8_t {
@@ -82,6 +85,10 @@ struct Reach {
 // makes it before the parts, or the same in each). A split tensor that no op that carries makes is
 // read in slices of its storage. The ops that carry need not be convex.
 //
+// Tensors of a component differ in slices where one is a crop of another, as logits without those
+// of the last token. All are cut at the same places: a part is a range of slices of the longest,
+// and of the others it has those that there are (axis.h, clipped).
+//
 // Linear in the size of the graph; the same answer every time. InputError (place: the tensor) for a
 // seed whose dimension does not exist, has one slice only, or is no axis of its storage, and for
 // two seeds that put different axes on a tensor.
@@ -90,8 +97,8 @@ Reach follow(const Graph& graph, std::span<const Seed> seeds, std::span<const Op
 std::string_view to_string(State state);
 std::string_view to_string(StopCause cause);
 
-// The arguments of a part with `count` slices of the axis that the op carries: sizes follow, all
-// else stays.
-std::vector<Argument> part_arguments(const Op& op, const Carry& carry, std::int64_t count);
+// The arguments of a part with these slices of the longest tensor of the op's component: sizes
+// follow, and by how much it crops or pads; all else stays.
+std::vector<Argument> part_arguments(const Op& op, const Carry& carry, const Slices& part);
 
 }  // namespace lowtide::dimensions

@@ -42,6 +42,8 @@ struct Letter {
   // A slice holds so many neighbouring indices of the results, or a multiple: what is repeated is
   // not cut.
   std::int64_t block = 1;
+  // The dimensions are of several extents: one crops another or is padded to it, at the end.
+  bool crops = false;
 
   bool reduces() const;  // a result is a sum over it
 };

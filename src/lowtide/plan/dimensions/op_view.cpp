@@ -98,7 +98,8 @@ void Draft::along(std::vector<Along>& list, Item item, std::int64_t dim, const E
     return;
   }
   const std::int64_t extent = extents[static_cast<std::size_t>(*at)];
-  if (extent_ >= 0 && extent != extent_ && !joined_) good_ = false;
+  if (extent_ >= 0 && extent != extent_ && !joined_ && !letter_.crops) good_ = false;
+  shortest_ = extent_ < 0 ? extent : std::min(shortest_, extent);
   extent_ = std::max(extent_, extent);
   list.push_back({*item, static_cast<std::size_t>(*at)});
 }
@@ -144,6 +145,11 @@ Draft& Draft::joined() {
   return *this;
 }
 
+Draft& Draft::cropped() {
+  letter_.crops = true;
+  return *this;
+}
+
 Draft& Draft::block(std::int64_t indices) {
   letter_.block = indices;
   return *this;
@@ -151,7 +157,7 @@ Draft& Draft::block(std::int64_t indices) {
 
 void Draft::add_to(Rule& rule) {
   // One index alone cannot be cut.
-  if (!good_ || extent_ < 2) return;
+  if (!good_ || extent_ < 2 || (letter_.crops && !may_crop(extent_, shortest_))) return;
   letter_.unnamed.assign(op_.result_count(), others_.value_or(Unnamed::same));
   for (const auto& [result, what] : each_) letter_.unnamed[result] = what;
   for (std::size_t r = 0; r < op_.result_count(); ++r) {

@@ -73,6 +73,8 @@ class Draft {
   Draft& weight(Weight weight);
   // Extents may differ: the dimensions are put behind one another.
   Draft& joined();
+  // Extents may differ as those of an axis and of a crop: the shorter has the first of the longer.
+  Draft& cropped();
   Draft& block(std::int64_t indices);
 
   void add_to(Rule& rule);
@@ -84,7 +86,7 @@ class Draft {
   Letter letter_;
   std::vector<std::pair<std::size_t, Unnamed>> each_;
   std::optional<Unnamed> others_;
-  std::int64_t extent_ = -1;
+  std::int64_t extent_ = -1, shortest_ = -1;  // of the dimensions so far
   bool good_ = true, joined_ = false;
 };
 

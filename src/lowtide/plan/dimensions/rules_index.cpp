@@ -175,13 +175,20 @@ void index_put(const OpView& op, Rule& rule) {
   });
 }
 
-// What a view's backward puts into zeros. The dimension that the view changed stays whole.
+// What a view's backward puts into zeros. The dimension that the view changed stays whole, but for
+// a crop's: there the zeros stand behind.
 void slice_backward(const OpView& op, Rule& rule) {
   const Item gradient = op.operand("grad_output");
   const auto dim = dim_of(op, op.rank(gradient));
   if (!dim) return;
-  for (std::int64_t d = 0; d < op.rank(gradient); ++d)
-    if (d != *dim) Draft(op).in(gradient, d).out(0, d).add_to(rule);
+  const bool from_first =
+      op.integer("start").value_or(0) == 0 && op.integer("step").value_or(1) == 1;
+  for (std::int64_t d = 0; d < op.rank(gradient); ++d) {
+    if (d != *dim)
+      Draft(op).in(gradient, d).out(0, d).add_to(rule);
+    else if (from_first)
+      Draft(op).cropped().in(gradient, d).out(0, d).add_to(rule);
+  }
   rule.linear.push_back({*gradient});
 }
 

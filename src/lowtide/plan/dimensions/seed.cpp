@@ -8,10 +8,6 @@
 
 namespace lowtide::dimensions {
 
-namespace {
-
-// Strides of the tensor itself: those of the result that makes it, or of an operand of its shape;
-// without any, row-major.
 Operand layout_of(const Graph& graph, TensorId id) {
   const Tensor& tensor = graph.tensor(id);
   const auto is_it = [&](const Operand& part) {
@@ -38,8 +34,6 @@ Operand layout_of(const Graph& graph, TensorId id) {
   return plain;
 }
 
-}  // namespace
-
 Axis axis_of(const Graph& graph, const Seed& seed) {
   const std::string label = graph.label(seed.tensor);
   const Tensor& tensor = graph.tensor(seed.tensor);
@@ -56,7 +50,7 @@ Axis axis_of(const Graph& graph, const Seed& seed) {
            std::to_string(seed.dim) + "; an axis has two slices or more");
   Operand layout = layout_of(graph, seed.tensor);
   layout.argument = tensor.name;
-  const auto axis = place(layout, {dim, 1}, tensor.shape[dim], graph.bytes(seed.tensor));
+  const auto axis = place(layout, {dim, 1, tensor.shape[dim]}, graph.bytes(seed.tensor));
   if (const auto* misfit = std::get_if<Misfit>(&axis))
     refuse("dimension " + std::to_string(seed.dim) + " cannot be followed: the op " +
            misfit->reason);

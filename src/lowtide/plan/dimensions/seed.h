@@ -14,6 +14,10 @@ struct Seed {
   std::int64_t dim = 0;
 };
 
+// The tensor itself as an operand, all of it: as the op that makes it says, or one that reads it;
+// without either, row-major.
+Operand layout_of(const Graph& graph, TensorId id);
+
 // InputError (place: the tensor) if there is no such dimension, it has one slice only, or it is no
 // axis of its storage.
 Axis axis_of(const Graph& graph, const Seed& seed);

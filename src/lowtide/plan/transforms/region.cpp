@@ -91,15 +91,30 @@ class Check {
 
   void demand_parts() const {
     for (const dimensions::Seed& asked : asked_.axes) {
-      const TensorId tensor = asked.tensor;
-      const auto& state = region_.reach.tensors[tensor.index()];
-      const std::int64_t extent = state.axis.extent, n = region_.parts;
-      const std::int64_t last = n > extent ? 0 : region_.slices(extent, n - 1).count;
-      if (last < 2)
-        refuse("dimension " + std::to_string(asked.dim) + " of " + label(tensor) + " has " +
-               std::to_string(extent) + " slices, which do not go into " + std::to_string(n) +
-               " parts of two or more" + (last == 1 ? ": the last would have one" : ""));
+      const auto& state = region_.reach.tensors[asked.tensor.index()];
+      demand_rows("dimension " + std::to_string(asked.dim) + " of " + label(asked.tensor) + " has ",
+                  state.axis.extent, state.longest);
     }
+    // Behind a crop there are fewer.
+    for (const OpId op : region_.ops) {
+      const dimensions::Carry& carry = region_.carry(op);
+      for (const auto* views : {&carry.operands, &carry.results})
+        for (const View& view : *views)
+          if (view.position && view.position->extent < carry.longest)
+            demand_rows(label(op) + " sees ", view.position->extent, carry.longest);
+    }
+  }
+
+  // `what` has so many slices, of tensors that are cut together the longest `longest`.
+  void demand_rows(const std::string& what, std::int64_t extent, std::int64_t longest) const {
+    const std::int64_t n = region_.parts;
+    const std::int64_t last =
+        n > longest ? 0 : dimensions::clipped(region_.slices(longest, n - 1), extent).count;
+    if (last >= 2) return;
+    refuse(what + std::to_string(extent) + " slices" +
+           (extent < longest ? " of " + std::to_string(longest) : "") + ", which do not go into " +
+           std::to_string(n) + " parts of two or more" +
+           (last == 1 ? ": the last would have one" : ""));
   }
 
   void find_joined() {
@@ -132,10 +147,17 @@ class Check {
 
 }  // namespace
 
-dimensions::Slices Region::slices(std::int64_t extent, std::int64_t part) const {
-  const std::int64_t most = extent / parts + (extent % parts != 0 ? 1 : 0);
-  const std::int64_t first = std::min(extent, part * most);
-  return {first, std::min(most, extent - first)};
+dimensions::Slices Region::slices(std::int64_t longest, std::int64_t part) const {
+  const std::int64_t most = longest / parts + (longest % parts != 0 ? 1 : 0);
+  return dimensions::clipped({part * most, most}, longest);
+}
+
+dimensions::Slices Region::slices(const dimensions::Carry& carry, std::int64_t part) const {
+  return dimensions::clipped(slices(carry.longest, part), carry.extent);
+}
+
+dimensions::Slices Region::slices(const dimensions::TensorState& tensor, std::int64_t part) const {
+  return dimensions::clipped(slices(tensor.longest, part), tensor.axis.extent);
 }
 
 Labels labels_of(const Graph& graph) {
@@ -199,15 +221,14 @@ PartOfOp part_of_op(const Graph& graph, const Region& region, OpId id, std::int6
                     const Labels& labels) {
   const Op& op = graph.op(id);
   const dimensions::Carry& carry = region.carry(id);
-  const dimensions::Slices slices = region.slices(carry.extent, part);
+  const dimensions::Slices slices = region.slices(carry.longest, part);
   const auto in_part = [&](const Operand& whole, const View& view) {
     if (view.state != State::split) return whole;
     return dimensions::in_part(whole, *view.position,
-                               region.reach.tensors[whole.tensor.index()].axis, slices.count);
+                               region.reach.tensors[whole.tensor.index()].axis, slices);
   };
-  PartOfOp made{.operands = {},
-                .results = {},
-                .arguments = dimensions::part_arguments(op, carry, slices.count)};
+  PartOfOp made{
+      .operands = {}, .results = {}, .arguments = dimensions::part_arguments(op, carry, slices)};
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const Operand& whole = op.operands[i];
     const View& view = carry.operands[i];
@@ -215,8 +236,7 @@ PartOfOp part_of_op(const Graph& graph, const Region& region, OpId id, std::int6
     if (is_made_in_parts(graph, region, whole.tensor)) {
       seen = in_part(whole, view);
     } else if (view.state == State::split) {
-      // Also of a tensor that has no such slices: only their number counts.
-      const auto slice = dimensions::in_whole(whole, *view.position, {carry.extent, 1}, slices);
+      const auto slice = dimensions::in_whole(whole, *view.position, slices);
       if (!slice)
         refuse_transform("split: " + labels.op(id) + " reads slices of " +
                          labels.tensor(whole.tensor) +
@@ -225,7 +245,8 @@ PartOfOp part_of_op(const Graph& graph, const Region& region, OpId id, std::int6
       seen = *slice;
     } else if (view.position) {  // as many indices as the others, all of them the same
       std::int64_t& extent = seen.shape[view.position->dim];
-      extent = extent / carry.extent * slices.count;
+      const std::int64_t of = view.position->extent;
+      extent = extent / of * dimensions::clipped(slices, of).count;
     }
   }
   for (std::size_t i = 0; i < op.results.size(); ++i)

@@ -1,5 +1,5 @@
-// A split as its graph sees it: which ops, how each is cut, what leaves the region. All ids are those
-// of the graph.
+// A split as its graph sees it: which ops, how each is cut, what leaves the region. All ids are
+// those of the graph.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,11 @@ struct Region {
   std::vector<TensorId> joined;
 
   const dimensions::Carry& carry(OpId op) const { return *reach.carries[op.index()]; }
-  // Of an axis of that extent: equal parts, but for the last, which may be shorter.
-  dimensions::Slices slices(std::int64_t extent, std::int64_t part) const;
+  // What a part has of the longest of the tensors that are cut together: equal parts, but for the
+  // last, which may be shorter; and of those that an op sees, or a split tensor has.
+  dimensions::Slices slices(std::int64_t longest, std::int64_t part) const;
+  dimensions::Slices slices(const dimensions::Carry& carry, std::int64_t part) const;
+  dimensions::Slices slices(const dimensions::TensorState& tensor, std::int64_t part) const;
 };
 
 // TransformRefused if the split is not legal: an op that has no axis, mutates or is a barrier; a

@@ -198,7 +198,7 @@ class Parts {
 
   void make_part(OpId op, std::int64_t part) {
     const Carry& carry = region_.carry(op);
-    const dimensions::Slices slices = region_.slices(carry.extent, part);
+    const dimensions::Slices slices = region_.slices(carry, part);
     DraftOp made = copy_of(op, static_cast<std::int32_t>(part));
     const auto& prices = prices_[prices_.size() == 1 ? 0 : static_cast<std::size_t>(part)];
     const OpPrice& price = prices.at(index_of(op));
@@ -211,18 +211,23 @@ class Parts {
 
     for (const TensorId tensor : graph_.outputs(op))
       if (!is_made_before(graph_, region_, tensor))
-        made.outputs.push_back(part_of(op, tensor, seen.results, part, slices.count));
+        made.outputs.push_back(part_of(op, tensor, seen.results, part));
     for (const TensorId tensor : graph_.inputs(op)) made.inputs.push_back(seen_by(tensor, part));
     for (auto* list : {&seen.operands, &seen.results})
       for (Operand& one : *list) one.tensor = seen_by(one.tensor, part);
     made.op.operands = std::move(seen.operands);
     made.op.results = std::move(seen.results);
     for (const InPlacePair& pair : graph_.in_place(op))
-      if (in_parts(pair.input) && in_parts(pair.output) &&
-          region_.reach.tensors[pair.input.index()].state ==
-              region_.reach.tensors[pair.output.index()].state)
+      if (in_parts(pair.input) && in_parts(pair.output) && are_alike(pair.input, pair.output))
         made.in_place.push_back({seen_by(pair.input, part), seen_by(pair.output, part)});
     ops_[op].push_back(add(std::move(made)));
+  }
+
+  // Whether parts of both have as many bytes, if the whole have.
+  bool are_alike(TensorId a, TensorId b) const {
+    const auto& one = region_.reach.tensors[a.index()];
+    const auto& other = region_.reach.tensors[b.index()];
+    return one.state == other.state && one.axis.extent == other.axis.extent;
   }
 
   // A mean over slices counts by their share, a loss over a count of targets by the whole's.
@@ -240,8 +245,8 @@ class Parts {
   }
 
   // The tensor in which a part makes its share of another. `results`: of the op, in the part.
-  TensorId part_of(OpId op, TensorId tensor, const std::vector<Operand>& results, std::int64_t part,
-                   std::int64_t count) {
+  TensorId part_of(OpId op, TensorId tensor, const std::vector<Operand>& results,
+                   std::int64_t part) {
     const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
     const Tensor& whole = graph_.tensor(tensor);
     Tensor made = whole;
@@ -256,7 +261,8 @@ class Parts {
       made.shape = in_part.shape;
     }
     if (state.state == State::split) {
-      made.bytes = dimensions::part_bytes(made.bytes, state.axis, count);
+      made.bytes =
+          dimensions::part_bytes(made.bytes, state.axis, region_.slices(state, part).count);
       if (!shaped) {  // of what the op makes nothing has the tensor's shape
         made.shape.clear();
         made.dtype.clear();
@@ -327,8 +333,9 @@ class Parts {
 
   // Where in the whole storage the part's slices lie, in bytes and slices of the axis.
   std::vector<Argument> place_of(TensorId tensor, std::int64_t part) const {
-    const dimensions::Axis& axis = region_.reach.tensors[tensor.index()].axis;
-    const dimensions::Slices slices = region_.slices(axis.extent, part);
+    const dimensions::TensorState& state = region_.reach.tensors[tensor.index()];
+    const dimensions::Axis& axis = state.axis;
+    const dimensions::Slices slices = region_.slices(state, part);
     return {{"extent", {axis.extent}},
             {"stride", {axis.stride}},
             {"first", {slices.first}},
