@@ -32,10 +32,6 @@ namespace lowtide::dimensions {
 
 namespace {
 
-std::string dimension(std::size_t dim, const Operand& operand) {
-  return "dimension " + std::to_string(dim) + " of " + name_of(operand);
-}
-
 bool names(const std::vector<Along>& list, std::size_t item) {
   return std::ranges::find(list, item, &Along::item) != list.end();
 }
