@@ -69,7 +69,7 @@ def test_verify_refuses_unknown_transforms(chain, planned):
 @pytest.mark.parametrize("width", [40, 80, 132])
 def test_show_fits_the_window(resnet, tmp_path, width):
     plan = tmp_path / "p.plan.json"
-    lowtide("plan", resnet, "--budget", "60%", "-o", plan)
+    lowtide("plan", resnet, "--budget", "60%", "--time", 1, "-o", plan)
     for arguments in ([resnet], [resnet, plan]):
         done = lowtide("show", *arguments, env={"COLUMNS": str(width), "LC_ALL": "C.UTF-8"})
         assert done.code == 0 and done.err == ""
@@ -92,7 +92,7 @@ def test_show_says_which_layers_repeat():
 
 def test_show_writes_one_page(resnet, tmp_path):
     plan, page = tmp_path / "p.plan.json", tmp_path / "p.html"
-    lowtide("plan", resnet, "--budget", "60%", "-o", plan)
+    lowtide("plan", resnet, "--budget", "60%", "--time", 1, "-o", plan)
     assert lowtide("show", resnet, plan, "--html", page).code == 0
     text = page.read_text()
     assert text.lstrip().lower().startswith("<!doctype html>") and "</html>" in text
@@ -128,7 +128,7 @@ def test_generate(tmp_path, kind):
         assert lowtide("generate", kind, "--ops", 500, "--seed", seed, "-o", path).code == 0
     assert first.read_bytes() == second.read_bytes() != other.read_bytes()
     assert abs(len(json.loads(first.read_text())["ops"]) - 500) < 60
-    done = lowtide("plan", first, "--budget", "90%", "--json")
+    done = lowtide("plan", first, "--budget", "90%", "--time", 1, "--json")
     assert done.code in (0, 1), done.err
 
 

@@ -30,7 +30,7 @@ def test_a_plan_within_the_budget(resnet, tmp_path):
 
 
 def test_text_says_what_matters(resnet):
-    done = lowtide("plan", resnet, "--budget", "60%")
+    done = lowtide("plan", resnet, "--budget", "60%", "--time", 1)
     assert done.code == 0 and done.err == ""
     for word in ("budget", "status", "peak", "overhead", "bound", "gap", "solver", "time"):
         assert word in done.out
@@ -127,7 +127,7 @@ def test_what_each_part_of_auto_took_and_won(resnet, tmp_path):
 
 
 def test_lines_fit_and_counts_are_readable(resnet, tmp_path):
-    narrow = lowtide("plan", resnet, "--budget", "60%", env={"COLUMNS": "50"}).out
+    narrow = lowtide("plan", resnet, "--budget", "60%", "--time", 1, env={"COLUMNS": "50"}).out
     assert len(narrow.splitlines()[0]) <= 50 and re.search(r"\(\d,\d{3},\d{3},\d{3} bytes\)", narrow)
     unnamed = tmp_path / "mine.graph.json"
     unnamed.write_text(json.dumps({
@@ -141,11 +141,11 @@ def test_lines_fit_and_counts_are_readable(resnet, tmp_path):
 
 def test_compressed_plans_and_standard_streams(resnet, tmp_path):
     packed = tmp_path / "p.plan.json.gz"
-    assert lowtide("plan", resnet, "--budget", "70%", "-o", packed).code == 0
+    assert lowtide("plan", resnet, "--budget", "70%", "--time", 1, "-o", packed).code == 0
     assert json.loads(gzip.decompress(packed.read_bytes()))["format"] == "lowtide-plan"
     assert lowtide("verify", resnet, packed).code == 0
     text = gzip.decompress(resnet.read_bytes()).decode()
-    assert lowtide("plan", "-", "--budget", "70%", stdin=text).code == 0
+    assert lowtide("plan", "-", "--budget", "70%", "--time", 1, stdin=text).code == 0
 
 
 def test_solver_options(resnet):

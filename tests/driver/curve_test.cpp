@@ -121,7 +121,7 @@ TEST_CASE("curve: without a clock, threads change nothing") {
 TEST_CASE("curve: within one per cent of a run of its own with the same work for each point") {
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = generate("resnet", 150, 2);
-  const std::int64_t work = 300'000;
+  const std::int64_t work = sanitized(30'000, 300'000);
   driver::CurveRequest request = request_for(graph, 10 * work);
   request.points = 5;
   for (const TradeoffPoint& point : driver::curve(table, graph, request).points) {
@@ -132,6 +132,7 @@ TEST_CASE("curve: within one per cent of a run of its own with the same work for
     if (!outcome.plan) continue;
     REQUIRE(point.outcome.plan.has_value());
     const Ticks slack(graph.total_time().count() / 100);
+    if (kSanitized) continue;  // a tenth of the work says little
     CHECK(point.outcome.cost.duration <= outcome.cost.duration + slack);
   }
 }

@@ -11,6 +11,7 @@
 #include "solve/cases.h"
 #include "solve/conformance.h"
 #include "support/print.h"
+#include "support/scale.h"
 
 namespace lowtide {
 namespace {
@@ -88,7 +89,7 @@ TEST_CASE("cancel: two solves on two threads do not disturb each other") {
       CAPTURE(solver->name());
       const auto solve = [&] {
         solve::ContextSettings settings = settings_for(*solver);
-        settings.limits.work = 100000;
+        settings.limits.work = sanitized(30'000, 100'000);
         settings.solvers = &table;
         solve::Context context(problem, solver->name(), std::move(settings));
         return solver->solve(problem, context);

@@ -20,6 +20,8 @@ namespace lowtide {
 
 namespace {
 
+constexpr std::int64_t kExternalWork = 2'000'000;  // about two seconds
+
 auto rank(const Problem& problem, const Cost& cost) {
   return problem.objective == Objective::least_time
              ? std::tuple(cost.duration.count(), cost.peak.count())
@@ -176,9 +178,9 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
     problem.budget = budget;
     CAPTURE(budget.count());
     for (const solve::Solver* solver : takers(table, problem)) {
-      // These take tenths of a second to begin.
-      if (solver->traits().has(solve::Trait::external) && !random.chance(kSanitized ? 0.002 : 0.01))
-        continue;
+      // These take tenths of a second to begin, and some graphs of seven ops take minutes.
+      const bool external = solver->traits().has(solve::Trait::external);
+      if (external && !random.chance(kSanitized ? 0.002 : 0.01)) continue;
       CAPTURE(solver->name());
       solve::ContextSettings settings = settings_for(*solver);
       settings.seed = seed;
@@ -190,7 +192,10 @@ void examine(const solve::SolverTable& table, const Problem& base, std::uint64_t
         start.machine = base.machine;
         settings.starts.push_back(std::move(start));
       }
-      if (random.chance(0.3)) settings.limits.work = random.between(0, 200);
+      if (random.chance(0.3))
+        settings.limits.work = random.between(0, 200);
+      else if (external)
+        settings.limits.work = kExternalWork;
       const Answered answered = ask(table, *solver, problem, settings);
       check_answer(problem, table, answered);
       check_truth(problem, answered.outcome, curve);
