@@ -58,6 +58,7 @@ struct Idea {
   Ticks time;             // with what is computed again, as estimated
   Ticks least;            // without
   Bytes peak;             // of the own order
+  Bytes above_floor;      // that nothing gives of what is beyond what is always live
 
   auto rank() const { return std::tie(missing, time); }
 };
@@ -248,6 +249,7 @@ class TransformSearch {
   std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
     if (!problem_.techniques.split || !promising_) return found;
+    lowest_.reset();
     const double until = limits_.used() + kIdeasShare;
     for (const Transforms& transforms : begun) {
       const Transformed now = apply_transforms(problem_.graph, transforms);
@@ -257,7 +259,10 @@ class TransformSearch {
         best_parts(now, transforms, candidate, pricer, found);
       }
     }
-    return few_of(std::move(found));
+    std::vector<Idea> few = few_of(std::move(found));
+    // Where nothing fits yet, what goes furthest down comes first.
+    if (lowest_) few.insert(few.begin(), *std::move(lowest_));
+    return few;
   }
 
   // The best of each kind on each base first; of no base more than others leave, since what the
@@ -309,12 +314,16 @@ class TransformSearch {
             short_of.missing,
             estimated(profile.time, short_of.again),
             profile.time,
-            profile.peak()};
+            profile.peak(),
+            duration() == Ticks::max()
+                ? rewrite::shortfall(now.graph, profile, always_live(problem_), problem_.machine)
+                      .missing
+                : Bytes(0)};
   }
 
   void best_parts(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
                   const PartPricer& pricer, std::vector<Idea>& found) {
-    std::optional<Idea> best, fits;
+    std::optional<Idea> best, fits, lowest;
     for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
       const auto ops = static_cast<std::int64_t>(region.ops.size());
       if (parts * ops > kMostMadeOps) break;
@@ -327,6 +336,8 @@ class TransformSearch {
           fits = idea;
           fits->what = "fits";
         }
+        if (duration() == Ticks::max() && (!lowest || idea.above_floor < lowest->above_floor))
+          lowest = idea;
         if (!best || idea.rank() < best->rank()) best = std::move(idea);
       } catch (const InputError&) {  // not into so many, or a copy would be needed
       } catch (const OverflowError&) {
@@ -335,6 +346,9 @@ class TransformSearch {
     if (fits && best && fits->parts == best->parts) best.reset();
     for (auto* one : {&best, &fits})
       if (*one && complete(**one, now, pricer)) found.push_back(std::move(**one));
+    if (lowest && (!lowest_ || lowest->above_floor < lowest_->above_floor) &&
+        complete(*lowest, now, pricer))
+      lowest_ = std::move(lowest);
   }
 
   // Its transforms; false where they are refused as a whole.
@@ -402,6 +416,7 @@ class TransformSearch {
   Ticks plain_bound_;  // of plans without transforms
   double factor_ = 1;
   bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
+  std::optional<Idea> lowest_;  // of those of one level, where nothing fits yet
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
