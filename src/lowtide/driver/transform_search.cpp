@@ -48,12 +48,24 @@ constexpr double kBlind = 20;  // estimates that see less than this part of a lo
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
 
+// Transforms, and the graph that they make, on which regions are looked for.
+struct Base {
+  Base(const Graph& graph, Transforms given, const Device& device, const CostTable* costs)
+      : transforms(std::move(given)),
+        now(apply_transforms(graph, transforms)),
+        pricer(now.graph, device, costs) {}
+
+  const Transforms transforms;
+  const Transformed now;
+  const PartPricer pricer;
+};
+
 struct Idea {
   std::string_view what;
-  Transforms base;  // on whose graph the region is
+  std::shared_ptr<const Base> base;  // on whose graph the region is
   rewrite::Candidate region;
   std::int64_t parts = 0;
-  Transforms transforms;  // the base's and this split
+  Transforms transforms;  // the base's and this split, once it is chosen
   Bytes missing;          // that nothing gives
   Ticks time;             // with what is computed again, as estimated
   Ticks least;            // without
@@ -61,6 +73,16 @@ struct Idea {
   Bytes above_floor;      // that nothing gives of what is beyond what is always live
 
   auto rank() const { return std::tie(missing, time); }
+};
+
+// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
+struct Lowest {
+  std::optional<Idea> left, peak;
+
+  void take(const Idea& idea) {
+    if (!left || idea.above_floor < left->above_floor) left = idea;
+    if (!peak || idea.peak < peak->peak) peak = idea;
+  }
 };
 
 // Names of modules left out.
@@ -243,37 +265,56 @@ class TransformSearch {
     return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
   }
 
+  std::shared_ptr<const Base> base_of(const Transforms& transforms) {
+    auto base = std::make_shared<const Base>(problem_.graph, transforms, device_for(problem_),
+                                             problem_.part_costs.get());
+    limits_.spend(count(base->now.graph.op_count()));
+    return base;
+  }
+
+  static std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
+
   // What to plan next, best first: of each region the best number of parts, and the best that fits
   // into the budget as it is, which needs no luck. The best of each kind goes first, since
   // estimates of one kind err alike.
   std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
     if (!problem_.techniques.split || !promising_) return found;
-    lowest_.reset();
+    Lowest lowest;
     const double until = limits_.used() + kIdeasShare;
+    const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
     for (const Transforms& transforms : begun) {
-      const Transformed now = apply_transforms(problem_.graph, transforms);
-      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
-      for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
-        if (limits_.stopped() || limits_.used() > until) break;
-        best_parts(now, transforms, candidate, pricer, found);
+      if (enough()) break;
+      const auto base = base_of(transforms);
+      const std::int64_t ops = count(base->now.graph.op_count());
+      const auto shaped = [&] {  // one more candidate
+        limits_.spend(ops / 4);
+        return enough();
+      };
+      for (const rewrite::Candidate& candidate : rewrite::propose(base->now.graph, shaped)) {
+        if (enough()) break;
+        best_parts(base, candidate, found, lowest);
       }
     }
     std::vector<Idea> few = few_of(std::move(found));
     // Where nothing fits yet, what goes furthest down comes first.
-    if (lowest_) few.insert(few.begin(), *std::move(lowest_));
+    for (auto* one : {&lowest.left, &lowest.peak}) {
+      if (!*one || limits_.stopped() || !complete(**one)) continue;
+      std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
+      few.insert(few.begin(), std::move(**one));
+    }
     return few;
   }
 
   // The best of each kind on each base first; of no base more than others leave, since what the
   // estimates say of two bases is not to be compared.
-  std::vector<Idea> few_of(std::vector<Idea> all) const {
+  std::vector<Idea> few_of(std::vector<Idea> all) {
     std::ranges::stable_sort(all, {}, &Idea::rank);
-    std::vector<std::vector<const Idea*>> by_base;
-    for (const Idea& idea : all) {
+    std::vector<std::vector<Idea*>> by_base;
+    for (Idea& idea : all) {
       auto of = std::ranges::find_if(
           by_base, [&](const auto& list) { return list.front()->base == idea.base; });
-      if (of == by_base.end()) of = by_base.insert(of, std::vector<const Idea*>{});
+      if (of == by_base.end()) of = by_base.insert(of, std::vector<Idea*>{});
       of->push_back(&idea);
     }
     for (auto& list : by_base) {
@@ -292,8 +333,9 @@ class TransformSearch {
       bool more = false;
       for (const auto& list : by_base) {
         if (turn >= list.size() || few.size() == most) continue;
-        few.push_back(*list[turn]);
         more = true;
+        if (limits_.stopped()) return few;
+        if (complete(*list[turn])) few.push_back(std::move(*list[turn]));
       }
       if (!more) break;
     }
@@ -301,11 +343,16 @@ class TransformSearch {
   }
 
   // TransformRefused or another InputError where that is not possible.
-  Idea estimate(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
-                std::int64_t parts, const PartPricer& pricer) const {
-    const rewrite::PricedRegion priced(now.graph, region, parts, pricer);
-    const rewrite::Profile profile = priced.profile();
-    const auto short_of = rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
+  Idea estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                std::int64_t parts) const {
+    const Graph& graph = base->now.graph;
+    const rewrite::Profile profile =
+        rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
+    const auto missing = [&](Bytes budget) {
+      return rewrite::shortfall(graph, profile, budget, problem_.machine);
+    };
+    const auto short_of = missing(problem_.budget);
+    const bool fits_none = duration() == Ticks::max();
     return {kind_of(region),
             base,
             region,
@@ -315,29 +362,26 @@ class TransformSearch {
             estimated(profile.time, short_of.again),
             profile.time,
             profile.peak(),
-            duration() == Ticks::max()
-                ? rewrite::shortfall(now.graph, profile, always_live(problem_), problem_.machine)
-                      .missing
-                : Bytes(0)};
+            fits_none ? missing(always_live(problem_)).missing : Bytes(0)};
   }
 
-  void best_parts(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
-                  const PartPricer& pricer, std::vector<Idea>& found) {
-    std::optional<Idea> best, fits, lowest;
+  void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                  std::vector<Idea>& found, Lowest& lowest) {
+    std::optional<Idea> best, fits;
     for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
-      const auto ops = static_cast<std::int64_t>(region.ops.size());
-      if (parts * ops > kMostMadeOps) break;
-      limits_.spend(1 + ops / 4);  // a unit is about a microsecond
+      const std::int64_t ops = count(region.ops.size());
+      if (parts * ops > kMostMadeOps || limits_.stopped()) break;
+      // A unit is about a microsecond.
+      limits_.spend(1 + ops / 8 + count(base->now.graph.op_count()) / 16);
       try {
-        Idea idea = estimate(now, base, region, parts, pricer);
+        Idea idea = estimate(base, region, parts);
         // What costs more than all that is lost now cannot win.
         if (idea.least >= duration()) continue;
         if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
           fits = idea;
           fits->what = "fits";
         }
-        if (duration() == Ticks::max() && (!lowest || idea.above_floor < lowest->above_floor))
-          lowest = idea;
+        if (duration() == Ticks::max()) lowest.take(idea);
         if (!best || idea.rank() < best->rank()) best = std::move(idea);
       } catch (const InputError&) {  // not into so many, or a copy would be needed
       } catch (const OverflowError&) {
@@ -345,18 +389,18 @@ class TransformSearch {
     }
     if (fits && best && fits->parts == best->parts) best.reset();
     for (auto* one : {&best, &fits})
-      if (*one && complete(**one, now, pricer)) found.push_back(std::move(**one));
-    if (lowest && (!lowest_ || lowest->above_floor < lowest_->above_floor) &&
-        complete(*lowest, now, pricer))
-      lowest_ = std::move(lowest);
+      if (*one) found.push_back(std::move(**one));
   }
 
   // Its transforms; false where they are refused as a whole.
-  bool complete(Idea& idea, const Transformed& now, const PartPricer& pricer) const {
+  bool complete(Idea& idea) {
+    const Base& base = *idea.base;
+    limits_.spend(count(base.now.graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
     try {
-      idea.transforms = idea.base;
+      idea.transforms = base.transforms;
       idea.transforms.emplace_back(
-          rewrite::PricedRegion(now.graph, idea.region, idea.parts, pricer).split(now));
+          rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
+              .split(base.now));
       apply_transforms(problem_.graph, idea.transforms);
       return true;
     } catch (const InputError&) {
@@ -368,8 +412,6 @@ class TransformSearch {
 
   // Plans the idea that won with more parts and with fewer, as long as that wins.
   void tune(const Idea& won) {
-    const Transformed now = apply_transforms(problem_.graph, won.base);
-    const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
     const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
     for (const std::ptrdiff_t step : {-1, 1}) {
@@ -378,8 +420,8 @@ class TransformSearch {
         if (limits_.stopped()) return;
         Idea idea = won;
         idea.parts = numbers[static_cast<std::size_t>(next)];
-        const auto ops = static_cast<std::int64_t>(idea.region.ops.size());
-        if (idea.parts * ops > kMostMadeOps || !complete(idea, now, pricer)) break;
+        const std::int64_t ops = count(idea.region.ops.size());
+        if (idea.parts * ops > kMostMadeOps || !complete(idea)) break;
         run_with(idea.transforms, kTrialShare);
         if (best_transforms() != idea.transforms) break;
         better = true;
@@ -416,7 +458,6 @@ class TransformSearch {
   Ticks plain_bound_;  // of plans without transforms
   double factor_ = 1;
   bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
-  std::optional<Idea> lowest_;  // of those of one level, where nothing fits yet
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
