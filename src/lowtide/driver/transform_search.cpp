@@ -38,10 +38,10 @@ constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
 constexpr double kPlainShare = 0.35;  // again, where it may still win
 constexpr double kStartShare = 0.25;  // for those of each start
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
-constexpr std::size_t kTrials = 5;    // at each level, or,
-constexpr std::size_t kFewTrials =
-    2;  // where all that could be won is so small a part of the time:
+constexpr std::size_t kTrials = 5;    // at each level
+// Where all that could be won is so small a part of the time, fewer, and with half of the shares.
 constexpr double kLittle = 0.02;
+constexpr std::size_t kFewTrials = 2;
 constexpr int kLevels = 3;
 constexpr double kIdeasShare = 0.15;  // for the estimates of each level
 constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
@@ -85,6 +85,8 @@ struct Lowest {
   }
 };
 
+std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
+
 // Names of modules left out.
 std::string_view kind_of(const rewrite::Candidate& candidate) {
   return candidate.what.starts_with("module ")   ? "module"
@@ -120,7 +122,7 @@ class TransformSearch {
         begun.push_back(start.transforms);
         run_with(start.transforms, kStartShare);
       }
-    if (!begun.front().empty()) run_with(begun.front(), kTrialShare);
+    if (!begun.front().empty()) run_with(begun.front(), trial_share());
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
@@ -129,7 +131,7 @@ class TransformSearch {
         if (limits_.stopped()) break;
         // One before may have won by so much that this one cannot.
         if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
-        run_with(idea.transforms, kTrialShare);
+        run_with(idea.transforms, trial_share());
       }
       for (const Idea& idea : ideas)
         if (idea.transforms == best_transforms()) tune(idea);
@@ -150,6 +152,11 @@ class TransformSearch {
 
  private:
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
+  bool is_little_left() const {
+    const auto least = static_cast<double>(problem_.graph.total_time().count());
+    return static_cast<double>(duration().count()) <= (1 + kLittle) * least;
+  }
+  double trial_share() const { return is_little_left() ? kTrialShare / 2 : kTrialShare; }
   bool settled(Ticks least) const {
     return limits_stopped_ || !best_.support.yes || duration() <= least;
   }
@@ -165,8 +172,11 @@ class TransformSearch {
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
+    // A long run that begins from a short one's plan gets less far than one of its own; but where
+    // nothing fits yet, the plan that comes nearest is a start.
+    const bool afresh = share == 1 && duration() < Ticks::max();
     for (const Plan& plan : known_)
-      if (plan.transforms == transforms) request.starts.push_back(plan);
+      if (plan.transforms == transforms && !afresh) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
       if (plan.transforms == transforms) request.starts.push_back(plan);
     request.known = {};
@@ -272,8 +282,6 @@ class TransformSearch {
     return base;
   }
 
-  static std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
-
   // What to plan next, best first: of each region the best number of parts, and the best that fits
   // into the budget as it is, which needs no luck. The best of each kind goes first, since
   // estimates of one kind err alike.
@@ -281,7 +289,7 @@ class TransformSearch {
     std::vector<Idea> found;
     if (!problem_.techniques.split || !promising_) return found;
     Lowest lowest;
-    const double until = limits_.used() + kIdeasShare;
+    const double until = limits_.used() + (is_little_left() ? kIdeasShare / 2 : kIdeasShare);
     const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
     for (const Transforms& transforms : begun) {
       if (enough()) break;
@@ -325,9 +333,7 @@ class TransformSearch {
         return true;
       });
     }
-    const auto least = static_cast<double>(problem_.graph.total_time().count());
-    const bool little = static_cast<double>(duration().count()) <= (1 + kLittle) * least;
-    const std::size_t most = little ? kFewTrials : kTrials;
+    const std::size_t most = is_little_left() ? kFewTrials : kTrials;
     std::vector<Idea> few;
     for (std::size_t turn = 0; few.size() < most; ++turn) {
       bool more = false;
@@ -352,7 +358,6 @@ class TransformSearch {
       return rewrite::shortfall(graph, profile, budget, problem_.machine);
     };
     const auto short_of = missing(problem_.budget);
-    const bool fits_none = duration() == Ticks::max();
     return {kind_of(region),
             base,
             region,
@@ -362,7 +367,7 @@ class TransformSearch {
             estimated(profile.time, short_of.again),
             profile.time,
             profile.peak(),
-            fits_none ? missing(always_live(problem_)).missing : Bytes(0)};
+            duration() < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
   }
 
   void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
@@ -422,7 +427,7 @@ class TransformSearch {
         idea.parts = numbers[static_cast<std::size_t>(next)];
         const std::int64_t ops = count(idea.region.ops.size());
         if (idea.parts * ops > kMostMadeOps || !complete(idea)) break;
-        run_with(idea.transforms, kTrialShare);
+        run_with(idea.transforms, trial_share());
         if (best_transforms() != idea.transforms) break;
         better = true;
       }
