@@ -27,8 +27,9 @@ struct TransformsFile {
 TransformsFile read_transforms(const std::string& path, std::vector<std::string>& warnings);
 TransformsFile read_transforms(const JsonDocument& document, const std::string& file_name,
                                std::vector<std::string>& warnings);
-// The list alone.
+// The list alone, and an object with the graph's hashes beside it.
 std::string write_transforms(const std::vector<Transform>& transforms);
+std::string write_transforms(const std::vector<Transform>& transforms, const Graph& graph);
 
 // Deterministic; several steps on a line, what is absent left out.
 std::string write_plan(const PlanFile& file);

@@ -340,7 +340,8 @@ class Parts {
     DraftOp made{};
     made.parts = original(op).parts;
     made.parts.push_back({static_cast<std::int32_t>(transform_), static_cast<std::int32_t>(part)});
-    made.op.name = std::string(adds ? "add " : "join ") + numbered(whole.name, part, region_.parts);
+    if (!whole.name.empty())
+      made.op.name = (adds ? "add " : "join ") + numbered(whole.name, part, region_.parts);
     made.op.kind = adds ? kAddKind : kJoinKind;
     made.op.phase = graph_.op(op).phase;
     made.op.origin = graph_.op(op).origin;
