@@ -116,7 +116,21 @@ class _Lowering:
         place = {op: i for i, op in enumerate(self._graph.ops)}
         runs = [replace(op.runs, state=place[op.runs.state] if op.runs.state else None) for op in self._graph.ops]
         return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, self._backward,
-                       self._forward_desc, self._backward_desc, self._builder.views)
+                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place))
+
+    def _owners(self, place: dict[Op, int]) -> dict[int, tuple[Any, torch.fx.Node]]:
+        owners: dict[int, tuple[Any, torch.fx.Node]] = {}
+        for node in (*self._inputs, *self._nodes):
+            value = node.meta.get("val")
+            several = isinstance(value, (tuple, list))
+            for i, t in enumerate(value if several else [value]):
+                tensor = self._builder.find(t)
+                if tensor is not None:
+                    owners.setdefault(tensor, ((node, i) if several else node, node))
+        for op in self._graph.ops:
+            if op.runs.state:
+                owners[op.runs.state.outputs[0]] = ("state", place[op.runs.state]), op.runs.node
+        return owners
 
     def _enter_inputs(self) -> None:
         for node in self._inputs:

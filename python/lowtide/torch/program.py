@@ -13,6 +13,7 @@ from .storages import storages
 
 if TYPE_CHECKING:
     from .lowerings.interface import Emitter
+    from .transforms.hoist import Guess
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Program:
     graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
     forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
     views: nodes that are no ops, made again where they are read.
+    owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
+    node, or (node, index) of several results.
+    guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
     """
 
     joint: torch.fx.GraphModule
@@ -47,6 +51,8 @@ class Program:
     forward_descriptors: list[Any]
     backward_descriptors: list[Any]
     views: set[torch.fx.Node] = field(default_factory=set)
+    owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
+    guess: Guess | None = None
 
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:

@@ -10,14 +10,17 @@ import contextlib
 import operator
 from collections.abc import Iterator
 
+import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from ..operators import is_tangent
+from ..operators import is_tangent, leaves
 from ..planning.schedule import Computation, idle_ops
 from ..program import Program
+from ..storages import storage
 from ..tracing.origins import unexpected
+from ..transforms.hoist import scale_gradients
 from .side import Side
 
 
@@ -41,6 +44,8 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
             if is_tangent(node):
                 backward.placeholder(node)
         backward.run(computes[cut + 1:])
+        if program.guess:
+            _scale(program, backward)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
         saved = [*backward.saved, *backward.numbers]
@@ -63,6 +68,30 @@ def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModul
         handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
         side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
         return _module(program, side)
+
+
+def _scale(program: Program, backward: Side) -> None:
+    """Have what the backward hands out scaled by the tangent that came, of all that was made with a guess of it."""
+    (tangent,) = filter(is_tangent, program.joint.graph.find_nodes(op="placeholder"))
+    owners = {storage(t): key for key, t in _owned(program)}
+    seen = {storage(t) for n in program.forward_outputs if isinstance(n, fx.Node) for t in leaves(n.meta["val"])}
+    gradients, mine = {}, []
+    for node in program.backward_outputs:
+        for t in leaves(node.meta["val"]) if isinstance(node, fx.Node) else ():
+            key, maker = owners[storage(t)]
+            if maker.op != "placeholder" and key not in gradients:
+                gradients[key] = maker
+                mine.append(storage(t) not in seen and maker.op != "get_attr")
+    if gradients:
+        scale_gradients(backward, tangent, list(gradients.items()), mine)
+
+
+def _owned(program: Program) -> Iterator[tuple[Any, torch.Tensor]]:
+    for key, node in program.owners.values():
+        value = node.meta.get("val")
+        t = value[key[1]] if isinstance(key, tuple) and isinstance(value, (tuple, list)) else value
+        if isinstance(t, torch.Tensor):
+            yield (key, node), t
 
 
 @contextlib.contextmanager

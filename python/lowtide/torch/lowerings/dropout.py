@@ -96,6 +96,10 @@ class _ApplyEmitter(Emitter):
         source = arguments_of(node)["input"].meta["val"]
         return {"input": source} if is_laid_out_as(source, node.meta["val"][0]) else {}
 
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]]:
+        given = arguments_of(node)
+        return dropout_apply, {"input": given["input"], "mask": None, "p": given["p"]}
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         args = (side.get(node.args[0]), side.value((node, 1), node), arguments_of(node)["p"])

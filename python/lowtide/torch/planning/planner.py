@@ -19,6 +19,7 @@ from ..errors import BudgetError, CallerError, size_text
 from ..program import Program
 from ..settings import Settings
 from .constraints import Constraints, input_bytes
+from ..transforms.made import made_program
 from .report import Report
 from .schedule import Schedule, schedule
 
@@ -35,22 +36,26 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     began = time.perf_counter()
     graph = constraints.graph(program)
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
-                              live_limits=constraints.live_limits(program))
+                              live_limits=constraints.live_limits(program), **settings.transforms(constraints.alone))
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
-    steps, facts = _known(problem, file)
-    cached = steps is not None
+    plan, facts = _known(problem, file)
+    cached = plan is not None
     if not cached:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
         floor = outcome.floor
         if outcome.plan is None:
             outcome = _leaner(problem, reduced, outcome)
-        steps = list(outcome.plan.steps)
+        plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
-            cache.write(file, facts | {"steps": steps})
-    scheduled = schedule(program, steps)
+            cache.write(file, facts | {"plan": plan.to_json()})
+    transforms = plan.transforms
+    if transforms:
+        program = made_program(program, transforms, settings.guess())
+        _, plan = lowtide.apply(graph, plan)
+    scheduled = schedule(program, list(plan.steps))
     plan = lowtide.Plan(scheduled.steps)
     held = dataclasses.replace(program, graph=scheduled.graph)
     final = constraints.graph(held)
@@ -65,7 +70,8 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.ops))
+        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.ops),
+        transforms=_said(program, transforms))
     return scheduled, report
 
 
@@ -93,12 +99,12 @@ def _start(problem: Any, reduced: Any, start: Any) -> Any:
 
 
 def _known(problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
-    """Steps and facts from the cache if they are there and still hold."""
+    """Plan and facts from the cache if they are there and still hold."""
     entry = cache.read(file)
     try:
-        steps = [(str(kind), *map(int, indices)) for kind, *indices in entry["steps"]]
-        lowtide.verify(problem, lowtide.Plan(steps))
-        return steps, {key: entry[key] for key in ("bound", "status", "floor")}
+        plan = lowtide.Plan.from_json(entry["plan"])
+        lowtide.verify(problem, plan)
+        return plan, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
         pass
     return None, {}
@@ -131,6 +137,12 @@ def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
         words += f" and {100 * found.overhead:.0f} % more time"
     words += f"; without a plan it takes {size_text(own_peak)}"
     raise BudgetError(words, floor, smallest, budget)
+
+
+def _said(program: Program, transforms: list[dict[str, Any]]) -> list[str]:
+    """Transforms in words."""
+    return [f"split of {len(t['ops'])} ops into {t['parts']} parts" if t["kind"] == "split" else
+            "hoist of the backward into the forward" for t in transforms]
 
 
 def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:

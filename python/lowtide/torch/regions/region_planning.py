@@ -79,7 +79,7 @@ class RegionPlanner:
                 budget = self._share_of_training(gm, inputs, program, to_plan, device)
             record.to_plan = to_plan
         record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
-        same = None if agreed else group.same(record, program, constraints)
+        same = None if agreed or settings.techniques & {"split", "hoist"} else group.same(record, program, constraints)
         if same:  # but for a number that the tracer took for a constant
             record.report, record.constraints = same.report, constraints
             record.steps, record.place = same.steps, same.place
@@ -97,7 +97,7 @@ class RegionPlanner:
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
-        return program, planned.computes
+        return planned.program, planned.computes
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""

@@ -1,0 +1,276 @@
+"""A program and transforms -> the program of the graph that they make.
+
+Ops that no transform touches run as before.  A part runs as parts.py says, what puts parts together as joins.py, the
+backward in the forward as hoist.py.  What an op does once for all parts is the op itself, if it makes all of its
+results then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+import lowtide
+
+from ..errors import CaptureError
+from ..operators import DTYPES, arguments_of, leaves
+from ..program import Program, Run
+from ..storages import storage
+from .hoist import Guess, TangentEmitter
+from .joins import AddEmitter, JoinEmitter
+from .parts import Key, PartCall, PartEmitter, Slice, check
+
+aten = torch.ops.aten
+_TYPES = {name: dtype for dtype, name in DTYPES.items()}
+_BEFORE = -1  # the part of what is done once for all
+
+
+def made_program(program: Program, transforms: list[dict[str, Any]], guess: Guess | None = None) -> Program:
+    """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.
+
+    Raises CaptureError, with the node named, for what cannot be put into code.
+    """
+    return _Made(program, transforms, guess).run()
+
+
+class _Made:
+    def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None) -> None:
+        self._program, self._guess = program, guess
+        self._made = lowtide.transform(lowtide.Graph.from_dict(program.graph), transforms)
+        self._graph = self._made["graph"].to_dict()
+        self._graph["ops"] = list(map(_in_full, self._graph["ops"]))
+        self._op_at = {op: i for i, op in enumerate(self._made["ops"])}
+        self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
+        self._fakes: dict[Key, torch.Tensor] = {}
+        self._hoisted = any(t["kind"] == "hoist" for t in transforms)
+
+    def run(self) -> Program:
+        self._know_originals()
+        runs: list[Run] = [None] * len(self._graph["ops"])
+        order = self._graph.get("order") or range(len(runs))
+        for op in order:
+            runs[op] = self._run_of(op)
+        barrier = self._op_at[self._program.barrier]
+        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
+                       guess=self._guess if self._hoisted else None)
+
+    def _know_originals(self) -> None:
+        """What sides call the tensors of the original graph, and what they are like."""
+        owners = self._program.owners
+        for tensor, index in enumerate(self._made["tensors"]):
+            if index in owners:
+                self._know(tensor, *owners[index])
+
+    def _know(self, tensor: int, key: Key, node: fx.Node, fake: torch.Tensor | None = None) -> None:
+        self._keys[tensor] = key, node
+        if fake is None:
+            value = node.meta["val"]
+            fake = value[key[1]] if isinstance(key, tuple) else value
+        if isinstance(fake, torch.Tensor):
+            self._fakes[key] = fake
+
+    # ---- ops
+
+    def _run_of(self, op: int) -> Run:
+        source, parts = self._made["sources"][op], self._made["parts"][op]
+        entry = self._graph["ops"][op]
+        if source is None:
+            return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
+        run = self._program.runs[source]
+        if entry["kind"] in ("lowtide.join", "lowtide.add"):
+            return self._joined(entry, run.node)
+        if parts and parts[-1][1] != _BEFORE:
+            return self._part(op, entry, self._program.graph["ops"][source], run)
+        if parts and self._makes_less(entry, source):
+            return self._before(entry, run)
+        run = replace(run, state=None if run.state is None else self._op_at[run.state])
+        if run.over:  # by the made graph's tensors
+            places = {index: tensor for tensor, index in enumerate(self._made["tensors"])}
+            run = replace(run, over={places[index]: name for index, name in run.over.items() if index in places})
+        return run
+
+    def _nodes_of(self, tensors: list[int]) -> Iterator[fx.Node]:
+        return (self._keys[tensor][1] for tensor in tensors)
+
+    def _makes_less(self, entry: dict[str, Any], source: int) -> bool:
+        made = [self._made["tensors"][t] for t in entry["outputs"]]
+        return made != self._program.graph["ops"][source]["outputs"]
+
+    def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
+        node = run.node
+        form = run.emitter.part_of(node)
+        if form is None:
+            raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
+        target, arguments = form
+        share, total = self._weight(entry)
+        arguments = self._arguments(node, arguments, entry, whole)
+        names = [r.name or "" for r in target._schema.returns]
+        several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
+        listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
+        results, indices = [], []
+        for result in listed:
+            tensor = result["tensor"]
+            if tensor not in self._keys:
+                self._keys[tensor] = ("tensor", tensor), node
+            index = result.get("index", names.index(result["argument"]) if several and result["argument"] in names else 0)
+            indices.append(index)
+            results.append((self._keys[tensor][0], index if several else None))
+        if len({r["tensor"] for r in listed}) != len(entry["outputs"]):
+            raise CaptureError(f"{node.name}: a part of {node.target} makes more than one view of a tensor")
+        call = PartCall(target, arguments, results, share, total)
+        with self._named(node), _mode_of(node):
+            made = call.fake(self._fakes)
+        fakes = [made[i] for i in indices] if several else [made]
+        check(node, listed, fakes)
+        for (key, _), fake in zip(results, fakes, strict=True):
+            self._fakes[key] = fake
+        emitter = PartEmitter(call, made)
+        over = {}
+        for given, _ in entry.get("in_place", ()):
+            name = next((o["argument"] for o in entry["operands"] if o["tensor"] == given and "index" not in o), None)
+            if name and emitter.may_overwrite(name, self._fakes):
+                over[given] = name
+        entry["in_place"] = [pair for pair in entry.get("in_place", ()) if pair[0] in over]
+        return Run(emitter, node, over=over)
+
+    def _weight(self, entry: dict[str, Any]) -> tuple[float | None, Slice | None]:
+        weight = entry.get("arguments", {}).get("lowtide.weight")
+        if weight == "total":
+            total = entry["inputs"][0]  # before what the op reads
+            key, node = self._keys[total]
+            fake = self._fakes[key]
+            return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+        return (weight[0] / weight[1], None) if weight else (None, None)
+
+    def _arguments(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any],
+                   whole: dict[str, Any]) -> dict[str, Any]:
+        """The node's arguments with slices for its tensors, and with those literals that are others for the part."""
+        found = dict(arguments)
+        for operand in entry["operands"]:
+            name = operand["argument"]
+            if "index" in operand:
+                found[name] = list(found[name])
+                found[name][operand["index"]] = self._slice(operand)
+            else:
+                found[name] = self._slice(operand)
+        for name, value in entry.get("arguments", {}).items():
+            if name in found and value != whole.get("arguments", {}).get(name):
+                found[name] = value
+        left = [v for v in pytree.tree_leaves(list(found.values())) if isinstance(v, fx.Node) and leaves(v.meta.get("val"))]
+        if left:
+            raise CaptureError(f"{node.name}: {left[0]} is an argument that the graph does not describe")
+        return found
+
+    def _slice(self, operand: dict[str, Any]) -> Slice:
+        key, node = self._keys[operand["tensor"]]
+        return Slice(key, node, tuple(operand["shape"]), tuple(operand["strides"]), operand["offset"],
+                     _TYPES[operand["dtype"]])
+
+    def _whole(self, tensor: int) -> Slice:
+        """All of a tensor's storage, as it is held."""
+        key, node = self._keys[tensor]
+        fake = self._fakes[key]
+        return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+
+    def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        (result,), *_ = entry["outputs"], None
+        *before, part = entry["inputs"]
+        held = self._whole(before[0]) if before else None
+        piece = self._whole(part)
+        described = self._graph["tensors"][result]
+        dtype = _TYPES[described["dtype"]]
+        if result not in self._keys:
+            like = self._fakes[held.key if held else piece.key]
+            with _mode_of(node):
+                if entry["kind"] == "lowtide.add":
+                    fake = torch.empty_strided(like.shape, like.stride(), dtype=dtype, device=like.device)
+                else:
+                    fake = like if held else torch.empty((described["bytes"] // dtype.itemsize,), dtype=dtype,
+                                                         device=like.device)
+            self._know(result, ("tensor", result), node, fake)
+        whole = self._whole(result)
+        fake = self._fakes[whole.key]
+        over = {pair[0]: "" for pair in entry.get("in_place", ())}
+        if entry["kind"] == "lowtide.add":
+            if whole.shape != piece.shape or whole.strides != piece.strides:
+                raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
+            return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)
+        size = fake.numel() * fake.element_size()
+        if size != fake.untyped_storage().nbytes() or fake.storage_offset() \
+                or not torch._prims_common.is_non_overlapping_and_dense_or_false(fake):
+            raise CaptureError(f"{node.name}: its result lies in a larger storage, and is not put together from parts")
+        place = entry["arguments"]
+        if place["stride"] % dtype.itemsize:
+            raise CaptureError(f"{node.name}: a slice of its result is no whole number of elements")
+        numbers = (place["extent"], place["stride"] // dtype.itemsize, place["first"], place["count"])
+        return Run(JoinEmitter(held, piece, whole, fake, numbers), node, over=over)
+
+    def _before(self, entry: dict[str, Any], run: Run) -> Run:
+        """What an op makes of the whole axis without what only its parts have: a loss's count of targets."""
+        node = run.node
+        if node.target not in _COUNTS:
+            raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
+        arguments = arguments_of(node)
+        slices = {o["argument"]: self._slice(o) for o in entry["operands"]}
+        (result,) = entry["outputs"]
+        key, _ = self._keys[result]
+        call = _Count(slices["target"], slices.get("weight"), arguments["ignore_index"], key, self._fakes[key])
+        return Run(call, node)
+
+    @contextlib.contextmanager
+    def _named(self, node: fx.Node) -> Iterator[None]:
+        try:
+            yield
+        except CaptureError:
+            raise
+        except Exception as error:
+            raise CaptureError(f"{node.name}: a part of {node.target} does not run: {error}") from error
+
+
+_COUNTS = (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default)
+
+
+def count_targets(target: torch.Tensor, weight: torch.Tensor | None, ignored: int, dtype: torch.dtype) -> torch.Tensor:
+    """The total weight of nll_loss."""
+    kept = target != ignored
+    if weight is None:
+        return kept.sum().to(dtype)
+    return torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
+
+
+from ..lowerings.interface import Emitter  # noqa: E402
+
+
+class _Count(Emitter):
+    def __init__(self, target: Slice, weight: Slice | None, ignored: int, result: Key, fake: torch.Tensor) -> None:
+        self._target, self._weight, self._ignored, self._result, self._fake = target, weight, ignored, result, fake
+
+    def emit(self, side: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = side.program.runs[op].node
+        args = (self._target.on(side), self._weight and self._weight.on(side), self._ignored, self._fake.dtype)
+        side.values[self._result] = side.call(count_targets, args, node, self._fake)
+        return False
+
+
+_DEFAULTS = {"inputs": [], "outputs": [], "after": [], "mutates": [], "in_place": [], "operands": [], "results": [],
+             "workspace": 0, "recomputable": True}
+
+
+def _in_full(op: dict[str, Any]) -> dict[str, Any]:
+    """An op of a file with what files leave out."""
+    op = _DEFAULTS | op
+    for name in ("operands", "results"):
+        op[name] = [{"argument": "", "offset": 0} | one for one in op[name]]
+    return op
+
+
+def _mode_of(node: fx.Node) -> Any:
+    fake = next(iter(leaves(node.meta["val"])), None)
+    mode = getattr(fake, "fake_mode", None)
+    return mode if mode is not None else contextlib.nullcontext()
