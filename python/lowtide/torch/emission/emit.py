@@ -10,7 +10,6 @@ import contextlib
 import operator
 from collections.abc import Iterator
 
-import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
@@ -21,6 +20,7 @@ from ..program import Program
 from ..storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
+from ..transforms.made import owned
 from .side import Side
 
 
@@ -73,7 +73,8 @@ def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModul
 def _scale(program: Program, backward: Side) -> None:
     """Have what the backward hands out scaled by the tangent that came, of all that was made with a guess of it."""
     (tangent,) = filter(is_tangent, program.joint.graph.find_nodes(op="placeholder"))
-    owners = {storage(t): key for key, t in _owned(program)}
+    made = [(owner, owned(*owner)) for owner in program.owners.values()]
+    owners = {storage(t): owner for owner, t in made if t is not None}
     seen = {storage(t) for n in program.forward_outputs if isinstance(n, fx.Node) for t in leaves(n.meta["val"])}
     gradients, mine = {}, []
     for node in program.backward_outputs:
@@ -84,14 +85,6 @@ def _scale(program: Program, backward: Side) -> None:
                 mine.append(storage(t) not in seen and maker.op != "get_attr")
     if gradients:
         scale_gradients(backward, tangent, list(gradients.items()), mine)
-
-
-def _owned(program: Program) -> Iterator[tuple[Any, torch.Tensor]]:
-    for key, node in program.owners.values():
-        value = node.meta.get("val")
-        t = value[key[1]] if isinstance(key, tuple) and isinstance(value, (tuple, list)) else value
-        if isinstance(t, torch.Tensor):
-            yield (key, node), t
 
 
 @contextlib.contextmanager

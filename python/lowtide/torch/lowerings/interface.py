@@ -31,6 +31,11 @@ class Emitter:
         schema; None where it cannot run in parts."""
         return None
 
+    def before_parts(self, node: fx.Node) -> Emitter | None:
+        """What makes its results before the parts of a region, without those operands that only the parts make; None
+        where that cannot be."""
+        return None
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         """Append the op's nodes to the graph of `side`; do they compute `following` too?
 

@@ -46,7 +46,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
         floor = outcome.floor
         if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome)
+            outcome = _leaner(problem, reduced, outcome, settings.transforms(constraints.alone))
         plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
@@ -110,7 +110,7 @@ def _known(problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
     return None, {}
 
 
-def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
+def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
     """The outcome of a second's search for the smallest peak, if that keeps the budget after all, and the limits that
     `reduced` has in its graph.
 
@@ -119,7 +119,7 @@ def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
     graph, budget, floor, own_peak = reduced.graph, problem.budget, outcome.floor or 0, problem.graph.own_peak
     found = None
     if floor < graph.own_peak:
-        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order).smallest
+        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **transforms).smallest
     if found:
         _smallest[graph.hash] = found.plan
         if found.peak <= reduced.budget:

@@ -39,6 +39,13 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
     return _Made(program, transforms, guess).run()
 
 
+def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
+    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
+    if key is node:
+        return node.meta.get("val")
+    return node.meta["val"][key[1]] if key[0] is node else None
+
+
 class _Made:
     def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None) -> None:
         self._program, self._guess = program, guess
@@ -69,10 +76,8 @@ class _Made:
 
     def _know(self, tensor: int, key: Key, node: fx.Node, fake: torch.Tensor | None = None) -> None:
         self._keys[tensor] = key, node
-        if fake is None:
-            value = node.meta["val"]
-            fake = value[key[1]] if isinstance(key, tuple) else value
-        if isinstance(fake, torch.Tensor):
+        fake = owned(key, node) if fake is None else fake
+        if fake is not None:
             self._fakes[key] = fake
 
     # ---- ops
@@ -87,8 +92,14 @@ class _Made:
             return self._joined(entry, run.node)
         if parts and parts[-1][1] != _BEFORE:
             return self._part(op, entry, self._program.graph["ops"][source], run)
-        if parts and self._makes_less(entry, source):
+        whole = self._program.graph["ops"][source]
+        if parts and [self._made["tensors"][t] for t in entry["outputs"]] != whole["outputs"]:
             return self._before(entry, run)
+        if parts and len(entry["operands"]) < len(whole.get("operands", ())):
+            emitter = run.emitter.before_parts(run.node)
+            if emitter is None:
+                raise CaptureError(f"{run.node.name}: {run.node.target} cannot run before the parts that make its operands")
+            run = replace(run, emitter=emitter)
         run = replace(run, state=None if run.state is None else self._op_at[run.state])
         if run.over:  # by the made graph's tensors
             places = {index: tensor for tensor, index in enumerate(self._made["tensors"])}
@@ -97,10 +108,6 @@ class _Made:
 
     def _nodes_of(self, tensors: list[int]) -> Iterator[fx.Node]:
         return (self._keys[tensor][1] for tensor in tensors)
-
-    def _makes_less(self, entry: dict[str, Any], source: int) -> bool:
-        made = [self._made["tensors"][t] for t in entry["outputs"]]
-        return made != self._program.graph["ops"][source]["outputs"]
 
     def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
         node = run.node
