@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -114,6 +114,10 @@ class Settings:
         if self.costs in DEVICES:
             told["device"] = self.costs
         return told
+
+    def without_transforms(self) -> Settings:
+        """The same for plans of the graph as it was captured."""
+        return replace(self, techniques=self.techniques - {"split", "hoist"})
 
     def guess(self) -> Guess:
         """Of the tangent of a backward that runs in the forward."""

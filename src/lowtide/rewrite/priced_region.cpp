@@ -82,8 +82,13 @@ PartPricer::Cost PricedRegion::before_cost(OpId op) const {
 }
 
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
+  // A sum of two number types is made in pieces, of which a kernel takes copies in single precision.
+  constexpr std::int64_t kPiece = 1 << 14, kCopies = 2 * 4;  // elements; bytes of both copies of one
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-  return pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
+  PartPricer::Cost cost = pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
+  if (widens(graph_, region_, tensor))
+    cost.workspace = Bytes(std::min(graph_.bytes(tensor).count() / 2, kPiece) * kCopies);
+  return cost;
 }
 
 Bytes PricedRegion::part_bytes(TensorId tensor) const {

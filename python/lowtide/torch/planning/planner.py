@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 import lowtide
 
 from ... import cache
-from ..errors import BudgetError, CallerError, size_text
+from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
+from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
-from .constraints import Constraints, input_bytes
 from ..transforms.made import made_program
+from .constraints import Constraints, input_bytes
 from .report import Report
 from .schedule import Schedule, schedule
 
@@ -27,34 +29,60 @@ _smallest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest pe
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
-                 start: Any = None) -> tuple[Schedule, Report]:
+                 start: Any = None, price: Price | None = None) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.  budget: bytes in the place of the settings' budget.  start: a
-    plan that may be known.
+    plan that may be known.  price: what parts of its ops cost.
 
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
     graph = constraints.graph(program)
+    asked = settings.transforms(constraints.alone)
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
-                              live_limits=constraints.live_limits(program), **settings.transforms(constraints.alone))
+                              live_limits=constraints.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
-    plan, facts = _known(problem, file)
-    cached = plan is not None
-    if not cached:
+
+    def made_by(transforms: list[dict[str, Any]]) -> tuple[Program, Any]:
+        """The program after these transforms, and what is asked of it."""
+        if not transforms:
+            return program, problem
+        made = made_program(program, transforms, settings.guess(), price)
+        return made, lowtide.Problem(constraints.graph(made), problem.budget, order=settings.order)
+
+    known = _known(file, made_by)
+    if known:
+        transforms, plan, facts = known
+        made, _ = made_by(transforms)
+    else:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
         floor = outcome.floor
         if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome, settings.transforms(constraints.alone))
-        plan = outcome.plan
+            outcome = _leaner(problem, reduced, outcome, asked)
+        plan, transforms = outcome.plan, outcome.plan.transforms
+        try:
+            made, exact = made_by(transforms)
+        except CaptureError as error:
+            if not transforms:
+                raise
+            warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
+            return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
+        if transforms:  # until here parts were priced by estimates
+            outcome = lowtide.plan(exact, time=settings.time, work=settings.work, seed=settings.seed,
+                                   threads=settings.threads, progress=_told(settings.progress),
+                                   start=lowtide.apply(graph, plan)[1])
+            if outcome.plan is None:
+                try:
+                    return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
+                except BudgetError as error:
+                    raise _refusal(problem, floor, min(error.smallest, outcome.smallest_peak or error.smallest),
+                                   outcome) from None
+            plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
-            cache.write(file, facts | {"plan": plan.to_json()})
-    transforms = plan.transforms
-    if transforms:
-        program = made_program(program, transforms, settings.guess())
-        _, plan = lowtide.apply(graph, plan)
+            cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})
+    program = made
     scheduled = schedule(program, list(plan.steps))
     plan = lowtide.Plan(scheduled.steps)
     held = dataclasses.replace(program, graph=scheduled.graph)
@@ -70,7 +98,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.ops),
+        seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
         transforms=_said(program, transforms))
     return scheduled, report
 
@@ -98,16 +126,15 @@ def _start(problem: Any, reduced: Any, start: Any) -> Any:
         return smallest
 
 
-def _known(problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
-    """Plan and facts from the cache if they are there and still hold."""
+def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, Any]]) -> Any:
+    """Transforms, plan and facts from the cache if they are there and still hold; else None."""
     entry = cache.read(file)
     try:
-        plan = lowtide.Plan.from_json(entry["plan"])
-        lowtide.verify(problem, plan)
-        return plan, {key: entry[key] for key in ("bound", "status", "floor")}
+        transforms, plan = entry["transforms"], lowtide.Plan([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
+        lowtide.verify(made_by(transforms)[1], plan)
+        return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
-        pass
-    return None, {}
+        return None
 
 
 def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
@@ -116,7 +143,7 @@ def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]
 
     Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
     """
-    graph, budget, floor, own_peak = reduced.graph, problem.budget, outcome.floor or 0, problem.graph.own_peak
+    graph, floor = reduced.graph, outcome.floor or 0
     found = None
     if floor < graph.own_peak:
         found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **transforms).smallest
@@ -124,6 +151,12 @@ def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]
         _smallest[graph.hash] = found.plan
         if found.peak <= reduced.budget:
             return found
+    raise _refusal(problem, floor, found.peak if found else None, outcome, found)
+
+
+def _refusal(problem: Any, floor: int, smallest: int | None, outcome: Any, found: Any = None) -> BudgetError:
+    """found: the plan of the smallest peak, with its overhead, if it is known."""
+    budget, own_peak = problem.budget, problem.graph.own_peak
     words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
     if floor > budget:
         words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
@@ -131,12 +164,12 @@ def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]
         words += "none that keeps it saves as little for the backward as it may, proven"
     else:
         words += f"the search found none (no plan can take less than {size_text(floor)})"
-    smallest = found.peak if found else graph.own_peak
+    smallest = own_peak if smallest is None else smallest
     words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
     words += f"; without a plan it takes {size_text(own_peak)}"
-    raise BudgetError(words, floor, smallest, budget)
+    return BudgetError(words, floor, smallest, budget)
 
 
 def _said(program: Program, transforms: list[dict[str, Any]]) -> list[str]:

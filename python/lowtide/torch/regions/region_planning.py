@@ -54,6 +54,7 @@ class RegionPlanner:
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
         if self._price is None:
             self._price = Remembered(pricing(settings.costs, device, real=True))
+            self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques)
@@ -86,12 +87,12 @@ class RegionPlanner:
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
             return program, schedule(program, same.steps).computes
         try:
-            planned, report = plan_program(program, settings, constraints, budget, start)
+            planned, report = plan_program(program, settings, constraints, budget, start, self._part_price)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
             if agreed or not constraints.saved_earlier or not error.smallest:
                 raise
-            planned, report = plan_program(program, settings, constraints, error.smallest)
+            planned, report = plan_program(program, settings, constraints, error.smallest, price=self._part_price)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)

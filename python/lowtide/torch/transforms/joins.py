@@ -46,11 +46,28 @@ def join_anew(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Te
     return _put(whole.clone(), part, place)
 
 
+CHUNK = 1 << 14  # elements that are added at a time where number types differ: a kernel of the CPU copies them first
+
+
 def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, over: int | None) -> torch.Tensor:
     """before + part, rounded once to `dtype`; over: which of the two it is written to."""
-    if over is not None:
-        return torch.add(before, part, out=(before, part)[over])
-    return torch.add(before, part, out=torch.empty_strided(part.shape, part.stride(), dtype=dtype, device=part.device))
+    out = (before, part)[over] if over is not None else \
+        torch.empty_strided(part.shape, part.stride(), dtype=dtype, device=part.device)
+    if before.dtype == part.dtype == dtype or part.device.type != "cpu":
+        return torch.add(before, part, out=out)
+    flat = [t.as_strided((part.numel(),), (1,), 0) for t in (before, part, out)]
+    for pieces in zip(*(t.split(CHUNK) for t in flat), strict=True):
+        torch.add(*pieces[:2], out=pieces[2])
+    return out
+
+
+def copied_bytes(before: torch.dtype, part: torch.dtype, result: torch.dtype, like: torch.Tensor) -> int:
+    """Bytes of the copies that `add` takes of what is not of the number type in which it adds."""
+    if before == part == result or like.device.type != "cpu":
+        return 0
+    adds_in = torch.promote_types(before, part)
+    copies = sum(adds_in.itemsize for dtype in (before, part, result) if dtype != adds_in)
+    return copies * min(like.numel(), CHUNK)
 
 
 class JoinEmitter(Emitter):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -19,24 +19,34 @@ from torch.utils import _pytree as pytree
 import lowtide
 
 from ..errors import CaptureError
-from ..operators import DTYPES, arguments_of, leaves
+from ..lowerings.interface import Emitter
+from ..operators import DTYPES, Kernel, arguments_of, leaves
 from ..program import Program, Run
-from ..storages import storage
 from .hoist import Guess, TangentEmitter
-from .joins import AddEmitter, JoinEmitter
+from .joins import AddEmitter, JoinEmitter, copied_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check
+
+if TYPE_CHECKING:
+    from ..lowering import Price
 
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
+_JOINS = ("lowtide.join", "lowtide.add")
 _BEFORE = -1  # the part of what is done once for all
 
 
-def made_program(program: Program, transforms: list[dict[str, Any]], guess: Guess | None = None) -> Program:
-    """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.
+def made_program(program: Program, transforms: list[dict[str, Any]], guess: Guess | None = None,
+                 price: Price | None = None) -> Program:
+    """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.  price: what parts
+    cost; None: what the transforms say.
 
     Raises CaptureError, with the node named, for what cannot be put into code.
     """
-    return _Made(program, transforms, guess).run()
+    made = _Made(program, transforms, guess)
+    found = made.run()
+    if price is not None:
+        made.price(price)
+    return found
 
 
 def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
@@ -55,6 +65,13 @@ class _Made:
         self._op_at = {op: i for i, op in enumerate(self._made["ops"])}
         self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
         self._fakes: dict[Key, torch.Tensor] = {}
+        self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
+        self._last: dict[int, int] = {}  # what is put together so far -> all of it
+        for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
+            entry = self._graph["ops"][op]
+            if entry["kind"] in _JOINS and len(entry["inputs"]) > 1:
+                (result,) = entry["outputs"]
+                self._last[entry["inputs"][0]] = self._last.get(result, result)
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
 
     def run(self) -> Program:
@@ -66,6 +83,18 @@ class _Made:
         barrier = self._op_at[self._program.barrier]
         return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
                        guess=self._guess if self._hoisted else None)
+
+    def price(self, price: Price) -> None:
+        """Note what parts take, in the graph."""
+        price.prepare(list(self._kernels.values()))
+        for op, kernel in self._kernels.items():
+            entry = self._graph["ops"][op]
+            entry["time"], entry["workspace"], held = price(kernel)
+            made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
+            for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
+                                 strict=True):
+                tensor = self._graph["tensors"][result["tensor"]]
+                tensor["bytes"] = max(tensor["bytes"], made.get(id(t), 0))
 
     def _know_originals(self) -> None:
         """What sides call the tensors of the original graph, and what they are like."""
@@ -88,7 +117,7 @@ class _Made:
         if source is None:
             return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
-        if entry["kind"] in ("lowtide.join", "lowtide.add"):
+        if entry["kind"] in _JOINS:
             return self._joined(entry, run.node)
         if parts and parts[-1][1] != _BEFORE:
             return self._part(op, entry, self._program.graph["ops"][source], run)
@@ -120,24 +149,23 @@ class _Made:
         names = [r.name or "" for r in target._schema.returns]
         several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
         listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
-        results, indices = [], []
+        results = []
         for result in listed:
             tensor = result["tensor"]
             if tensor not in self._keys:
                 self._keys[tensor] = ("tensor", tensor), node
             index = result.get("index", names.index(result["argument"]) if several and result["argument"] in names else 0)
-            indices.append(index)
             results.append((self._keys[tensor][0], index if several else None))
         if len({r["tensor"] for r in listed}) != len(entry["outputs"]):
             raise CaptureError(f"{node.name}: a part of {node.target} makes more than one view of a tensor")
         call = PartCall(target, arguments, results, share, total)
         with self._named(node), _mode_of(node):
-            made = call.fake(self._fakes)
-        fakes = [made[i] for i in indices] if several else [made]
-        check(node, listed, fakes)
-        for (key, _), fake in zip(results, fakes, strict=True):
+            kernel = call.kernel(self._fakes)
+        check(node, listed, kernel.written)
+        for (key, _), fake in zip(results, kernel.written, strict=True):
             self._fakes[key] = fake
-        emitter = PartEmitter(call, made)
+        self._kernels[op] = kernel
+        emitter = PartEmitter(call, kernel.results)
         over = {}
         for given, _ in entry.get("in_place", ()):
             name = next((o["argument"] for o in entry["operands"] if o["tensor"] == given and "index" not in o), None)
@@ -193,13 +221,14 @@ class _Made:
         described = self._graph["tensors"][result]
         dtype = _TYPES[described["dtype"]]
         if result not in self._keys:
-            like = self._fakes[held.key if held else piece.key]
+            like, last = self._fakes[piece.key], self._last.get(result, result)
+            if entry["kind"] == "lowtide.join" and last in self._keys:
+                like = self._fakes[self._keys[last][0]]
             with _mode_of(node):
-                if entry["kind"] == "lowtide.add":
-                    fake = torch.empty_strided(like.shape, like.stride(), dtype=dtype, device=like.device)
+                if entry["kind"] == "lowtide.join" and last not in self._keys:  # of parts of parts
+                    fake = torch.empty((described["bytes"] // dtype.itemsize,), dtype=dtype, device=like.device)
                 else:
-                    fake = like if held else torch.empty((described["bytes"] // dtype.itemsize,), dtype=dtype,
-                                                         device=like.device)
+                    fake = torch.empty_strided(like.shape, like.stride(), dtype=dtype, device=like.device)
             self._know(result, ("tensor", result), node, fake)
         whole = self._whole(result)
         fake = self._fakes[whole.key]
@@ -207,6 +236,7 @@ class _Made:
         if entry["kind"] == "lowtide.add":
             if whole.shape != piece.shape or whole.strides != piece.strides:
                 raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
+            entry["workspace"] = copied_bytes(held.dtype, piece.dtype, dtype, fake)
             return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)
         size = fake.numel() * fake.element_size()
         if size != fake.untyped_storage().nbytes() or fake.storage_offset() \
@@ -249,9 +279,6 @@ def count_targets(target: torch.Tensor, weight: torch.Tensor | None, ignored: in
     if weight is None:
         return kept.sum().to(dtype)
     return torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
-
-
-from ..lowerings.interface import Emitter  # noqa: E402
 
 
 class _Count(Emitter):

@@ -18,7 +18,7 @@ from torch import fx
 from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
 from ..lowerings.interface import Emitter
-from ..operators import leaves, values
+from ..operators import Kernel, leaves, operations_of, values
 
 if TYPE_CHECKING:
     from ..emission.side import Side
@@ -79,10 +79,14 @@ class PartCall:
     share: float | None = None
     total: Slice | None = None
 
-    def fake(self, fakes: dict[Key, torch.Tensor]) -> Any:
-        """What the call makes of fake tensors."""
-        args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), lambda node: values(node))
-        return self.target(*args, **kwargs)
+    def kernel(self, fakes: dict[Key, torch.Tensor]) -> Kernel:
+        """The call of fake tensors, and what it makes of them."""
+        args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), values)
+        made = self.target(*args, **kwargs)
+        flops = operations_of(self.target, args, kwargs, made)
+        written = [made if index is None else made[index] for _, index in self.results]
+        return Kernel(self.target, args, kwargs, leaves([args, kwargs]), written, made,
+                      flops // 2 if self.arguments.get("is_causal") else flops)
 
     def bind(self, of_slice: Any, of_node: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         def bound(value: Any) -> Any:
