@@ -20,7 +20,7 @@ from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, siz
 from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
-from ..transforms.made import made_program
+from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
 from .report import Report
 from .schedule import Schedule, schedule
@@ -36,8 +36,9 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
-    graph = constraints.graph(program)
     asked = settings.transforms(constraints.alone)
+    program = splittable(program) if asked else program
+    graph = constraints.graph(program)
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
                               live_limits=constraints.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept

@@ -49,7 +49,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
-                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
+                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}{', '.join(['', *self.transforms])}")
 
 
 _reports: list[Report] = []

@@ -20,6 +20,7 @@ import lowtide
 
 from ..errors import CaptureError
 from ..lowerings.interface import Emitter
+from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves
 from ..program import Program, Run
 from .hoist import Guess, TangentEmitter
@@ -47,6 +48,16 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
     if price is not None:
         made.price(price)
     return found
+
+
+def splittable(program: Program) -> Program:
+    """The program, whose graph no longer says what ops do that no code could run in parts."""
+    ops = list(program.graph["ops"])
+    for i, run in enumerate(program.runs):
+        if run.node is not None and not isinstance(run.emitter, DrawEmitter) \
+                and run.emitter.part_of(run.node) is None and run.emitter.before_parts(run.node) is None:
+            ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
+    return replace(program, graph=program.graph | {"ops": ops})
 
 
 def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
