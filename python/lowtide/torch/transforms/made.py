@@ -25,6 +25,7 @@ from ..operators import DTYPES, Kernel, arguments_of, leaves
 from ..program import Program, Run
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes
+from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class _Made:
         self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
+        self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
         for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
             entry = self._graph["ops"][op]
@@ -151,6 +153,8 @@ class _Made:
 
     def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
         node = run.node
+        if keeps_rows(node) and entry.get("arguments", {}).get("reduction") != 0:
+            return self._rows_of(entry, node)
         form = run.emitter.part_of(node)
         if form is None:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
@@ -184,6 +188,36 @@ class _Made:
                 over[given] = name
         entry["in_place"] = [pair for pair in entry.get("in_place", ()) if pair[0] in over]
         return Run(emitter, node, over=over)
+
+    def _rows_of(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        """The rows of a part of a loss, in the place of their sum."""
+        (result,) = entry["outputs"]
+        scores, targets = (self._slice(o) for name in ("self", "target") for o in entry["operands"] if o["argument"] == name)
+        rows = targets.shape[0]
+        entry["workspace"] = picking_bytes(rows)
+        self._keep_rows(result, node, rows, scores.dtype)
+        key = self._keys[result][0]
+        return Run(RowsEmitter(scores, targets, arguments_of(node)["ignore_index"], key, self._fakes[key]), node)
+
+    def _keep_rows(self, tensor: int, node: fx.Node, rows: int, dtype: torch.dtype) -> None:
+        with _mode_of(node):
+            fake = torch.empty((2, rows), dtype=dtype, device=leaves(node.meta["val"])[0].device)
+        self._know(tensor, ("tensor", tensor), node, fake)
+        self._rows[tensor] = rows
+        self._graph["tensors"][tensor] |= {"bytes": kept_bytes(rows, dtype), "shape": [2, rows]}
+
+    def _summed(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        before, part = entry["inputs"]
+        (result,) = entry["outputs"]
+        rows = self._rows[before] + self._rows[part]
+        held, piece = self._whole(before), self._whole(part)
+        last = result in self._keys
+        entry["in_place"], entry["workspace"] = [], summing_bytes(rows, piece.dtype) if last else 0
+        if not last:
+            self._keep_rows(result, node, rows, piece.dtype)
+        whole = self._whole(result)
+        return Run(SumEmitter(held, piece, whole, self._fakes[whole.key],
+                              arguments_of(node)["reduction"] if last else None), node)
 
     def _weight(self, entry: dict[str, Any]) -> tuple[float | None, Slice | None]:
         weight = entry.get("arguments", {}).get("lowtide.weight")
@@ -225,8 +259,10 @@ class _Made:
         return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
 
     def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
-        (result,), *_ = entry["outputs"], None
+        (result,) = entry["outputs"]
         *before, part = entry["inputs"]
+        if part in self._rows:
+            return self._summed(entry, node)
         held = self._whole(before[0]) if before else None
         piece = self._whole(part)
         described = self._graph["tensors"][result]
