@@ -54,6 +54,12 @@ class Program:
     owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
     guess: Guess | None = None
 
+    @property
+    def on_cpu(self) -> bool:
+        """Is all that it is given on the host?"""
+        inputs = self.joint.graph.find_nodes(op="placeholder")
+        return all(t.device.type == "cpu" for n in inputs for t in leaves(n.meta.get("val")))
+
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:
     """Which arguments, of the leaves among them, get a gradient."""

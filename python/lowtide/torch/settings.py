@@ -106,13 +106,14 @@ class Settings:
         """What of this a plan depends on, beside graph, budget and order."""
         return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs)
 
-    def transforms(self, alone: bool) -> dict[str, Any]:
-        """What a Problem is told of transforms of the graph; alone: of a region that nothing limits but the budget."""
+    def transforms(self, alone: bool, on_cpu: bool) -> dict[str, Any]:
+        """What a Problem is told of transforms of the graph.  alone: of a region that nothing limits but the budget.
+        on_cpu: does it run there?"""
         if not alone or self.inner != "eager" or not self.techniques & {"split", "hoist"}:
             return {}
         told: dict[str, Any] = {"techniques": sorted(self.techniques)}
-        if self.costs in DEVICES:
-            told["device"] = self.costs
+        if self.costs in DEVICES or on_cpu:
+            told["device"] = self.costs if self.costs in DEVICES else "cpu"
         return told
 
     def without_transforms(self) -> Settings:

@@ -22,7 +22,7 @@ from ..program import Program
 from ..settings import Settings
 from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
-from .report import Report
+from .report import Report, Technique
 from .schedule import Schedule, schedule
 
 _smallest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
@@ -36,7 +36,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
-    asked = settings.transforms(constraints.alone)
+    asked = settings.transforms(constraints.alone, program.on_cpu)
     program = splittable(program) if asked else program
     graph = constraints.graph(program)
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
@@ -100,7 +100,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
-        transforms=_said(program, transforms))
+        transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost.peak))
     return scheduled, report
 
 
@@ -173,10 +173,40 @@ def _refusal(problem: Any, floor: int, smallest: int | None, outcome: Any, found
     return BudgetError(words, floor, smallest, budget)
 
 
-def _said(program: Program, transforms: list[dict[str, Any]]) -> list[str]:
-    """Transforms in words."""
-    return [f"split of {len(t['ops'])} ops into {t['parts']} parts" if t["kind"] == "split" else
-            "hoist of the backward into the forward" for t in transforms]
+def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
+                peak: int) -> list[Technique]:
+    """What each technique did: the transforms one by one, then what the plan of their graph does."""
+    found, whole, own = [], graph.duration or 1, graph
+    for i, t in enumerate(transforms):
+        now = lowtide.transform(graph, transforms[:i + 1])["graph"]
+        modules = Counter(_module(op) for op in (graph.op(index) for index in t.get("ops", ()) if index < graph.num_ops))
+        found.append(Technique(t["kind"], _said(t), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
+                               modules or Counter({"(the model itself)": 1})))
+        own = now
+    entries, computes = program.graph["ops"], schedule_.computes
+    times = Counter(op for op, _ in computes)
+    again = Counter({op: count - 1 for op, count in times.items() if count > 1})
+    over = Counter(op for op, written in computes if written)
+    saved = max(0, own.own_peak - peak)
+    for name, ops, detail in (("recompute", again, "computed again"), ("in_place", over, "written over what is read last")):
+        if ops:
+            modules = Counter()
+            for op, count in ops.items():
+                modules[entries[op].get("origin") or "(the model itself)"] += count
+            cost = sum(count * entries[op]["time"] for op, count in ops.items()) / whole if name == "recompute" else 0.0
+            found.append(Technique(name, f"{sum(ops.values())} results {detail}", saved, cost, modules))
+    return found
+
+
+def _module(op: Any) -> str:
+    return op.origin or "(the model itself)"
+
+
+def _said(transform: dict[str, Any]) -> str:
+    """A transform in words."""
+    if transform["kind"] == "split":
+        return f"split of {len(transform['ops'])} ops into {transform['parts']} parts"
+    return "hoist of the backward into the forward"
 
 
 def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:

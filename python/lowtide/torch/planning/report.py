@@ -8,6 +8,26 @@ from dataclasses import dataclass, field
 from ..errors import size_text
 
 
+@dataclass(frozen=True)
+class Technique:
+    """What one technique did for a plan.
+
+    name: as in the options.  detail: how, in words.  saved: bytes of the peak: of a transform by how much it lowers the
+    peak of the graph in its own order, of the others what their plan takes less than that.  cost: share of the time of
+    one pass.  modules: where, with how many ops.
+    """
+
+    name: str
+    detail: str
+    saved: int
+    cost: float
+    modules: Counter[str]
+
+    def __str__(self) -> str:
+        where = ", ".join(path for path, _ in self.modules.most_common(3)) + (", ..." if len(self.modules) > 3 else "")
+        return f"{self.name}: {self.detail}: {size_text(self.saved)} less, {100 * self.cost:+.2f} % time, in {where}"
+
+
 @dataclass
 class Report:
     """What became of one compiled region.  Bytes and ticks; seconds where said.
@@ -17,6 +37,7 @@ class Report:
     there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
     floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.  transforms: what is done to the graph before the plan, in words.
+    techniques: what each did, in the order in which they were applied.
     """
 
     name: str
@@ -39,6 +60,7 @@ class Report:
     cached: bool
     again: dict[str, Counter[str]] = field(default_factory=dict)
     transforms: list[str] = field(default_factory=list)
+    techniques: list[Technique] = field(default_factory=list)
 
     @property
     def overhead(self) -> float:
