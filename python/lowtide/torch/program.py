@@ -35,7 +35,8 @@ class Program:
 
     graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
     forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
-    views: nodes that are no ops, made again where they are read.
+    views: nodes that are no ops, made again where they are read.  updates: the key of updating.RegionUpdates if its
+    backward makes updates, whose gradients are None among backward_outputs.
     """
 
     joint: torch.fx.GraphModule
@@ -47,12 +48,18 @@ class Program:
     forward_descriptors: list[Any]
     backward_descriptors: list[Any]
     views: set[torch.fx.Node] = field(default_factory=set)
+    updates: int | None = None
 
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:
     """Which arguments, of the leaves among them, get a gradient."""
     return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
             if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+
+
+def updated_inputs(program: Program) -> list[int]:
+    """Which arguments its backward updates."""
+    return [run.emitter.slot for run in program.runs if getattr(run.emitter, "slot", None) is not None]
 
 
 def made_gradient_bytes(program: Program, trained: Container[int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +15,8 @@ import lowtide
 
 from .costs import check_costs
 from .meter import bytes_held, storages_held
+from .updates import check_class, state_bytes
+from .updating import check_hooks
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -38,6 +40,8 @@ class Settings:
         or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
         inputs, and on a CPU what earlier regions of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
+    update: "step" (the optimizer steps after the backward, as ever) or "backward" (each parameter is updated as soon as its
+        gradient is there, which ends then; updating.py).
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
@@ -54,6 +58,7 @@ class Settings:
     order: str = "free"
     reserve: int | str | None = None
     optimizer: Any = None
+    update: str = "step"
     costs: str = "auto"
     time: float | None = 0.9
     work: int | None = None
@@ -70,7 +75,7 @@ class Settings:
         if self.inner not in ("eager", "inductor"):
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
         check_order(self.order)
-        state_tensors(self.optimizer)
+        self._check_update()
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
@@ -80,6 +85,21 @@ class Settings:
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def _check_update(self) -> None:
+        if self.update not in ("step", "backward"):
+            raise ValueError(f"update must be 'step' or 'backward', not {self.update!r}")
+        if self.update == "step":
+            state_tensors(self.optimizer)
+            return
+        if not isinstance(self.optimizer, torch.optim.Optimizer):
+            raise (ValueError if self.optimizer is None else TypeError)(
+                "update='backward' needs the optimizer that makes the updates: optimizer=, one of torch.optim as it is "
+                f"built of the model's parameters, not {self.optimizer!r}")
+        check_class(type(self.optimizer))
+        if self.inner != "eager":
+            raise ValueError("update='backward' runs with inner='eager' alone: Inductor's code calls no optimizer")
+        check_hooks(self.optimizer, (p for group in self.optimizer.param_groups for p in group["params"]))
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
@@ -106,11 +126,15 @@ class Settings:
             return self.reserve
         return max(0, torch.cuda.memory_allocated(device) - known) if device.type == "cuda" else 0
 
-    def state(self, device: torch.device, trained: dict[int, int]) -> int:
+    def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:
         """Bytes of the state that the optimizer will hold, beside what `standing` says.
 
-        trained: storages of the model, with their bytes, that the optimizer keeps a state for.
+        trained: storages of the model, with their bytes, that the optimizer keeps a state for.  updated: those whose
+        state is in the region's graph.
         """
+        if self.update == "backward":
+            counted = self.reserve is None and device.type == "cuda"
+            return state_bytes(self.optimizer, device.type == "cuda", updated) - counted * bytes_held(self.optimizer)
         rule = state_tensors(self.optimizer)
         if not rule:
             return 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ from torch.utils.flop_counter import flop_registry
 
 from .errors import CaptureError
 from .operators import Kernel, leaves
-from .storages import bytes_of, storage
+from .storages import allocated, bytes_of, storage
 
 aten = torch.ops.aten
 
@@ -47,9 +48,9 @@ def check_update(update: Update, state_home: str) -> None:
         if not issubclass(update, torch.optim.Optimizer):
             raise TypeError(f"update must be an optimizer, its class or name, or a function of the module that returns "
                             f"one, not {update!r}")
-        _check_class(update)
+        check_class(update)
     elif isinstance(update, torch.optim.Optimizer):
-        _check_class(type(update))
+        check_class(type(update))
     elif not callable(update):
         raise TypeError("update must be an optimizer, its class or name, or a function of the module that returns one, "
                         f"not {update!r}")
@@ -61,11 +62,12 @@ def _named(name: str) -> type[torch.optim.Optimizer]:
              and c != "Optimizer"}
     if name.lower() not in known:
         raise ValueError(f"torch.optim has no optimizer {name!r}; known are {', '.join(known)}")
-    _check_class(known[name.lower()])
+    check_class(known[name.lower()])
     return known[name.lower()]
 
 
-def _check_class(optimizer: type[torch.optim.Optimizer]) -> None:
+def check_class(optimizer: type[torch.optim.Optimizer]) -> None:
+    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
     name = optimizer.__name__
     if issubclass(optimizer, torch.optim.LBFGS):
         raise ValueError("update: LBFGS reads all gradients at once, so none can go before the others are there; capture "
@@ -83,6 +85,11 @@ class Rule:
 
     optimizer: torch.optim.Optimizer
     group: dict[str, Any]
+
+    @staticmethod
+    def of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Rule:
+        """That of a group's parameters."""
+        return Rule(optimizer, {key: value for key, value in group.items() if key not in ("params", "param_names")})
 
     @property
     def name(self) -> str:
@@ -119,7 +126,7 @@ class Rules:
             if not isinstance(optimizer, torch.optim.Optimizer):
                 raise CaptureError(f"update: the function must return an optimizer, not {type(optimizer).__name__}")
             try:
-                _check_class(type(optimizer))
+                check_class(type(optimizer))
             except ValueError as error:
                 raise CaptureError(str(error)) from error
         if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
@@ -127,7 +134,7 @@ class Rules:
                                "remove them, or step it after the backward")
         names = {id(p): name for name, p in model.named_parameters()}
         for i, group in enumerate(optimizer.param_groups):
-            settings = {key: value for key, value in group.items() if key not in ("params", "param_names")}
+            rule = Rule.of(optimizer, group)
             for k, p in enumerate(group["params"]):
                 if id(p) not in names:
                     raise CaptureError(f"update: parameter {k} of group {i}, of shape {list(p.shape)}, is not one of the "
@@ -135,7 +142,7 @@ class Rules:
                 if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
                     raise CaptureError(f"update: {names[id(p)]} has hooks on its gradient, which an update within the "
                                        "backward would pass by; remove them, or step the optimizer after the backward")
-                self.of[names[id(p)]] = Rule(optimizer, settings)
+                self.of[names[id(p)]] = rule
 
 
 @dataclass(frozen=True)
@@ -191,6 +198,14 @@ class Watcher:
                 step(optimizer)
         return Watched(made, made.grad, state, calls.kernels, memory.peak, storage(made.grad) in calls.written,
                        implementation)
+
+
+def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[int] = ()) -> int:
+    """Bytes of the state that an optimizer keeps when it has stepped, but for parameters in those storages."""
+    watch = Watcher(FakeTensorMode(), on_gpu)
+    rules = [(Rule.of(optimizer, group), group["params"]) for group in optimizer.param_groups]
+    return sum(allocated(bytes_of(t), p.device) for rule, parameters in rules for p in parameters
+               if p.requires_grad and storage(p) not in but for t in watch(rule, p).state.values())
 
 
 class _State(dict):

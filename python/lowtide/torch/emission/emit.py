@@ -18,6 +18,7 @@ from ..operators import is_tangent
 from ..planning.schedule import Computation, idle_ops
 from ..program import Program
 from ..tracing.origins import unexpected
+from ..updating import begin_backward, fake_token, open_forward
 from .side import Side
 
 
@@ -40,6 +41,9 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)
+        if program.updates is not None:
+            token = forward.add(open_forward, (program.updates,), fake_token(inputs))
+            backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:])
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]

@@ -16,7 +16,7 @@ class Report:
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
     there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
     floor: bytes that no plan can go below.  again: module path -> op names that
-    run more than once, with how often.
+    run more than once, with how often.  updated: parameters that are updated within the backward.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Report:
     seconds: float
     cached: bool
     again: dict[str, Counter[str]] = field(default_factory=dict)
+    updated: int = 0
 
     @property
     def overhead(self) -> float:

@@ -23,7 +23,8 @@ from ..planning.constraints import Constraints, input_bytes
 from ..planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
 from ..program import Program
 from ..settings import Settings
-from ..storages import gradients_by_leaf, is_trained, storages
+from ..storages import Sizes, gradients_by_leaf, is_trained, storages
+from ..updating import RegionUpdates, Updater
 from .accounts import Accounts, counted, saved
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
@@ -66,6 +67,12 @@ class Group:
         """Note which of these tensors the optimizer keeps a state for."""
         self.trained |= storages(t for t in tensors if is_trained(t))
 
+    def updates(self, settings: Settings) -> RegionUpdates | None:
+        """What makes the updates of a region, if its backward is to make them."""
+        if settings.update != "backward":
+            return None
+        return RegionUpdates(Updater.of(settings.optimizer))
+
     def share_budget(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
@@ -75,10 +82,10 @@ class Group:
     # ---- when a region is planned
 
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
-              gradients: int, find: bool) -> RegionToPlan:
-        """A region that is compiled now; find: to be planned with all others before anything runs."""
+              gradients: int, updated: Sizes, find: bool) -> RegionToPlan:
+        """A region that is compiled now, and updates these parameters; find: to be planned with all others before anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
-        given, state = bytes_held(inputs), settings.state(device, self.trained)
+        given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:
             return RegionToPlan(program, settings.standing(given, device) + state, gradients)
         standing = settings.standing(given + self._seen(inputs, True), device)

@@ -74,6 +74,8 @@ class Region:
         group, record = self._group, self._record
         if self._settings.inner != "eager":  # who runs its backward does not say so
             return self._compiled(*args)
+        if self._planner.updates:
+            self._planner.updates.check(args)
         group.begin(record, self._settings, args)
         with self._lock:
             if record.assignment:
@@ -164,6 +166,8 @@ class Region:
                 said = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else ()
             for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
+            if self._planner.updates and self._planner.updates.slots:
+                self._planner.updates.updater.refuse_scaled(args[len(args) - tangents:])
             group.backward(record, args)
             return run(args)
 
