@@ -11,9 +11,10 @@ It takes an optimizer that treats every parameter by itself, which all of torch.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import weakref
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,7 +183,7 @@ class Watcher:
         optimizer = object.__new__(type(rule.optimizer))
         optimizer.__dict__.update(rule.optimizer.__dict__)
         step = getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)  # without the profiler's record
-        with self._mode:
+        with self._mode, _not_compiling():
             made = nn.Parameter(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
             made.grad = torch.empty_strided(size, stride, dtype=dtype, device="cpu")
             group = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty((), dtype=t.dtype, device="cpu"), rule.group)
@@ -206,6 +207,17 @@ def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[i
     rules = [(Rule.of(optimizer, group), group["params"]) for group in optimizer.param_groups]
     return sum(allocated(bytes_of(t), p.device) for rule, parameters in rules for p in parameters
                if p.requires_grad and storage(p) not in but for t in watch(rule, p).state.values())
+
+
+@contextlib.contextmanager
+def _not_compiling() -> Iterator[None]:
+    """Optimizers ask whether a tracer is at work, and read no numbers then; what runs later is not traced."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = False
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
 
 
 class _State(dict):
