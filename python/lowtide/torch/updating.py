@@ -188,7 +188,7 @@ class Updater:
             return
         self._looked = True
         scalars = [float(t) for t in tangents if isinstance(t, torch.Tensor) and t.numel() == 1]
-        scales = {s.get_scale() for s in gc.get_objects() if isinstance(s, torch.amp.GradScaler)
+        scales = {s.get_scale() for s in gc.get_objects() if issubclass(type(s), torch.amp.GradScaler)
                   and s.is_enabled() and s._scale is not None} if any(x != 1 for x in scalars) else ()
         if any(x in scales for x in scalars):
             self._looked = False
@@ -295,6 +295,6 @@ def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> No
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:
     """What a graph with these inputs knows of a token."""
-    with detect_fake_mode([n.meta["val"] for n in inputs]):
+    with detect_fake_mode([n.meta.get("val") for n in inputs]):
         return torch.empty((0, 1), dtype=torch.uint8)
 

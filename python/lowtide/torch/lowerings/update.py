@@ -67,7 +67,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
     rules = updates.rules
     nodes = {name: gradient for name, _, gradient in gradients}
     slots = {name: getattr(parameter.meta["desc"], "idx", None) for name, parameter, _ in gradients}
-    others = {storage(t) for node in handed_out for t in leaves(node.meta["val"])}
+    others = {storage(t) for node in handed_out for t in leaves(node.meta.get("val"))}
     updated = [(name, parameter.meta["val"], gradient.meta["val"]) for name, parameter, gradient in gradients
                if name in rules.of]
     if not updated:
