@@ -47,6 +47,8 @@ def test_plan_verify_show_apply(graph, transforms, tmp_path):
     assert lowtide("verify", graph, plan, "--techniques", "default").code == 3
     page = tmp_path / "page.html"
     shown = lowtide("show", graph, plan, "--html", page)
+    # What is proven is proven of the graph that they make.
+    assert "No plan with these transforms and this budget takes less" in shown.out
     assert shown.code == 0 and "Transforms" in shown.out and '"stretches":[[0,0,0,' in page.read_text()
 
     out, ordinary = tmp_path / "out.graph.json", tmp_path / "out.plan.json"

@@ -430,6 +430,19 @@ TEST_CASE("transforms: what mutates, a barrier and a claim of equal bits over a 
   split.exact = true;
   refused(graph, split, "\"exact\" is claimed, but tensor 2 \"t2\" is added up over the parts");
 
+  // A mean's gradient divides by the elements of the part.
+  Network mean;
+  const auto tangent = mean.tensor({}), y = mean.tensor({6, 2}), aim = mean.tensor({6, 2}),
+             gy = mean.tensor({6, 2});
+  mean.op("aten.mse_loss_backward",
+          {mean.whole("grad_output", tangent), mean.whole("self", y), mean.whole("target", aim)},
+          {gy}, {{"reduction", {std::int64_t{1}}}});
+  mean.keep(gy);
+  Split weighted = split;
+  weighted.axes = {{TensorId(1), 0}};
+  weighted.joins = {{TensorId(3), Ticks(1), Bytes(0)}};
+  refused(mean.graph(), weighted, "is weighted by the part's share of the slices");
+
   const Graph mutating = Sketch({4, 4}).op({0}, {1}).mutates({0}).op({1}, {}).keep({1}).graph();
   split.prices = {{{OpId(0), Ticks(1), Bytes(0)}}};
   refused(mutating, split, "op 0 mutates tensor 0, which a part may not do");

@@ -38,29 +38,54 @@ constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
 constexpr double kPlainShare = 0.35;  // again, where it may still win
 constexpr double kStartShare = 0.25;  // for those of each start
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
-constexpr std::size_t kTrials = 5;    // at each level, or,
-constexpr std::size_t kFewTrials =
-    2;  // where all that could be won is so small a part of the time:
+constexpr std::size_t kTrials = 5;    // at each level
+// Where all that could be won is so small a part of the time, fewer, and with half of the shares.
 constexpr double kLittle = 0.02;
+constexpr std::size_t kFewTrials = 2;
 constexpr int kLevels = 3;
 constexpr double kIdeasShare = 0.15;  // for the estimates of each level
 constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
 
+// Transforms, and the graph that they make, on which regions are looked for.
+struct Base {
+  Base(const Graph& graph, Transforms given, const Device& device, const CostTable* costs)
+      : transforms(std::move(given)),
+        now(apply_transforms(graph, transforms)),
+        pricer(now.graph, device, costs) {}
+
+  const Transforms transforms;
+  const Transformed now;
+  const PartPricer pricer;
+};
+
 struct Idea {
   std::string_view what;
-  Transforms base;  // on whose graph the region is
+  std::shared_ptr<const Base> base;  // on whose graph the region is
   rewrite::Candidate region;
   std::int64_t parts = 0;
-  Transforms transforms;  // the base's and this split
+  Transforms transforms;  // the base's and this split, once it is chosen
   Bytes missing;          // that nothing gives
   Ticks time;             // with what is computed again, as estimated
   Ticks least;            // without
   Bytes peak;             // of the own order
+  Bytes above_floor;      // that nothing gives of what is beyond what is always live
 
   auto rank() const { return std::tie(missing, time); }
 };
+
+// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
+struct Lowest {
+  std::optional<Idea> left, peak;
+
+  void take(const Idea& idea) {
+    if (!left || idea.above_floor < left->above_floor) left = idea;
+    if (!peak || idea.peak < peak->peak) peak = idea;
+  }
+};
+
+std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
 // Names of modules left out.
 std::string_view kind_of(const rewrite::Candidate& candidate) {
@@ -97,7 +122,7 @@ class TransformSearch {
         begun.push_back(start.transforms);
         run_with(start.transforms, kStartShare);
       }
-    if (!begun.front().empty()) run_with(begun.front(), kTrialShare);
+    if (!begun.front().empty()) run_with(begun.front(), trial_share());
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
@@ -106,7 +131,7 @@ class TransformSearch {
         if (limits_.stopped()) break;
         // One before may have won by so much that this one cannot.
         if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
-        run_with(idea.transforms, kTrialShare);
+        run_with(idea.transforms, trial_share());
       }
       for (const Idea& idea : ideas)
         if (idea.transforms == best_transforms()) tune(idea);
@@ -127,6 +152,11 @@ class TransformSearch {
 
  private:
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
+  bool is_little_left() const {
+    const auto least = static_cast<double>(problem_.graph.total_time().count());
+    return static_cast<double>(duration().count()) <= (1 + kLittle) * least;
+  }
+  double trial_share() const { return is_little_left() ? kTrialShare / 2 : kTrialShare; }
   bool settled(Ticks least) const {
     return limits_stopped_ || !best_.support.yes || duration() <= least;
   }
@@ -142,8 +172,11 @@ class TransformSearch {
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
+    // A long run that begins from a short one's plan gets less far than one of its own; but where
+    // nothing fits yet, the plan that comes nearest is a start.
+    const bool afresh = share == 1 && duration() < Ticks::max();
     for (const Plan& plan : known_)
-      if (plan.transforms == transforms) request.starts.push_back(plan);
+      if (plan.transforms == transforms && !afresh) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
       if (plan.transforms == transforms) request.starts.push_back(plan);
     request.known = {};
@@ -242,33 +275,54 @@ class TransformSearch {
     return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
   }
 
+  std::shared_ptr<const Base> base_of(const Transforms& transforms) {
+    auto base = std::make_shared<const Base>(problem_.graph, transforms, device_for(problem_),
+                                             problem_.part_costs.get());
+    limits_.spend(count(base->now.graph.op_count()));
+    return base;
+  }
+
   // What to plan next, best first: of each region the best number of parts, and the best that fits
   // into the budget as it is, which needs no luck. The best of each kind goes first, since
   // estimates of one kind err alike.
   std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
     std::vector<Idea> found;
     if (!problem_.techniques.split || !promising_) return found;
-    const double until = limits_.used() + kIdeasShare;
+    Lowest lowest;
+    const double until = limits_.used() + (is_little_left() ? kIdeasShare / 2 : kIdeasShare);
+    const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
     for (const Transforms& transforms : begun) {
-      const Transformed now = apply_transforms(problem_.graph, transforms);
-      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
-      for (const rewrite::Candidate& candidate : rewrite::propose(now.graph)) {
-        if (limits_.stopped() || limits_.used() > until) break;
-        best_parts(now, transforms, candidate, pricer, found);
+      if (enough()) break;
+      const auto base = base_of(transforms);
+      const std::int64_t ops = count(base->now.graph.op_count());
+      const auto shaped = [&] {  // one more candidate
+        limits_.spend(ops / 4);
+        return enough();
+      };
+      for (const rewrite::Candidate& candidate : rewrite::propose(base->now.graph, shaped)) {
+        if (enough()) break;
+        best_parts(base, candidate, found, lowest);
       }
     }
-    return few_of(std::move(found));
+    std::vector<Idea> few = few_of(std::move(found));
+    // Where nothing fits yet, what goes furthest down comes first.
+    for (auto* one : {&lowest.left, &lowest.peak}) {
+      if (!*one || limits_.stopped() || !complete(**one)) continue;
+      std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
+      few.insert(few.begin(), std::move(**one));
+    }
+    return few;
   }
 
   // The best of each kind on each base first; of no base more than others leave, since what the
   // estimates say of two bases is not to be compared.
-  std::vector<Idea> few_of(std::vector<Idea> all) const {
+  std::vector<Idea> few_of(std::vector<Idea> all) {
     std::ranges::stable_sort(all, {}, &Idea::rank);
-    std::vector<std::vector<const Idea*>> by_base;
-    for (const Idea& idea : all) {
+    std::vector<std::vector<Idea*>> by_base;
+    for (Idea& idea : all) {
       auto of = std::ranges::find_if(
           by_base, [&](const auto& list) { return list.front()->base == idea.base; });
-      if (of == by_base.end()) of = by_base.insert(of, std::vector<const Idea*>{});
+      if (of == by_base.end()) of = by_base.insert(of, std::vector<Idea*>{});
       of->push_back(&idea);
     }
     for (auto& list : by_base) {
@@ -279,16 +333,15 @@ class TransformSearch {
         return true;
       });
     }
-    const auto least = static_cast<double>(problem_.graph.total_time().count());
-    const bool little = static_cast<double>(duration().count()) <= (1 + kLittle) * least;
-    const std::size_t most = little ? kFewTrials : kTrials;
+    const std::size_t most = is_little_left() ? kFewTrials : kTrials;
     std::vector<Idea> few;
     for (std::size_t turn = 0; few.size() < most; ++turn) {
       bool more = false;
       for (const auto& list : by_base) {
         if (turn >= list.size() || few.size() == most) continue;
-        few.push_back(*list[turn]);
         more = true;
+        if (limits_.stopped()) return few;
+        if (complete(*list[turn])) few.push_back(std::move(*list[turn]));
       }
       if (!more) break;
     }
@@ -296,11 +349,15 @@ class TransformSearch {
   }
 
   // TransformRefused or another InputError where that is not possible.
-  Idea estimate(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
-                std::int64_t parts, const PartPricer& pricer) const {
-    const rewrite::PricedRegion priced(now.graph, region, parts, pricer);
-    const rewrite::Profile profile = priced.profile();
-    const auto short_of = rewrite::shortfall(now.graph, profile, problem_.budget, problem_.machine);
+  Idea estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                std::int64_t parts) const {
+    const Graph& graph = base->now.graph;
+    const rewrite::Profile profile =
+        rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
+    const auto missing = [&](Bytes budget) {
+      return rewrite::shortfall(graph, profile, budget, problem_.machine);
+    };
+    const auto short_of = missing(problem_.budget);
     return {kind_of(region),
             base,
             region,
@@ -309,24 +366,27 @@ class TransformSearch {
             short_of.missing,
             estimated(profile.time, short_of.again),
             profile.time,
-            profile.peak()};
+            profile.peak(),
+            duration() < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
   }
 
-  void best_parts(const Transformed& now, const Transforms& base, const rewrite::Candidate& region,
-                  const PartPricer& pricer, std::vector<Idea>& found) {
+  void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                  std::vector<Idea>& found, Lowest& lowest) {
     std::optional<Idea> best, fits;
     for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
-      const auto ops = static_cast<std::int64_t>(region.ops.size());
-      if (parts * ops > kMostMadeOps) break;
-      limits_.spend(1 + ops / 4);  // a unit is about a microsecond
+      const std::int64_t ops = count(region.ops.size());
+      if (parts * ops > kMostMadeOps || limits_.stopped()) break;
+      // A unit is about a microsecond.
+      limits_.spend(1 + ops / 8 + count(base->now.graph.op_count()) / 16);
       try {
-        Idea idea = estimate(now, base, region, parts, pricer);
+        Idea idea = estimate(base, region, parts);
         // What costs more than all that is lost now cannot win.
         if (idea.least >= duration()) continue;
         if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
           fits = idea;
           fits->what = "fits";
         }
+        if (duration() == Ticks::max()) lowest.take(idea);
         if (!best || idea.rank() < best->rank()) best = std::move(idea);
       } catch (const InputError&) {  // not into so many, or a copy would be needed
       } catch (const OverflowError&) {
@@ -334,15 +394,18 @@ class TransformSearch {
     }
     if (fits && best && fits->parts == best->parts) best.reset();
     for (auto* one : {&best, &fits})
-      if (*one && complete(**one, now, pricer)) found.push_back(std::move(**one));
+      if (*one) found.push_back(std::move(**one));
   }
 
   // Its transforms; false where they are refused as a whole.
-  bool complete(Idea& idea, const Transformed& now, const PartPricer& pricer) const {
+  bool complete(Idea& idea) {
+    const Base& base = *idea.base;
+    limits_.spend(count(base.now.graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
     try {
-      idea.transforms = idea.base;
+      idea.transforms = base.transforms;
       idea.transforms.emplace_back(
-          rewrite::PricedRegion(now.graph, idea.region, idea.parts, pricer).split(now));
+          rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
+              .split(base.now));
       apply_transforms(problem_.graph, idea.transforms);
       return true;
     } catch (const InputError&) {
@@ -354,8 +417,6 @@ class TransformSearch {
 
   // Plans the idea that won with more parts and with fewer, as long as that wins.
   void tune(const Idea& won) {
-    const Transformed now = apply_transforms(problem_.graph, won.base);
-    const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
     const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
     for (const std::ptrdiff_t step : {-1, 1}) {
@@ -364,9 +425,9 @@ class TransformSearch {
         if (limits_.stopped()) return;
         Idea idea = won;
         idea.parts = numbers[static_cast<std::size_t>(next)];
-        const auto ops = static_cast<std::int64_t>(idea.region.ops.size());
-        if (idea.parts * ops > kMostMadeOps || !complete(idea, now, pricer)) break;
-        run_with(idea.transforms, kTrialShare);
+        const std::int64_t ops = count(idea.region.ops.size());
+        if (idea.parts * ops > kMostMadeOps || !complete(idea)) break;
+        run_with(idea.transforms, trial_share());
         if (best_transforms() != idea.transforms) break;
         better = true;
       }

@@ -157,7 +157,7 @@ function drawFigures() {
     : figure("Peak memory", "", bytesText(peak), "in the graph's own order")];
   if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), plan && D.notice ? "the plan breaks a rule" : left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
   if (plan) {
-    const bound = D.bound === null || !D.base ? "" : `; no plan has less than ${percentText(100 * (D.bound / D.base - 1))}`;
+    const bound = D.bound === null || !D.base ? "" : `; no plan${D.transforms ? " with these transforms" : ""} has less than ${percentText(100 * (D.bound / D.base - 1))}`;
     list.push(figure("Overhead", "", percentText(plan.overhead), `${ticksText(own.duration)} \u2192 ${ticksText(plan.duration)}${bound}`));
     list.push(figure("Recomputed", "", plural(plan.recomputations, "op"), `of ${countText(plan.computations)} computations, ${ticksText(plan.recomputedTime)}`));
     if (plan.lanes) list.push(figure("Copied to the host", "", bytesText(plan.lanes.bytesOut), hiddenText(plan.lanes)));

@@ -173,7 +173,8 @@ void Writer::remarks() {
   }
   if (report_.bound)
     remarks.push_back(
-        fmt::format("No plan for this budget takes less than {} (overhead {}).",
+        fmt::format("No plan {} this budget takes less than {} (overhead {}).",
+                    report_.transforms.empty() ? "for" : "with these transforms and",
                     ticks_text(*report_.bound, report_.tick),
                     percent_text(overhead_percent(*report_.bound, report_.base_duration))));
   if (!report_.notice.empty()) remarks.push_back(report_.notice);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,8 +46,8 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
 // axis reaches; the loss head, which is what reads or makes the largest tensors and what lies
 // between; suffixes of the forward with what they leave to the backward; what the dominators of the
 // ops at which memory is fullest rule; the modules in which these stand. Most promising kinds
-// first; no two of the same ops.
-std::vector<Candidate> propose(const Graph& graph);
+// first; no two of the same ops. `stops` says when to look no further.
+std::vector<Candidate> propose(const Graph& graph, const std::function<bool()>& stops = {});
 
 // Into how many parts a region of so many slices can go, fewest first: equal parts or a shorter
 // last one, of two slices or more.

@@ -19,7 +19,8 @@ constexpr std::int64_t kLargeSum = 16;
 
 class Proposer {
  public:
-  explicit Proposer(const Graph& graph) : graph_(graph), profile_(profile_of(graph)) {}
+  Proposer(const Graph& graph, const std::function<bool()>& stops)
+      : graph_(graph), stops_(stops), profile_(profile_of(graph)) {}
 
   std::vector<Candidate> propose() {
     const auto all = families(graph_);
@@ -45,7 +46,7 @@ class Proposer {
   }
 
   void add(const Family& family, std::span<const OpId> ops, const std::string& what) {
-    if (ops.size() < 2) return;
+    if (ops.size() < 2 || (stops_ && stops_())) return;
     auto candidate = shape_region(graph_, family, ops, what);
     if (!candidate) return;
     const bool whole = 2 * candidate->ops.size() > graph_.op_count();
@@ -139,6 +140,7 @@ class Proposer {
   }
 
   const Graph& graph_;
+  const std::function<bool()>& stops_;
   const Profile profile_;
   const DominatorTree tree_ = dominators(graph_);
   std::vector<Candidate> found_;
@@ -147,6 +149,8 @@ class Proposer {
 
 }  // namespace
 
-std::vector<Candidate> propose(const Graph& graph) { return Proposer(graph).propose(); }
+std::vector<Candidate> propose(const Graph& graph, const std::function<bool()>& stops) {
+  return Proposer(graph, stops).propose();
+}
 
 }  // namespace lowtide::rewrite

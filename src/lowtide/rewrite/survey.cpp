@@ -14,7 +14,7 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
               const std::function<bool()>& stops) {
   Survey made{.peak = profile_of(graph).peak(), .found = {}};
   const PartPricer pricer(graph, device, costs);
-  for (const Candidate& candidate : propose(graph)) {
+  for (const Candidate& candidate : propose(graph, stops)) {
     if (stops && stops()) break;
     for (const std::int64_t parts : parts_for(candidate.slices)) {
       try {

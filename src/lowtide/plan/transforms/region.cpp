@@ -119,6 +119,9 @@ class Check {
 
   void find_joined() {
     for (const OpId op : region_.ops) {
+      if (asked_.exact && region_.carry(op).weight == dimensions::Weight::share)
+        refuse("\"exact\" is claimed, but what " + label(op) +
+               " makes is weighted by the part's share of the slices, which rounds once more");
       for (const TensorId tensor : graph_.outputs(op)) {
         if (is_made_before(graph_, region_, tensor)) continue;
         const State state = region_.reach.tensors[tensor.index()].state;
