@@ -25,7 +25,7 @@ from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning.report import Report, reports
 from .rates import measure_device
-from .updating import accumulate
+from .updating.accumulating import accumulate
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError",
            "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports"]

@@ -35,7 +35,7 @@ class Program:
 
     graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
     forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
-    views: nodes that are no ops, made again where they are read.  updates: the key of updating.RegionUpdates if its
+    views: nodes that are no ops, made again where they are read.  updates: the key of a RegionUpdates if its
     backward makes updates, whose gradients are None among backward_outputs.
     """
 

@@ -15,8 +15,8 @@ import lowtide
 
 from .costs import check_costs
 from .meter import bytes_held, storages_held
-from .updates import check_class, state_bytes
-from .updating import check_hooks
+from .updates import check_optimizer, state_bytes
+from .updating.updater import check_hooks
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -40,8 +40,8 @@ class Settings:
         or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
         inputs, and on a CPU what earlier regions of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
-    update: "step" (the optimizer steps after the backward, as ever) or "backward" (each parameter is updated as soon as its
-        gradient is there, which ends then; updating.py).
+    update: "step" (the optimizer steps after the backward, as ever) or "backward" (each parameter is updated as soon as
+        its gradient is there, which ends then; updating/).
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
@@ -96,7 +96,7 @@ class Settings:
             raise (ValueError if self.optimizer is None else TypeError)(
                 "update='backward' needs the optimizer that makes the updates: optimizer=, one of torch.optim as it is "
                 f"built of the model's parameters, not {self.optimizer!r}")
-        check_class(type(self.optimizer))
+        check_optimizer(self.optimizer)
         if self.inner != "eager":
             raise ValueError("update='backward' runs with inner='eager' alone: Inductor's code calls no optimizer")
         check_hooks(self.optimizer, (p for group in self.optimizer.param_groups for p in group["params"]))

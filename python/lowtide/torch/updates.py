@@ -49,9 +49,9 @@ def check_update(update: Update, state_home: str) -> None:
         if not issubclass(update, torch.optim.Optimizer):
             raise TypeError(f"update must be an optimizer, its class or name, or a function of the module that returns "
                             f"one, not {update!r}")
-        check_class(update)
+        _check_class(update)
     elif isinstance(update, torch.optim.Optimizer):
-        check_class(type(update))
+        check_optimizer(update)
     elif not callable(update):
         raise TypeError("update must be an optimizer, its class or name, or a function of the module that returns one, "
                         f"not {update!r}")
@@ -63,21 +63,30 @@ def _named(name: str) -> type[torch.optim.Optimizer]:
              and c != "Optimizer"}
     if name.lower() not in known:
         raise ValueError(f"torch.optim has no optimizer {name!r}; known are {', '.join(known)}")
-    check_class(known[name.lower()])
+    _check_class(known[name.lower()])
     return known[name.lower()]
 
 
-def check_class(optimizer: type[torch.optim.Optimizer]) -> None:
+def _check_class(optimizer: type[torch.optim.Optimizer]) -> None:
     """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
     name = optimizer.__name__
     if issubclass(optimizer, torch.optim.LBFGS):
-        raise ValueError("update: LBFGS reads all gradients at once, so none can go before the others are there; capture "
-                         "with optimizer=, which counts its state, and step it after the backward")
+        raise ValueError("update: LBFGS reads all gradients at once, so none can go before the others are there; give it "
+                         "as optimizer= alone, which counts its state, and step it after the backward")
     if issubclass(optimizer, torch.optim.SparseAdam):
         raise ValueError("update: SparseAdam takes sparse gradients, and a plan knows dense tensors alone")
     if getattr(torch.optim, name, None) is not optimizer:
         raise ValueError(f"update: {name} is none of torch.optim, so nothing says that it updates each parameter by "
-                         "itself; capture with optimizer= or reserve= for its state, and step it after the backward")
+                         "itself; count its state with optimizer= or reserve=, and step it after the backward")
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
+    _check_class(type(optimizer))
+    for word, why in (("differentiable", "keeps the graph of every step for a backward through it, and an update makes none"),
+                      ("capturable", "is for steps within CUDA graphs, and no plan makes one")):
+        if any(group.get(word) for group in optimizer.param_groups):
+            raise ValueError(f"update: {word}=True {why}; leave it out, or step the optimizer after the backward")
 
 
 @dataclass(frozen=True)
@@ -127,7 +136,7 @@ class Rules:
             if not isinstance(optimizer, torch.optim.Optimizer):
                 raise CaptureError(f"update: the function must return an optimizer, not {type(optimizer).__name__}")
             try:
-                check_class(type(optimizer))
+                check_optimizer(optimizer)
             except ValueError as error:
                 raise CaptureError(str(error)) from error
         if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:

@@ -18,7 +18,7 @@ from ..operators import is_tangent
 from ..planning.schedule import Computation, idle_ops
 from ..program import Program
 from ..tracing.origins import unexpected
-from ..updating import begin_backward, fake_token, open_forward
+from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
 

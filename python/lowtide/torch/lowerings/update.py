@@ -2,7 +2,7 @@
 
 It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, for a recomputation
 either.  It comes after the barrier: before, nobody knows that a backward will be.  Each may come at any time, since an
-update reads nothing that another one changes.  Its code is a call of updating.apply_update, where a region has its
+update reads nothing that another one changes.  Its code is a call of region_updates.apply_update, where a region has its
 parameters; a graph that was captured without them is for planning.
 """
 
@@ -20,7 +20,7 @@ from ..operators import DTYPES, leaves
 from ..program import Run
 from ..storages import bytes_of, storage
 from ..updates import Rules, Watcher
-from ..updating import apply_update
+from ..updating.region_updates import apply_update
 from .interface import Emitter
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SMALL = 64  # bytes; a count of steps stays where it is
 @dataclass(frozen=True)
 class Updates:
     """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?  region:
-    the key of updating.RegionUpdates that runs them; None for a graph that is only planned."""
+    the key of the RegionUpdates that runs them; None for a graph that is only planned."""
 
     rules: Rules
     on_gpu: bool

@@ -24,7 +24,8 @@ from ..planning.sharing import Assignment, RegionToPlan, one_after_another, shar
 from ..program import Program
 from ..settings import Settings
 from ..storages import Sizes, gradients_by_leaf, is_trained, storages
-from ..updating import RegionUpdates, Updater
+from ..updating.region_updates import RegionUpdates
+from ..updating.updater import Updater
 from .accounts import Accounts, counted, saved
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
@@ -83,7 +84,8 @@ class Group:
 
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
               gradients: int, updated: Sizes, find: bool) -> RegionToPlan:
-        """A region that is compiled now, and updates these parameters; find: to be planned with all others before anything runs."""
+        """A region that is compiled now, and updates these parameters; find: to be planned with all others before
+        anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:

@@ -30,6 +30,7 @@ from ..operators import is_tangent
 from ..settings import Settings
 from ..storages import storages
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
+from ..updating.backwards import mark
 from .group import Group
 from .records import RegionRecord
 from .region_planning import RegionPlanner
@@ -155,6 +156,8 @@ class Region:
             return results
 
         leaving._boxed_call = True
+        if self._planner.updates:
+            mark(leaving, self._planner.updates)
         return leaving
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
@@ -166,8 +169,6 @@ class Region:
                 said = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else ()
             for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
-            if self._planner.updates and self._planner.updates.slots:
-                self._planner.updates.updater.refuse_scaled(args[len(args) - tangents:])
             group.backward(record, args)
             return run(args)
 
@@ -194,6 +195,8 @@ class Region:
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
             return planned and (emit if trains else emit_forward)(*planned)
         except CaptureError as error:
+            if self._planner.updates:
+                self._planner.updates.slots = {}
             return fall_back(str(error), self._settings, None)
 
 

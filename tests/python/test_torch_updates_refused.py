@@ -1,0 +1,263 @@
+"""What updates in the backward cannot do is an error with a remedy, before anything wrong is written."""
+
+import os
+
+import lowtide.torch
+import pytest
+import torch
+from lowtide.torch import UpdateError
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch_updates import Broken, Mlp, assert_same, compiled, mlp_inputs, steps
+
+X, = mlp_inputs()
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def trained():
+    """A module whose plan updates in the backward, as it was compiled, and its optimizer."""
+    model = Mlp(layers=2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    return model, compiled(model, mlp_inputs(), optimizer), optimizer
+
+
+def assert_refused(model, words, function, error=UpdateError):
+    """No parameter changes, and no gradient comes."""
+    before = [(p.detach().clone(), p.grad) for p in model.parameters()]
+    with pytest.raises(error, match=words):
+        function()
+    assert all(torch.equal(p, q) and p.grad is g for p, (q, g) in zip(model.parameters(), before, strict=True))
+
+
+def done(optimizer):
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_forwards_and_backwards(trained):
+    model, run, optimizer = trained
+    first, second = run(X), run(X)
+    assert_refused(model, "another forward with the same parameters waits", first.backward)
+    assert_refused(model, "another forward with the same parameters waits", second.backward)
+    assert_refused(model, "gets a gradient from 2 places", (first + second).backward)
+    with lowtide.torch.accumulate(model):
+        assert_refused(model, "gets a gradient from 2 places", (first + second).backward)
+    del first, second
+
+    kept = run(X)
+    assert_refused(model, "retain_graph=True keeps this forward", lambda: kept.backward(retain_graph=True))
+    kept.backward()
+    assert_refused(model, "a second backward before optimizer.step", kept.backward)
+    assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+    with lowtide.torch.accumulate(model):
+        assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+    optimizer.zero_grad()
+    assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+    optimizer.step()
+    run(X).backward()
+
+    loss = run(X)
+    done(optimizer)
+    assert_refused(model, "another forward .* waits|gradients would be of other weights", loss.backward)
+
+
+def test_a_graph_whose_saved_tensors_moved(trained):
+    """Nobody sees that such a forward waits, but its number is there."""
+    model, run, optimizer = trained
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        first, second = run(X), run(X)
+    first.backward()
+    done(optimizer)
+    assert_refused(model, "modified by an inplace operation|of other weights", second.backward, RuntimeError)
+
+
+@pytest.mark.parametrize("use", [
+    lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0), lambda m: nn.utils.clip_grad_value_(m.parameters(), 1.0),
+    lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0, foreach=True),
+    lambda m: m.layers[0].bias.grad.add_(0.1 * m.layers[0].bias.detach()), lambda m: m.layers[0].bias.grad.abs().max(),
+    lambda m: m.layers[0].bias.grad.data, lambda m: m.layers[0].bias.grad.cpu().numpy(),
+    lambda m: m.layers[0].bias.square().sum().backward(),
+    lambda m: torch.optim.SGD(m.parameters(), 0.1).step()])
+def test_gradients_that_are_no_more(trained, use):
+    """Clipping, regularizers and whatever else reads gradients finds none, and is told so."""
+    model, run, optimizer = trained
+    run(X).backward()
+    assert_refused(model, "uses a gradient that is no more.*use update='step'", lambda: use(model))
+    assert "updated in the backward" in repr(model.layers[0].bias.grad)
+    done(optimizer)
+    run(X).backward()
+
+
+def test_gradients_from_elsewhere(trained):
+    model, run, optimizer = trained
+    loss = run(X) + 0.1 * sum(p.square().sum() for p in model.parameters())
+    assert_refused(model, "from 2 places of one backward.*such as a regularizer", loss.backward)
+    loss = run(X)
+    assert_refused(model, "asks for some gradients", lambda: torch.autograd.grad(loss, [model.layers[0].weight]))
+    assert_refused(model, "asks for some gradients", lambda: loss.backward(inputs=[model.layers[0].weight]))
+    loss.backward(inputs=list(model.parameters()))
+    optimizer.step()
+    assert_refused(model, "has not been set to None or zero.*optimizer.zero_grad", run(X).backward)
+    optimizer.zero_grad()
+
+    run(X).backward()
+    model.layers[0].weight.grad = torch.zeros(32, 32)
+    assert_refused(model, "would update it twice", optimizer.step)
+    optimizer.zero_grad()
+    model.layers[0].weight.grad = torch.zeros(32, 32).to_sparse()
+    assert_refused(model, "gradient of layout torch.sparse_coo", run(X).backward)
+    optimizer.zero_grad()
+    optimizer.param_groups[0]["params"].pop()
+    assert_refused(model, "in no group of the optimizer any more", run(X).backward)
+
+
+def test_what_does_not_reach_the_region_is_not_our_business(trained):
+    """The gradient of what a loss outside of the model takes; backwards of the module as it was."""
+    model, run, optimizer = trained
+    out = run(X)
+    loss = out.square()
+    assert torch.equal(torch.autograd.grad(loss, out, retain_graph=True)[0], 2 * out)
+    loss.backward()
+    done(optimizer)
+    weight = model.layers[0].weight
+    (model(X) + weight.sum()).backward(retain_graph=True)
+    assert weight.grad is not None
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_hooks(trained):
+    model, run, optimizer = trained
+    for register in (model.layers[0].weight.register_hook, model.layers[0].bias.register_post_accumulate_grad_hook):
+        hook = register(lambda g: None)
+        assert_refused(model, "hooks on its gradient", run(X).backward)
+        with lowtide.torch.accumulate(model):
+            assert_refused(model, "hooks on its gradient", run(X).backward)
+        with pytest.raises(UpdateError, match="hooks on its gradient"):
+            compiled(model, mlp_inputs(), optimizer)
+        hook.remove()
+    for register in (optimizer.register_step_post_hook, torch.optim.optimizer.register_optimizer_step_pre_hook):
+        hook = register(lambda *_: None)
+        assert_refused(model, "hooks on its step", run(X).backward)
+        hook.remove()
+    run(X).backward()
+
+
+def test_several_regions_are_refused_before_the_first_is_updated():
+    model = Broken()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    run = compiled(model, mlp_inputs(), optimizer)
+    hook = model.first.weight.register_hook(lambda g: g)
+    assert_refused(model, "hooks on its gradient", run(X).backward)
+    hook.remove()
+    loss = run(X)
+    assert_refused(model, "asks for some gradients", lambda: loss.backward(inputs=list(model.first.parameters())))
+    with lowtide.torch.accumulate(model.second):
+        assert_refused(model, "some are not", loss.backward)
+    loss.backward()
+    done(optimizer)
+
+
+def test_a_parameter_in_two_regions():
+    model = Broken(tied=True)
+    run = compiled(model, mlp_inputs(), torch.optim.SGD(model.parameters(), 0.1))
+    assert_refused(model, "from two regions", run(X).backward)
+
+
+class Blocks(nn.Module):
+    def __init__(self, tied):
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(32, 32), nn.Tanh())
+        self.second = self.first if tied else nn.Sequential(nn.Linear(32, 32), nn.Tanh())
+
+    def forward(self, x):
+        return self.second(self.first(x)).square().mean()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_blocks_that_are_compiled_one_by_one(tied):
+    """A block that runs twice in a step; the code of one block for another."""
+    model = Blocks(tied)
+    options = {"budget": "100%", "optimizer": torch.optim.SGD(model.parameters(), 0.1), "update": "backward",
+               "costs": "flops", "fallback": "error"}
+    for block in {model.first, model.second}:
+        block.compile(backend="lowtide", options=options)
+    if tied:
+        assert_refused(model, "from two regions, two calls of one", model(X).backward)
+        return
+    try:
+        model(X).backward()
+    except UpdateError as error:
+        assert "one block's code for another block" in str(error)
+
+
+def test_scaled_losses(trained):
+    model, run, optimizer = trained
+    steps(run, optimizer, mlp_inputs, 1)
+    disabled, other = torch.amp.GradScaler("cpu", enabled=False), torch.amp.GradScaler("cpu")
+    other.scale(torch.ones(()))
+    disabled.scale(run(X)).backward()
+    done(optimizer)
+    (run(X) * torch.tensor(65536.0)).backward()
+    done(optimizer)
+    for scale in (1024.0, 1.0):
+        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        assert_refused(model, "scaled by a GradScaler", scaler.scale(run(X)).backward)
+        assert_refused(model, "scaled by a GradScaler", sum(scaler.scale([run(X).square()])).backward)
+
+
+def test_ranks(trained, tmp_path):
+    model, run, _ = trained
+    torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(os.fspath(tmp_path / "store"), 1), rank=0,
+                                         world_size=1)
+    try:
+        assert_refused(model, "within DistributedDataParallel", lambda: DistributedDataParallel(run)(X))
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize(("optimizer", "words"), [
+    (lambda p: None, "needs the optimizer that makes the updates"),
+    (lambda p: "adamw", "needs the optimizer that makes the updates"),
+    (lambda p: torch.optim.LBFGS(p), "LBFGS reads all gradients at once"),
+    (lambda p: torch.optim.SparseAdam(p), "SparseAdam takes sparse gradients"),
+    (lambda p: torch.optim.AdamW(p, differentiable=True), "differentiable=True keeps the graph"),
+    (lambda p: torch.optim.AdamW(p, capturable=True), "capturable=True is for steps within CUDA graphs"),
+    (lambda p: type("Mine", (torch.optim.SGD,), {})(p, 0.1), "Mine is none of torch.optim")])
+def test_optimizers(optimizer, words):
+    model = Mlp(layers=1)
+    with pytest.raises((TypeError, ValueError), match=words):
+        compiled(model, mlp_inputs(), optimizer(list(model.parameters())))
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ({"update": "early"}, "update must be 'step' or 'backward', not 'early'"),
+    ({"inner": "inductor"}, "runs with inner='eager' alone")])
+def test_options(options, words):
+    model = Mlp(layers=1)
+    with pytest.raises(ValueError, match=words):
+        lowtide.torch.optimize(model, mlp_inputs(), budget="100%", optimizer=torch.optim.SGD(model.parameters(), 0.1),
+                               **{"update": "backward"} | options)
+
+
+def test_an_exception_within_an_update_leaves_an_ordinary_optimizer(trained, monkeypatch):
+    model, run, optimizer = trained
+    steps(run, optimizer, mlp_inputs, 1)
+    groups = optimizer.param_groups
+    loss = run(X)
+    with monkeypatch.context() as patched:
+        patched.setitem(groups[0], "betas", None)
+        with pytest.raises(TypeError):
+            loss.backward()
+    assert optimizer.param_groups is groups
+    done(optimizer)
+    steps(run, optimizer, mlp_inputs, 1)
+    model(X).backward()
+    assert all(type(p.grad) is torch.Tensor for p in model.parameters())
+    done(optimizer)
