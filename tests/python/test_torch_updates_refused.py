@@ -8,6 +8,7 @@ import torch
 from lowtide.torch import UpdateError
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch_updates import Broken, Mlp, assert_same, compiled, mlp_inputs, steps
 
 X, = mlp_inputs()
@@ -54,17 +55,15 @@ def test_forwards_and_backwards(trained):
     assert_refused(model, "retain_graph=True keeps this forward", lambda: kept.backward(retain_graph=True))
     kept.backward()
     assert_refused(model, "a second backward before optimizer.step", kept.backward)
-    assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+    assert_refused(model, "a forward before optimizer.step", lambda: run(X))
+    with torch.no_grad():
+        assert_refused(model, "a forward before optimizer.step", lambda: run(X))
     with lowtide.torch.accumulate(model):
-        assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+        assert_refused(model, "a forward before optimizer.step", lambda: run(X))
     optimizer.zero_grad()
-    assert_refused(model, "a second backward before optimizer.step", run(X).backward)
+    assert_refused(model, "a forward before optimizer.step", lambda: run(X))
     optimizer.step()
     run(X).backward()
-
-    loss = run(X)
-    done(optimizer)
-    assert_refused(model, "another forward .* waits|gradients would be of other weights", loss.backward)
 
 
 def test_a_graph_whose_saved_tensors_moved(trained):
@@ -81,7 +80,7 @@ def test_a_graph_whose_saved_tensors_moved(trained):
     lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0), lambda m: nn.utils.clip_grad_value_(m.parameters(), 1.0),
     lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0, foreach=True),
     lambda m: m.layers[0].bias.grad.add_(0.1 * m.layers[0].bias.detach()), lambda m: m.layers[0].bias.grad.abs().max(),
-    lambda m: m.layers[0].bias.grad.data, lambda m: m.layers[0].bias.grad.cpu().numpy(),
+    lambda m: m.layers[0].bias.grad.data, lambda m: m.layers[0].bias.grad.double(),
     lambda m: m.layers[0].bias.square().sum().backward(),
     lambda m: torch.optim.SGD(m.parameters(), 0.1).step()])
 def test_gradients_that_are_no_more(trained, use):
@@ -92,6 +91,7 @@ def test_gradients_that_are_no_more(trained, use):
     assert "updated in the backward" in repr(model.layers[0].bias.grad)
     done(optimizer)
     run(X).backward()
+    done(optimizer)
 
 
 def test_gradients_from_elsewhere(trained):
@@ -108,8 +108,10 @@ def test_gradients_from_elsewhere(trained):
 
     run(X).backward()
     model.layers[0].weight.grad = torch.zeros(32, 32)
-    assert_refused(model, "would update it twice", optimizer.step)
+    for _ in range(2):
+        assert_refused(model, "would update it twice", optimizer.step)
     optimizer.zero_grad()
+    optimizer.step()
     model.layers[0].weight.grad = torch.zeros(32, 32).to_sparse()
     assert_refused(model, "gradient of layout torch.sparse_coo", run(X).backward)
     optimizer.zero_grad()
@@ -142,7 +144,7 @@ def test_hooks(trained):
         with pytest.raises(UpdateError, match="hooks on its gradient"):
             compiled(model, mlp_inputs(), optimizer)
         hook.remove()
-    for register in (optimizer.register_step_post_hook, torch.optim.optimizer.register_optimizer_step_pre_hook):
+    for register in (optimizer.register_step_post_hook, register_optimizer_step_pre_hook):
         hook = register(lambda *_: None)
         assert_refused(model, "hooks on its step", run(X).backward)
         hook.remove()
@@ -170,11 +172,16 @@ def test_a_parameter_in_two_regions():
     assert_refused(model, "from two regions", run(X).backward)
 
 
+class Block(nn.Linear):
+    def forward(self, x):
+        return torch.tanh(super().forward(x))
+
+
 class Blocks(nn.Module):
     def __init__(self, tied):
         super().__init__()
-        self.first = nn.Sequential(nn.Linear(32, 32), nn.Tanh())
-        self.second = self.first if tied else nn.Sequential(nn.Linear(32, 32), nn.Tanh())
+        self.first = Block(32, 32)
+        self.second = self.first if tied else Block(32, 32)
 
     def forward(self, x):
         return self.second(self.first(x)).square().mean()
@@ -186,15 +193,11 @@ def test_blocks_that_are_compiled_one_by_one(tied):
     model = Blocks(tied)
     options = {"budget": "100%", "optimizer": torch.optim.SGD(model.parameters(), 0.1), "update": "backward",
                "costs": "flops", "fallback": "error"}
-    for block in {model.first, model.second}:
+    for block in (model.first, model.second):
         block.compile(backend="lowtide", options=options)
-    if tied:
-        assert_refused(model, "from two regions, two calls of one", model(X).backward)
-        return
-    try:
-        model(X).backward()
-    except UpdateError as error:
-        assert "one block's code for another block" in str(error)
+    x = X.clone().requires_grad_()
+    words = "from two regions, two calls of one" if tied else "one block's code for another block"
+    assert_refused(model, words, lambda: model(x).backward())
 
 
 def test_scaled_losses(trained):
@@ -204,7 +207,7 @@ def test_scaled_losses(trained):
     other.scale(torch.ones(()))
     disabled.scale(run(X)).backward()
     done(optimizer)
-    (run(X) * torch.tensor(65536.0)).backward()
+    (run(X) * torch.tensor(3.0)).backward()
     done(optimizer)
     for scale in (1024.0, 1.0):
         scaler = torch.amp.GradScaler("cpu", init_scale=scale)

@@ -59,6 +59,8 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
         running = _running(edges, {_node(i) for i in inputs if _is_asked(i)})
         regions = {node: region for node, region in regions.items() if node in running}
     found = [region for region in regions.values() if region]
+    if not found:
+        return
     leaves = {id(p): p for region in found for p in region.slots.values()}
     places = Counter(id(n.variable) for node in edges for n in edges[node] if _is_leaf(n))
     asked = {id(i) for i in inputs or ()}
@@ -153,7 +155,7 @@ def _running(edges: dict[Any, list[Any]], wanted: set[Any]) -> set[Any]:
 
 def _is_scaled(nodes: Iterable[Any]) -> bool:
     """Is there a product with the scale of a GradScaler among them?"""
-    factors = set()
+    factors = []
     for node in nodes:
         if type(node).__name__ == "MulBackward0":
             try:
@@ -161,8 +163,9 @@ def _is_scaled(nodes: Iterable[Any]) -> bool:
             except RuntimeError:  # freed: the backward will say so
                 continue
             if isinstance(other, torch.Tensor) and other.numel() == 1 and not other.requires_grad:
-                factors.add(other.data_ptr())
+                factors.append(other)
     if not factors:
         return False
     scalers = [s for s in gc.get_objects() if issubclass(type(s), torch.amp.GradScaler)]  # no isinstance: proxies answer it
-    return any(s.is_enabled() and s._scale is not None and s._scale.data_ptr() in factors for s in scalers)
+    scales = {s.get_scale() for s in scalers if s.is_enabled() and s._scale is not None}  # a scaler hands out copies too
+    return bool(scales) and any(float(factor) in scales for factor in factors)

@@ -43,7 +43,9 @@ class RegionUpdates:
         watch_backwards()
 
     def check(self, args: tuple[Any, ...]) -> None:
-        """Raises UpdateError unless the region is given the parameters that it was compiled for, and no ranks share them."""
+        """Raises UpdateError unless the region is given the parameters that it was compiled for, as the step before has
+        left them, and no ranks share them."""
+        self.updater.check_forward(args)
         if not self.slots or not torch.is_grad_enabled():
             return
         if any(args[i] is not p for i, p in self.slots.items()):

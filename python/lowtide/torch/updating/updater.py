@@ -93,16 +93,16 @@ class Updater:
     def _put_aside(self) -> None:
         """Take away used gradients, for which there is nothing to do.  Raises UpdateError for what would be a second
         update."""
-        updated = [p for p in (ref() for ref in self._updated.values()) if p is not None]
-        self._updated.clear()
+        updated = [p for p in (ref() for ref in self._updated.values()) if p is not None and p.grad is not None]
         for p in updated:
-            if isinstance(p.grad, UsedGradient):
-                self._aside.append((p, p.grad))
-                p.grad = None
-            elif p.grad is not None:
+            if not isinstance(p.grad, UsedGradient):
                 raise UpdateError(f"a parameter of shape {list(p.shape)} was updated in the backward, and somebody has given "
                                   "it another gradient since: the step would update it twice. Leave p.grad alone, "
                                   + STEP_INSTEAD)
+        self._updated.clear()
+        for p in updated:
+            self._aside.append((p, p.grad))
+            p.grad = None
 
     def _stepped(self) -> None:
         for p, gradient in self._aside:
@@ -112,6 +112,13 @@ class Updater:
         self._aside.clear()
 
     # ---- forwards and backwards
+
+    def check_forward(self, values: Iterable[Any]) -> None:
+        """Raises UpdateError if a parameter among these values is updated, and the optimizer has not stepped."""
+        if self._updated and any(id(value) in self._updated for value in values):
+            raise UpdateError("a forward before optimizer.step(): the backward has updated parameters already, which an "
+                              "ordinary one would leave to the step. Call optimizer.step() right after the backward, or, for "
+                              "micro-batches, run all backwards but the last within lowtide.torch.accumulate(model)")
 
     def open(self, parameters: frozenset[int]) -> torch.Tensor:
         """A forward of a region with these parameters runs now; what it saves for its backward."""
