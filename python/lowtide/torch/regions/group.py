@@ -19,7 +19,7 @@ import torch
 
 from ..errors import OverBudgetWarning, size_text
 from ..meter import bytes_held
-from ..planning.constraints import Constraints, input_bytes
+from ..planning.constraints import Constraints, given_bytes
 from ..planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
 from ..program import Program
 from ..settings import Settings
@@ -97,7 +97,7 @@ class Group:
 
     def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a region that is planned alone."""
-        more = max(self.held - input_bytes(region.program) - self.calls.beside(inputs), 0)
+        more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
         return Constraints(region.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())
 

@@ -69,7 +69,8 @@ class RegionPlanner:
         if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
             group.watch.causes.add("marks")
             warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
-        group.train(inputs)
+        if group.options is not None:  # or the model is known, and what stands in for results of other regions is none of it
+            group.train(inputs)
         to_plan = group.enter(settings, program, device, inputs, made_gradient_bytes(program, trained),
                               record.updated, self._find is not None)
         if self._find is not None:
