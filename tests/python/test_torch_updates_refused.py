@@ -7,6 +7,7 @@ import pytest
 import torch
 from lowtide.torch import UpdateError
 from torch import nn
+from torch._dynamo import compiled_autograd
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch_updates import Broken, Mlp, assert_same, compiled, mlp_inputs, steps
@@ -119,6 +120,21 @@ def test_gradients_from_elsewhere(trained):
     assert_refused(model, "in no group of the optimizer any more", run(X).backward)
 
 
+@pytest.mark.parametrize("rate", [0.01, torch.tensor(0.01)])
+def test_a_rate_that_changes_between_backward_and_step(rate):
+    model = Mlp(layers=1)
+    optimizer = torch.optim.AdamW(model.parameters(), rate)
+    run = compiled(model, mlp_inputs(), optimizer)
+    steps(run, optimizer, mlp_inputs, 2)
+    group = optimizer.param_groups[0]
+    run(X).backward()
+    if isinstance(rate, torch.Tensor):
+        rate.fill_(0.1)
+    else:
+        group["lr"] = 0.1
+    assert_refused(model, "settings of one of the optimizer's groups, such as lr, have changed", optimizer.step)
+
+
 def test_what_does_not_reach_the_region_is_not_our_business(trained):
     """The gradient of what a loss outside of the model takes; backwards of the module as it was."""
     model, run, optimizer = trained
@@ -213,6 +229,13 @@ def test_scaled_losses(trained):
         scaler = torch.amp.GradScaler("cpu", init_scale=scale)
         assert_refused(model, "scaled by a GradScaler", scaler.scale(run(X)).backward)
         assert_refused(model, "scaled by a GradScaler", sum(scaler.scale([run(X).square()])).backward)
+
+
+def test_compiled_autograd(trained):
+    model, run, _ = trained
+    loss = run(X)
+    with compiled_autograd._enable(torch.compile(backend="eager")):
+        assert_refused(model, "compiled autograd puts", loss.backward)
 
 
 def test_ranks(trained, tmp_path):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._dynamo import compiled_autograd
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from ..errors import UpdateError
@@ -61,6 +62,9 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     found = [region for region in regions.values() if region]
     if not found:
         return
+    if compiled_autograd.compiled_autograd_enabled:
+        raise UpdateError("compiled autograd puts the region's backward into a graph of its own, of which nothing says when "
+                          "it updates parameters: turn it off, or use update='step'")
     leaves = {id(p): p for region in found for p in region.slots.values()}
     places = Counter(id(n.variable) for node in edges for n in edges[node] if _is_leaf(n))
     asked = {id(i) for i in inputs or ()}

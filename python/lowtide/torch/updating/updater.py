@@ -56,6 +56,7 @@ class Updater:
         self._open: list[_Open] = []
         self._updated_at: dict[int, int] = {}  # parameter -> forwards begun when it was updated
         self._updated: dict[int, weakref.ref[torch.Tensor]] = {}  # since the optimizer's last step
+        self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
         self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
         this = weakref.ref(self)
         hooks = (optimizer.register_step_pre_hook(_own(lambda _, args, kwargs: this() and this()._stepping(args, kwargs))),
@@ -99,6 +100,11 @@ class Updater:
                 raise UpdateError(f"a parameter of shape {list(p.shape)} was updated in the backward, and somebody has given "
                                   "it another gradient since: the step would update it twice. Leave p.grad alone, "
                                   + STEP_INSTEAD)
+        if any(self._used.get(id(group), now) != now for group in self.optimizer.param_groups for now in [_settings(group)]):
+            raise UpdateError("the settings of one of the optimizer's groups, such as lr, have changed between the backward "
+                              "and optimizer.step(), and parameters were updated by those of before: set them before the "
+                              f"backward, {STEP_INSTEAD}")
+        self._used.clear()
         self._updated.clear()
         for p in updated:
             self._aside.append((p, p.grad))
@@ -185,6 +191,13 @@ class Updater:
         finally:
             p.grad = UsedGradient(p)
         group.update({key: value for key, value in one.items() if key != "params"})
+        self._used[id(group)] = _settings(group)
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """What a group says of its parameters, to compare without a look at what tensors hold."""
+    return {key: (id(value), value._version) if isinstance(value, torch.Tensor) else value for key, value in group.items()
+            if key != "params"}
 
 
 def _own(hook: Callable[..., Any]) -> Callable[..., Any]:
