@@ -257,6 +257,36 @@ def test_accumulate_is_nested_and_ends_with_an_exception():
     assert_same((plain, by), (mine, by_mine))
 
 
+class Shared(nn.Module):
+    """Parameters whose gradients are those of activations as well, which ops further on write over."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, *shifts = (nn.Parameter(torch.randn(n, 32)) for n in (32, 64, 64))
+        self.shifts = nn.ParameterList(shifts)
+
+    def forward(self, x):
+        x = x @ self.weight
+        for shift in self.shifts:
+            x = 1.5 * x + shift
+        return torch.tanh(x).square().sum()
+
+
+def test_gradients_that_add_up_are_nobody_elses():
+    plain, x = Shared(), torch.randn(64, 32)
+    mine = copy.deepcopy(plain)
+    optimizer = torch.optim.SGD(mine.parameters(), 0.1)
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        compiled(mine, x, optimizer, budget=1)
+    run = compiled(mine, x, optimizer, budget=refused.value.smallest)
+    with lowtide.torch.accumulate(mine), warnings.catch_warnings():
+        warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+        for module in (plain, run):
+            module(x).backward()
+            module(x + 1).backward()
+    assert all(torch.equal(p.grad, q.grad) for p, q in zip(plain.parameters(), mine.parameters(), strict=True))
+
+
 def test_accumulate_says_what_stands():
     model = Mlp(256)
     x = torch.randn(8, 256)

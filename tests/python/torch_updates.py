@@ -78,9 +78,9 @@ def gpt_inputs(i=0):
     return (torch.randint(0, 64, (2, 12), generator=torch.Generator().manual_seed(i)),)
 
 
-def compiled(model, inputs, optimizer, *, update="backward", **options):
-    return lowtide.torch.optimize(model, inputs, budget="100%", optimizer=optimizer, update=update, costs="flops",
-                                  work=1000, time=None, fallback="error", **options)
+def compiled(model, inputs, optimizer, *, budget="100%", update="backward", **options):
+    return lowtide.torch.optimize(model, inputs, budget=budget, optimizer=optimizer, update=update, costs="flops", work=1000,
+                                  time=None, fallback="error", **options)
 
 
 def flat(state):

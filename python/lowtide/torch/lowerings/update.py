@@ -73,16 +73,18 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
     if not updated:
         return
     watch = Watcher(updated[0][1].fake_mode, updates.on_gpu)
+    read = {tensor for op in builder.graph.ops for tensor in op.inputs}  # by an op that may write over it
     taken = Counter(storage(gradient) for _, _, gradient in updated)
     watched = [watch(rules.of[name], parameter) for name, parameter, _ in updated]
     price.prepare([kernel for update in watched for kernel in update.kernels])
     for (name, parameter, gradient), update in zip(updated, watched, strict=True):
         prices = [price(kernel) for kernel in update.kernels]
-        made_by = builder.graph.producer.get(builder.known([gradient])[0])
-        owned = made_by is not None and made_by is not builder.graph.barrier and taken[storage(gradient)] == 1 \
-            and storage(gradient) not in others and bytes_of(gradient) == gradient.numel() * gradient.element_size()
-        slot = slots.get(name)
         given = {"grad": builder.known([gradient])[0], "param": builder.known([parameter])[0]}
+        made_by = builder.graph.producer.get(given["grad"])
+        owned = made_by is not None and made_by is not builder.graph.barrier and taken[storage(gradient)] == 1 \
+            and storage(gradient) not in others and given["grad"] not in read \
+            and bytes_of(gradient) == gradient.numel() * gradient.element_size()
+        slot = slots.get(name)
         states = {}
         for key, t in update.state.items():
             home = rules.home if t.numel() * t.element_size() > _SMALL else "device"
