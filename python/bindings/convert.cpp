@@ -88,9 +88,9 @@ Techniques techniques_of(nb::handle techniques, bool has_machine) {
 
 std::vector<Transform> transforms_from(nb::handle list) {
   std::vector<std::string> warnings;
-  auto transforms = io::read_transforms(document_of(list), "transforms", warnings);
+  auto file = io::read_transforms(document_of(list), "transforms", warnings);
   warn("transforms", warnings);
-  return transforms;
+  return std::move(file.transforms);
 }
 
 nb::object transforms_list(const std::vector<Transform>& transforms) {

@@ -67,6 +67,34 @@ def test_bad_files(tmp_path):
     assert lowtide("regions", broken).code == 2
 
 
+def test_a_region_is_picked_for_a_plan(tmp_path):
+    listed = lowtide("regions", GPT2, "--json").json()["regions"]
+    assert [r["number"] for r in listed] == list(range(1, len(listed) + 1))
+    one, output = next(r for r in listed if r["what"] == "head"), tmp_path / "head.json"
+    said = lowtide("regions", GPT2, "--pick", str(one["number"]), "-o", output)
+    assert said.code == 0 and "Regions that may run in parts" in said.out
+    hoist, split = json.loads(output.read_text())["transforms"]
+    assert hoist["kind"] == "hoist" and split["parts"] == one["parts"] and split["ops"] == one["ops"]
+    plan = lowtide("plan", GPT2, "--budget", "80%", "--transform", output, "--work", "20000", "--json").json()
+    assert plan["status"] in ("feasible", "optimal") and plan["transforms"][1].endswith(f"into {one['parts']} parts")
+    # It is of that graph alone, and standard output takes it too.
+    assert lowtide("regions", GPT2, "--pick", "1", "-o", "-").json()["graph_hash"].startswith("sha256:")
+    other = SOURCE / "examples" / "unet-train.graph.json.gz"
+    assert lowtide("plan", other, "--budget", "80%", "--transform", output, "--work", "100").code == 3
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--pick", "2"], "--pick N and -o FILE go together"),
+    (["-o", "x.json"], "--pick N and -o FILE go together"),
+    (["--pick", "100000", "-o", "x.json"], "there are"),
+    (["--pick", "0", "-o", "x.json"], "--pick"),
+    (["--pick", "1", "--json", "-o", "-"], "standard output is taken"),
+])
+def test_bad_picks(arguments, words):
+    said = lowtide("regions", GPT2, *arguments)
+    assert said.code == 2 and words in said.err and not said.out
+
+
 def test_auto_finds_transforms(tmp_path):
     plan = tmp_path / "plan.json"
     limits = ("--budget", "40%", "--work", "600000", "--threads", "1")

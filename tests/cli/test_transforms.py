@@ -59,6 +59,45 @@ def test_plan_verify_show_apply(graph, transforms, tmp_path):
     assert lowtide("plan", graph, "--budget", "288", "--transform", plan, "--work", "1000", "--start", plan).code == 0
 
 
+def test_transforms_of_another_graph(graph, transforms, tmp_path):
+    plan = tmp_path / "split.plan.json"
+    assert lowtide("plan", graph, "--budget", "100%", "--transform", transforms, "--work", "100", "-o", plan).code == 0
+    good = json.loads(plan.read_text())
+    for key in ("graph_hash", "transform_hash"):
+        plan.write_text(json.dumps(good | {key: "sha256:0"}))
+        refused = lowtide("plan", graph, "--budget", "100%", "--transform", plan, "--work", "100")
+        assert refused.code == 3 and "the transforms are for another graph" in refused.err
+    plan.write_text(json.dumps(good | {"graph_hash": 7}))
+    assert lowtide("plan", graph, "--budget", "100%", "--transform", plan, "--work", "100").code == 2
+
+
+def test_infeasible_with_these_transforms(graph, transforms):
+    asked = ("plan", graph, "--budget", "100", "--transform", transforms, "--work", "100")
+    assert "infeasible: with these transforms no plan can need less than" in lowtide(*asked).out
+    said = lowtide(*asked, "--json").json()
+    assert said["status"] == "infeasible" and said["bound_scope"] == "graph"
+
+
+def test_starts_with_transforms(graph, transforms, tmp_path):
+    plan = tmp_path / "split.plan.json"
+    assert lowtide("plan", graph, "--budget", "100%", "--transform", transforms, "--work", "100", "-o", plan).code == 0
+    asked = ("plan", graph, "--budget", "100%", "--work", "1000", "--start", plan)
+    assert lowtide(*asked, "--techniques", "default,split,hoist").code == 0  # they are looked for
+    for more, words in (
+        ((), "it has other transforms than those asked for"),
+        (("--techniques", "default,split,hoist", "--solver", "search"), "it has other transforms than those asked for"),
+        (("--techniques", "default,hoist"), "it has a split, which --techniques does not allow"),
+    ):
+        refused = lowtide(*asked, *more)
+        assert refused.code == 2 and words in refused.err
+
+
+def test_nothing_is_bounded_by_what_was_not_found(graph):
+    said = lowtide("plan", graph, "--budget", "100", "--work", "1000", "--techniques", "default,split", "--json").json()
+    assert said["status"] == "unknown" and said["bound"] is None and said["bound_scope"] == "techniques"
+    assert said["floor"] <= 100
+
+
 @pytest.mark.parametrize("changed, code, words", [
     ({"parts": 4}, 3, 'dimension 0 of tensor 0 has 6 slices, which do not go into 4 parts of two or more'),
     ({"ops": [0, 5], "prices": [[0, 6, 0], [5, 6, 0]]}, 3, "there is no op 5"),

@@ -205,6 +205,26 @@ TEST_CASE("tables: arguments count, their order does not") {
   CHECK(table.find({"aten.bmm", made.product, {}, ab}) == nullptr);
 }
 
+TEST_CASE("parts: an op beyond 63 bits, which has no price, keeps none from another") {
+  const std::int64_t large = std::int64_t{1} << 31;
+  GraphBuilder builder;
+  builder.set_tick(TickUnit::ns);
+  Tensor tensor;
+  tensor.bytes = Bytes(4);
+  const TensorId only = builder.add_tensor(tensor);
+  Op op;
+  op.name = "it";
+  op.kind = "aten.mm";
+  for (const char* argument : {"self", "mat2"}) {
+    op.operands.push_back(operand(argument, only.index(), {large, large}));
+    op.operands.back().strides.assign(2, 0);
+  }
+  builder.add_op(op, {only}, {});
+  const Graph graph = builder.build();
+  const Device device = plain();
+  CHECK(PartPricer(graph, device, nullptr).copy(1'000'000).time > Ticks(0));
+}
+
 TEST_CASE("parts: an op of which nothing is said has no price") {
   GraphBuilder builder;
   builder.set_tick(TickUnit::ns);

@@ -132,6 +132,47 @@ TEST_CASE("transforms: auto finds ones that fit where none fits without") {
   CHECK(found.outcome.bound.duration <= found.outcome.cost.duration);
 }
 
+TEST_CASE("transforms: what cuts the search is said, whether or not there is a plan") {
+  const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
+  const solve::SolverTable solvers = driver::all_solvers();
+  CancelToken cancel;
+  cancel.cancel();
+  for (const bool cancelled : {false, true}) {
+    for (const Bytes budget : {graph.input_bytes(), Bytes(own_peak(graph).count() * 6 / 10)}) {
+      CAPTURE(budget.count());
+      Problem problem{.graph = graph, .budget = budget};
+      problem.techniques = parse_techniques("all", false);
+      driver::Request request = by("auto");
+      request.limits = {
+          .seconds = std::nullopt, .work = 3000, .cancel = cancelled ? &cancel : nullptr};
+      const driver::Answer answer = driver::solve(solvers, problem, request);
+      CHECK(answer.outcome.stopped_by ==
+            (cancelled ? StopReason::cancelled : StopReason::work_limit));
+    }
+  }
+}
+
+TEST_CASE("transforms: what lives on the host is no part of the floor") {
+  Network net;
+  const auto x = net.tensor({8, 4}), a = net.tensor({8, 4}), b = net.tensor({8, 4}),
+             state = net.tensor({800, 4}, "f32", Role::state);
+  net.at(state).stays = true;
+  net.at(state).home = Home::host;
+  net.op("aten.relu", {net.whole("self", x)}, {a});
+  net.op("aten.relu", {net.whole("self", a)}, {b});
+  net.keep(b);
+  const Graph graph = net.graph();
+  Problem problem{.graph = graph, .budget = Bytes(8)};
+  problem.machine = Machine{{Ticks(1), Bytes(1), Ticks(1)}, {Ticks(1), Bytes(1), Ticks(1)}};
+  problem.techniques = parse_techniques("all", true);
+  const auto bound = [&](Bytes budget) {
+    problem.budget = budget;
+    return driver::solve(driver::all_solvers(), problem, by("auto")).outcome;
+  };
+  CHECK(bound(Bytes(3 * 128)).plan);
+  CHECK(bound(Bytes(64)).bound.peak <= Bytes(128));
+}
+
 TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for it") {
   const solve::SolverTable solvers = driver::all_solvers();
   for (std::uint64_t seed = 0; seed < 6; ++seed) {

@@ -120,31 +120,6 @@ TEST_CASE("transforms: the last part may be shorter, and have prices of its own"
   CHECK(graph.op(OpId(2)).operands.front().offset == 12);
 }
 
-TEST_CASE("transforms: parts of parts") {
-  const Graph graph = two_relus();
-  std::vector<Transform> transforms{split_of_both(2)};
-  const Transformed once = apply_transforms(graph, transforms);
-  // The second op of the first part, again in halves? Three rows do not go into two and two.
-  Split inner;
-  inner.ops = {once.op_index[OpId(0)], once.op_index[OpId(1)]};
-  inner.axes = {{once.tensor_index[once.graph.outputs(OpId(0)).front()], 1}};
-  inner.prices = {{{inner.ops[0], Ticks(2), Bytes(0)}, {inner.ops[1], Ticks(2), Bytes(0)}}};
-  inner.joins = {{once.tensor_index[once.graph.outputs(OpId(1)).front()], Ticks(1), Bytes(0)}};
-  transforms.emplace_back(inner);
-  const Transformed twice = apply_transforms(graph, transforms);
-  CHECK(twice.graph.op_count() == 6 - 2 + 6);
-  CHECK(twice.graph.op(twice.graph.order()[0]).name == "relu_0[1/2][1/2]");
-  const OpId deep = twice.graph.order()[0];
-  CHECK(twice.parts[deep] == std::vector<PartOf>{{0, 0}, {1, 0}});
-  const Operand& read = twice.graph.op(deep).operands.front();
-  CHECK(read.shape == std::vector<std::int64_t>{3, 2});
-  CHECK(read.strides == std::vector<std::int64_t>{4, 1});
-  // What was split is gone.
-  transforms.emplace_back(inner);
-  CHECK(refusal(graph, transforms) ==
-        "transforms/2: op 2 \"relu_0[1/2]\" is gone: transform 1 has put others in its place");
-}
-
 TEST_CASE("transforms: a split of a whole step is what one writes down") {
   Random random(20261123);
   for (int round = 0; round < 60; ++round) {

@@ -89,6 +89,11 @@ def test_regions_and_the_transforms_that_auto_finds():
     assert best["saved"] == survey["own_peak"] - best["own_peak"] > 0
     assert best["parts"] >= 2 and best["overhead"] > 0 and len(best["ops"]) > 100
     assert not graph.regions(hoist=False)["hoisted"]
+    picked = graph.regions(pick=0)["transforms"]
+    assert [t["kind"] for t in picked] == ["hoist", "split"] and picked[1]["ops"] == best["ops"]
+    assert lowtide.plan(graph, "80%", transforms=picked, work=20_000).plan.transforms == picked
+    with pytest.raises(IndexError, match="regions"):
+        graph.regions(pick=100_000)
     with pytest.raises(lowtide.Error, match="abacus"):
         graph.regions(device="abacus")
     assert lowtide.generate("chain", 10).regions()["regions"] == []

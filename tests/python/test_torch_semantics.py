@@ -1,5 +1,7 @@
 """What a training loop may do with a planned module, and that it gives what it gives without a plan."""
 
+import warnings
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -203,6 +205,29 @@ def test_number_types(dtype):
         return [loss.detach(), *gradients(module)]
 
     got, expected = both(lambda: Body().to(dtype), run)
+    assert equal(got, expected)
+
+
+def test_rare_number_types():
+    class Rare(nn.Module):
+        """Turns pairs in half of a complex number's precision; rounds to what fits into eight bits."""
+
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(64, 64, dtype=torch.float16) / 8)
+
+        def forward(self, x):
+            turned = torch.view_as_complex((x @ self.weight).unflatten(-1, (-1, 2)))
+            turned = torch.view_as_real(turned * turned).flatten(-2)
+            small = turned.detach().clamp(-1, 1).float()
+            for dtype in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz):
+                small = small.to(dtype).float() * 0.9
+            return (turned.float() * small).square().mean()
+
+    x = torch.randn(256, 64, dtype=torch.float16) / 8
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "ComplexHalf support is experimental", UserWarning)
+        got, expected = both(Rare, lambda module, step: train(module, (x,), step))
     assert equal(got, expected)
 
 

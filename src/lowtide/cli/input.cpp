@@ -7,10 +7,12 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/graph/hash.h"
 #include "lowtide/io/costs_json.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/problem.h"
+#include "lowtide/plan/transforms/made.h"
 
 namespace lowtide::cli {
 
@@ -45,12 +47,20 @@ PlanFile load_plan(const std::string& path) {
   return file;
 }
 
-std::vector<Transform> load_transforms(const std::string& path) {
+std::vector<Transform> load_transforms(const std::string& path, const Graph& graph) {
   if (path.empty()) return {};
   std::vector<std::string> warnings;
-  std::vector<Transform> transforms = io::read_transforms(path, warnings);
+  io::TransformsFile file = io::read_transforms(path, warnings);
   warn(path, warnings);
-  return transforms;
+  const auto demand = [&](const std::string& what, const std::string& theirs,
+                          const std::string& ours) {
+    if (!theirs.empty() && theirs != ours)
+      throw TransformRefused(path, "the transforms are for another graph: its " + what + " is " +
+                                       theirs + ", this graph's " + ours);
+  };
+  demand("hash", file.graph_hash, graph_hash(graph));
+  demand("transform_hash", file.transform_hash, transform_hash(graph));
+  return std::move(file.transforms);
 }
 
 }  // namespace lowtide::cli

@@ -15,8 +15,8 @@ Graph load_graph(const std::string& path);
 // The same; a graph without a name bears that of its file.
 Graph load_named_graph(const std::string& path);
 PlanFile load_plan(const std::string& path);
-// None for an empty path.
-std::vector<Transform> load_transforms(const std::string& path);
+// None for an empty path. TransformRefused if the file says that they are for another graph.
+std::vector<Transform> load_transforms(const std::string& path, const Graph& graph);
 CostTable load_costs(const std::string& path);
 
 }  // namespace lowtide::cli

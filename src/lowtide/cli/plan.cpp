@@ -34,8 +34,22 @@ struct PlanArguments {
   bool json = false;
 };
 
+// A start's transforms are those asked for, or, where transforms are looked for, any that may be
+// used.
+void demand_transforms(const std::string& path, const Plan& start, const Problem& problem,
+                       bool looked_for) {
+  if (start.transforms == problem.transforms) return;
+  if (!looked_for)
+    throw InputError(path, "nothing to start from: it has other transforms than those asked for");
+  for (const Transform& transform : start.transforms)
+    if (!has_technique(problem.techniques, kind_of(transform)))
+      throw InputError(path, fmt::format("nothing to start from: it has a {}, which --techniques "
+                                         "does not allow",
+                                         kind_of(transform)));
+}
+
 // A plan over the budget is something to begin from, too.
-Plan load_start(const std::string& path, const Problem& problem) {
+Plan load_start(const std::string& path, const Problem& problem, bool looked_for) {
   PlanFile file = load_plan(path);
   file.claims = {};
   file.budget.reset();
@@ -44,8 +58,7 @@ Plan load_start(const std::string& path, const Problem& problem) {
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
     throw InputError(path, "nothing to start from: " + verdict.reason);
-  if (file.plan.transforms != problem.transforms)
-    throw InputError(path, "nothing to start from: it has other transforms than those asked for");
+  demand_transforms(path, file.plan, problem, looked_for);
   if (transfers(file.plan) && !problem.machine)
     throw InputError(path,
                      "nothing to start from: it copies to the host; say over which link (--device "
@@ -53,7 +66,8 @@ Plan load_start(const std::string& path, const Problem& problem) {
   return std::move(file.plan);
 }
 
-driver::Request make_request(const PlanArguments& given, const Problem& problem,
+// `looked_for`: whether transforms are.
+driver::Request make_request(const PlanArguments& given, const Problem& problem, bool looked_for,
                              const CancelToken& cancel) {
   driver::Request request;
   request.solver = given.solver;
@@ -63,7 +77,7 @@ driver::Request make_request(const PlanArguments& given, const Problem& problem,
   if (given.start == "auto" || given.start == "none")
     request.options.emplace_back("start", given.start);
   else if (!given.start.empty())
-    request.starts.push_back(load_start(given.start, problem));
+    request.starts.push_back(load_start(given.start, problem, looked_for));
   for (const std::string& option : given.options) {
     const auto sign = option.find('=');
     if (sign == std::string::npos)
@@ -100,17 +114,18 @@ int run(const PlanArguments& given) {
   const Interrupt interrupt;
   const Graph graph = load_named_graph(given.graph);
   const Terms terms = given.links.terms(given.search.problem_order(), graph, given.graph,
-                                        load_transforms(given.transforms));
+                                        load_transforms(given.transforms, graph));
   const Problem problem =
       problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
+  const bool looked_for = driver::looks_for_transforms(solvers, given.solver, problem);
 
   const auto start = std::chrono::steady_clock::now();
   driver::Answer answer;
   std::string not_written;
   {
-    driver::Request request = make_request(given, problem, interrupt.token());
+    driver::Request request = make_request(given, problem, looked_for, interrupt.token());
     const bool live = !given.json && is_terminal(2);
     LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
     {
@@ -139,6 +154,7 @@ int run(const PlanArguments& given) {
                             .budget = problem.budget,
                             .terms = terms,
                             .answer = answer,
+                            .looked_for_transforms = looked_for,
                             .solver = given.solver,
                             .seed = given.search.seed,
                             .seconds = seconds.count(),

@@ -57,9 +57,13 @@ const std::vector<Transform>& transforms_of(const PlanSummary& summary) {
   return plan ? plan->transforms : summary.terms.transforms;
 }
 
-// Whether transforms were looked for.
-bool changes_graphs(const PlanSummary& summary) {
-  return summary.terms.techniques.split || summary.terms.techniques.hoist;
+// What bound and floor are about: plans of the graph that the plan's transforms make, or those
+// given, or plans with any transforms; nothing where there can be none.
+std::optional<BoundScope> scope_of(const PlanSummary& summary) {
+  if (!summary.answer.support.yes) return std::nullopt;
+  if (!summary.looked_for_transforms)
+    return summary.terms.transforms.empty() ? std::nullopt : std::optional(BoundScope::graph);
+  return summary.answer.outcome.plan ? BoundScope::graph : BoundScope::techniques;
 }
 
 using Json = nlohmann::ordered_json;
@@ -105,6 +109,10 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
         fmt::format("unsupported by {}: {}", summary.solver, summary.answer.support.reason));
     return out;
   }
+  const std::string floor =
+      fmt::format("{}no plan can need less than {}",
+                  summary.terms.transforms.empty() ? "" : "with these transforms ",
+                  report::exact_bytes_text(outcome.bound.peak));
   if (outcome.plan) {
     const double bound = overhead_percent(outcome.bound.duration, base);
     row("status", fmt::format("{}, stopped by: {}", to_string(outcome.status),
@@ -115,7 +123,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                              report::percent_text(
                                  gap_percent(outcome.cost.duration, outcome.bound.duration)),
                              !outcome.plan->transforms.empty() ? ", with these transforms"
-                             : changes_graphs(summary)         ? ", without transforms"
+                             : summary.looked_for_transforms   ? ", without transforms"
                                                                : ""));
     if (const auto price = outcome.link_price) row("link", link_text(*price));
     row("duration", fmt::format("{} (without recomputation {})",
@@ -133,13 +141,11 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
       row("host", report::exact_bytes_text(outcome.cost.host_peak));
     }
   } else if (outcome.status == Status::infeasible) {
-    row("status", fmt::format("infeasible: no plan can need less than {}",
-                              report::exact_bytes_text(outcome.bound.peak)));
+    row("status", "infeasible: " + floor);
   } else {
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
-    row("floor",
-        fmt::format("no plan can need less than {}", report::exact_bytes_text(outcome.bound.peak)));
+    row("floor", floor);
   }
   if (!outcome.plan && outcome.smallest_peak) row("smallest", smallest_text(outcome));
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver
@@ -166,7 +172,9 @@ std::string summary_json(const PlanSummary& summary) {
   const Ticks base = summary.graph.total_time();
   const bool ran = summary.answer.support.yes;
   const bool found = outcome.plan.has_value();
-  const bool bounded = ran && outcome.status != Status::infeasible;
+  const bool bounded =
+      ran && outcome.status != Status::infeasible && (found || !summary.looked_for_transforms);
+  const auto scope = scope_of(summary);
   const double gap = gap_percent(outcome.cost.duration, outcome.bound.duration);
   Json transforms = Json::array(), effects = Json::array();
   for (const auto& effect : report::effects_of(summary.graph, transforms_of(summary))) {
@@ -207,7 +215,7 @@ std::string summary_json(const PlanSummary& summary) {
       {"base_duration", base.count()},
       {"overhead_percent", if_any(found, overhead_percent(outcome.cost.duration, base))},
       {"bound", if_any(bounded, outcome.bound.duration.count())},
-      {"bound_scope", if_any(bounded && (!transforms.empty() || changes_graphs(summary)), "graph")},
+      {"bound_scope", scope ? Json(to_string(*scope)) : Json()},
       {"gap_percent", if_any(found && std::isfinite(gap), gap)},
       {"link_price", outcome.link_price ? Json(*outcome.link_price) : Json()},
       {"smallest_peak", if_there(outcome.smallest_peak)},

@@ -26,6 +26,7 @@ struct PlanSummary {
   Bytes budget;
   const Terms& terms;
   const driver::Answer& answer;
+  bool looked_for_transforms;
   std::string solver;
   std::uint64_t seed;
   double seconds;

@@ -10,10 +10,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lowtide/base/error.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
+#include "lowtide/cli/plan_output.h"
 #include "lowtide/cli/terminal.h"
 #include "lowtide/io/device_json.h"
+#include "lowtide/io/plan_json.h"
+#include "lowtide/io/text_file.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/graph_text.h"
@@ -31,7 +35,8 @@ using Json = nlohmann::ordered_json;
 struct RegionsArguments {
   std::string graph, device = "a100";
   std::optional<std::string> costs;
-  std::int64_t most = 20;
+  std::int64_t most = 20, pick = 0;
+  std::string output;
   bool hoist = true, json = false;
 };
 
@@ -49,12 +54,14 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
                {"hoisted", hoisted},
                {"own_peak", survey.peak.count()},
                {"regions", Json::array()}};
+  std::size_t number = 0;
   for (const rewrite::Surveyed& one : survey.found) {
     Json axes = Json::array(), ops = Json::array();
     for (const auto& seed : one.region.axes)
       axes.push_back({{"tensor", now.tensor_index[seed.tensor].index()}, {"dim", seed.dim}});
     for (const OpId op : one.region.ops) ops.push_back(now.op_index[op].index());
-    json["regions"].push_back({{"what", one.region.what},
+    json["regions"].push_back({{"number", ++number},
+                               {"what", one.region.what},
                                {"parts", one.parts},
                                {"own_peak", one.peak.count()},
                                {"saved", (survey.peak - one.peak).count()},
@@ -69,7 +76,9 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
 std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& now,
                                        const rewrite::Survey& survey) {
   std::vector<report::RegionRow> rows;
+  std::size_t number = 0;
   for (const rewrite::Surveyed& one : survey.found) {
+    ++number;
     const bool beaten = std::ranges::any_of(survey.found, [&](const rewrite::Surveyed& other) {
       return other.region.ops == one.region.ops && other.peak <= one.peak &&
              other.time <= one.time && (other.peak < one.peak || other.time < one.time);
@@ -77,13 +86,32 @@ std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& no
     if (beaten) continue;
     const auto share = static_cast<double>(one.peak.count()) /
                        static_cast<double>(std::max<std::int64_t>(1, survey.peak.count()));
-    rows.push_back({one.region.what, axis_text(now.graph, one), one.region.ops.size(), one.parts,
-                    one.peak, share, overhead_percent(one.time, graph.total_time())});
+    rows.push_back({number, one.region.what, axis_text(now.graph, one), one.region.ops.size(),
+                    one.parts, one.peak, share, overhead_percent(one.time, graph.total_time())});
   }
   return rows;
 }
 
+// The transforms that make the region that was picked, for `plan --transform`.
+void write_picked(const RegionsArguments& given, const Graph& graph, rewrite::Hoisted base,
+                  const rewrite::Survey& survey, const Device& device, const CostTable* costs) {
+  const auto count = static_cast<std::int64_t>(survey.found.size());
+  if (given.pick > count)
+    throw InputError(fmt::format("--pick {}", given.pick),
+                     count == 0 ? "there is no region to pick"
+                                : fmt::format("there are {} regions, numbered from 1", count));
+  const rewrite::Surveyed& one = survey.found[static_cast<std::size_t>(given.pick - 1)];
+  base.transforms.emplace_back(rewrite::split_of(base.now, one, device, costs));
+  io::write_text_file(given.output, io::write_transforms(base.transforms, graph));
+}
+
 int run(const RegionsArguments& given) {
+  if ((given.pick > 0) == given.output.empty())
+    throw InputError(given.output.empty() ? "--pick" : "-o",
+                     "--pick N and -o FILE go together: which region is written, and where to");
+  if (given.json && given.output == "-")
+    throw InputError("-o -", "with --json, standard output is taken; name a file");
+  require_writable(given.output);
   const Graph graph = load_named_graph(given.graph);
   const Device device = io::device_of(given.device);
   const std::optional<CostTable> table =
@@ -93,6 +121,8 @@ int run(const RegionsArguments& given) {
                                             : rewrite::Hoisted{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
   const rewrite::Survey survey = rewrite::survey(now.graph, device, costs);
+  if (given.pick > 0) write_picked(given, graph, base, survey, device, costs);
+  if (given.output == "-") return 0;
   if (given.json) {
     fmt::print("{}", json_text(now, !base.transforms.empty(), graph.total_time(), survey));
     return 0;
@@ -130,11 +160,15 @@ void add_regions(CLI::App& app, int& status) {
       ->add_option("--device", given->device,
                    "On which device parts are priced: a name ('lowtide devices') or a file")
       ->capture_default_str();
-  command->add_option("--costs", given->costs,
-                      "Before that: a table of measured calls; a file");
+  command->add_option("--costs", given->costs, "Before that: a table of measured calls; a file");
   command->add_option("--most", given->most, "How many to print")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();
+  command
+      ->add_option("--pick", given->pick,
+                   "The number of a region: write its transforms to -o, for 'plan --transform'")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+  command->add_option("-o,--output", given->output, "Where to");
   command->add_flag("!--no-hoist", given->hoist,
                     "Look at the graph as it is, without hoisting its backward");
   command->add_flag("--json", given->json, "Print one JSON object");

@@ -69,6 +69,8 @@ PartPricer::PartPricer(const Graph& graph, const Device& device, const CostTable
       work = work_of(call, "");
     } catch (const InputError&) {
       continue;  // no part of it will be asked for
+    } catch (const OverflowError&) {
+      continue;
     }
     const auto took = static_cast<double>(graph.time(op).count());
     const auto model = static_cast<double>(small_kernel_ns(device, work, computed_in(call)));

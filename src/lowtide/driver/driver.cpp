@@ -146,15 +146,19 @@ solve::SolverTable all_solvers() {
   return table;
 }
 
+bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
+                          const Problem& problem) {
+  const solve::Solver* asked = solvers.find(solver);
+  return asked != nullptr && asked->traits().has(solve::Trait::portfolio) && may_transform(problem);
+}
+
 Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
   const solve::Solver& solver = find_solver(solvers, request.solver);
   require_plannable(asked);
   const auto said = [&](const Problem& problem, const Request& how) {
     return solve_as_said(solvers, solver, problem, how);
   };
-  // A portfolio is made of other solvers; to those a graph is a graph.
-  if (!solver.traits().has(solve::Trait::portfolio) || !may_transform(asked))
-    return said(asked, request);
+  if (!looks_for_transforms(solvers, request.solver, asked)) return said(asked, request);
   Answer answer = search_transforms(asked, request, said);
   examine(asked, solver, answer.outcome);
   return answer;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "lowtide/base/limits.h"
 #include "lowtide/driver/request.h"
@@ -21,12 +22,17 @@ int threads_or_all(int threads);
 // All solvers, the driver's own `auto` last.
 solve::SolverTable all_solvers();
 
+// Whether the answer may have transforms that the problem does not name: it names none, its
+// techniques have split or hoist, and the solver is a portfolio; to others a graph is a graph.
+bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
+                          const Problem& problem);
+
 // Throws InputError for what require_plannable refuses, and for a solver or an option
 // that there is not (the message lists those that there are), InternalError if a solver's plan does
 // not verify or its claims cannot be true. The transforms of the problem are done first: solvers
 // plan the graph that they make, and what comes back is of the graph asked about. For those that
-// may not be done it throws as apply_transforms does. Where the problem names none and its
-// techniques have split or hoist, a portfolio looks for those that pay (transform_search.h).
+// may not be done it throws as apply_transforms does. How those that pay are looked for is said in
+// transform_search.h.
 Answer solve(const solve::SolverTable& solvers, const Problem& problem, const Request& request);
 
 }  // namespace lowtide::driver

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/transform_search.h"
+#include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/simulate.h"

@@ -11,7 +11,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
 #include "lowtide/driver/split_orders.h"
-#include "lowtide/driver/transform_search.h"
+#include "lowtide/driver/transform_ideas.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -52,7 +52,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   settings_.threads = std::max(1, settings_.threads);
   const solve::Solver* asked = solvers.find(settings_.solver);
   const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
-  open_ = portfolio && may_transform(problem(Bytes::max()));
+  open_ = looks_for_transforms(solvers, settings_.solver, problem(Bytes::max()));
   require_plannable(problem(Bytes::max()));
   Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
   const Verdict verdict = verify(problem(Bytes::max()), own);

@@ -23,79 +23,23 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/device/cards.h"
-#include "lowtide/plan/transforms/apply.h"
-#include "lowtide/rewrite/priced_region.h"
+#include "lowtide/driver/transform_ideas.h"
+#include "lowtide/rewrite/profile.h"
 #include "lowtide/rewrite/survey.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-using Transforms = std::vector<Transform>;
-
 constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
 constexpr double kPlainShare = 0.35;  // again, where it may still win
 constexpr double kStartShare = 0.25;  // for those of each start
 constexpr double kTrialShare = 0.05;  // for each transform that is planned
-constexpr std::size_t kTrials = 5;    // at each level
 // Where all that could be won is so small a part of the time, fewer, and with half of the shares.
 constexpr double kLittle = 0.02;
-constexpr std::size_t kFewTrials = 2;
 constexpr int kLevels = 3;
-constexpr double kIdeasShare = 0.15;  // for the estimates of each level
-constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
-
-// Transforms, and the graph that they make, on which regions are looked for.
-struct Base {
-  Base(const Graph& graph, Transforms given, const Device& device, const CostTable* costs)
-      : transforms(std::move(given)),
-        now(apply_transforms(graph, transforms)),
-        pricer(now.graph, device, costs) {}
-
-  const Transforms transforms;
-  const Transformed now;
-  const PartPricer pricer;
-};
-
-struct Idea {
-  std::string_view what;
-  std::shared_ptr<const Base> base;  // on whose graph the region is
-  rewrite::Candidate region;
-  std::int64_t parts = 0;
-  Transforms transforms;  // the base's and this split, once it is chosen
-  Bytes missing;          // that nothing gives
-  Ticks time;             // with what is computed again, as estimated
-  Ticks least;            // without
-  Bytes peak;             // of the own order
-  Bytes above_floor;      // that nothing gives of what is beyond what is always live
-
-  auto rank() const { return std::tie(missing, time); }
-};
-
-// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
-struct Lowest {
-  std::optional<Idea> left, peak;
-
-  void take(const Idea& idea) {
-    if (!left || idea.above_floor < left->above_floor) left = idea;
-    if (!peak || idea.peak < peak->peak) peak = idea;
-  }
-};
-
-std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
-
-// Names of modules left out.
-std::string_view kind_of(const rewrite::Candidate& candidate) {
-  return candidate.what.starts_with("module ")   ? "module"
-         : candidate.what == "whole graph"       ? "whole graph"
-         : candidate.what == "head"              ? "head"
-         : candidate.what == "head without sums" ? "head without sums"
-         : candidate.what == "suffix"            ? "suffix"
-                                                 : "hot spot";
-}
 
 class TransformSearch {
  public:
@@ -112,7 +56,7 @@ class TransformSearch {
     run_with({}, started ? kTrialShare : kFirstShare);
     const Ticks least = problem_.graph.total_time();
     if (settled(least)) return finish();
-    calibrate();
+    ideas_.calibrate(duration());
     // Most comes of regions of the hoisted graph, so these are looked at first.
     std::vector<Transforms> begun;
     if (const auto hoisted = with_hoist(); !hoisted.empty()) begun.push_back(hoisted);
@@ -126,7 +70,7 @@ class TransformSearch {
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
-      const std::vector<Idea> ideas = best_ideas(begun);
+      const std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
       for (const Idea& idea : ideas) {
         if (limits_.stopped()) break;
         // One before may have won by so much that this one cannot.
@@ -257,164 +201,6 @@ class TransformSearch {
         .transforms;
   }
 
-  // What one place of the order says of computing again is far from what a plan loses, and about as
-  // far on graphs that are alike: the graph as it is tells by how much.
-  void calibrate() {
-    constexpr double kUnknown = 3;  // where it has no plan
-    const auto estimated = rewrite::shortfall(problem_.graph, rewrite::profile_of(problem_.graph),
-                                              problem_.budget, problem_.machine);
-    const auto lost = static_cast<double>((duration() - problem_.graph.total_time()).count());
-    const auto guessed = static_cast<double>(estimated.again.count());
-    promising_ =
-        duration() == Ticks::max() || lost <= kBlind * guessed || estimated.missing > Bytes(0);
-    factor_ = duration() == Ticks::max() ? kUnknown : std::max(1.0, lost / std::max(guessed, 1.0));
-  }
-
-  Ticks estimated(Ticks time, Ticks again) const {
-    const double more = factor_ * static_cast<double>(again.count());
-    return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
-  }
-
-  std::shared_ptr<const Base> base_of(const Transforms& transforms) {
-    auto base = std::make_shared<const Base>(problem_.graph, transforms, device_for(problem_),
-                                             problem_.part_costs.get());
-    limits_.spend(count(base->now.graph.op_count()));
-    return base;
-  }
-
-  // What to plan next, best first: of each region the best number of parts, and the best that fits
-  // into the budget as it is, which needs no luck. The best of each kind goes first, since
-  // estimates of one kind err alike.
-  std::vector<Idea> best_ideas(const std::vector<Transforms>& begun) {
-    std::vector<Idea> found;
-    if (!problem_.techniques.split || !promising_) return found;
-    Lowest lowest;
-    const double until = limits_.used() + (is_little_left() ? kIdeasShare / 2 : kIdeasShare);
-    const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
-    for (const Transforms& transforms : begun) {
-      if (enough()) break;
-      const auto base = base_of(transforms);
-      const std::int64_t ops = count(base->now.graph.op_count());
-      const auto shaped = [&] {  // one more candidate
-        limits_.spend(ops / 4);
-        return enough();
-      };
-      for (const rewrite::Candidate& candidate : rewrite::propose(base->now.graph, shaped)) {
-        if (enough()) break;
-        best_parts(base, candidate, found, lowest);
-      }
-    }
-    std::vector<Idea> few = few_of(std::move(found));
-    // Where nothing fits yet, what goes furthest down comes first.
-    for (auto* one : {&lowest.left, &lowest.peak}) {
-      if (!*one || limits_.stopped() || !complete(**one)) continue;
-      std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
-      few.insert(few.begin(), std::move(**one));
-    }
-    return few;
-  }
-
-  // The best of each kind on each base first; of no base more than others leave, since what the
-  // estimates say of two bases is not to be compared.
-  std::vector<Idea> few_of(std::vector<Idea> all) {
-    std::ranges::stable_sort(all, {}, &Idea::rank);
-    std::vector<std::vector<Idea*>> by_base;
-    for (Idea& idea : all) {
-      auto of = std::ranges::find_if(
-          by_base, [&](const auto& list) { return list.front()->base == idea.base; });
-      if (of == by_base.end()) of = by_base.insert(of, std::vector<Idea*>{});
-      of->push_back(&idea);
-    }
-    for (auto& list : by_base) {
-      std::vector<std::string_view> seen;
-      std::ranges::stable_partition(list, [&](const Idea* idea) {
-        if (std::ranges::find(seen, idea->what) != seen.end()) return false;
-        seen.push_back(idea->what);
-        return true;
-      });
-    }
-    const std::size_t most = is_little_left() ? kFewTrials : kTrials;
-    std::vector<Idea> few;
-    for (std::size_t turn = 0; few.size() < most; ++turn) {
-      bool more = false;
-      for (const auto& list : by_base) {
-        if (turn >= list.size() || few.size() == most) continue;
-        more = true;
-        if (limits_.stopped()) return few;
-        if (complete(*list[turn])) few.push_back(std::move(*list[turn]));
-      }
-      if (!more) break;
-    }
-    return few;
-  }
-
-  // TransformRefused or another InputError where that is not possible.
-  Idea estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
-                std::int64_t parts) const {
-    const Graph& graph = base->now.graph;
-    const rewrite::Profile profile =
-        rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
-    const auto missing = [&](Bytes budget) {
-      return rewrite::shortfall(graph, profile, budget, problem_.machine);
-    };
-    const auto short_of = missing(problem_.budget);
-    return {kind_of(region),
-            base,
-            region,
-            parts,
-            {},
-            short_of.missing,
-            estimated(profile.time, short_of.again),
-            profile.time,
-            profile.peak(),
-            duration() < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
-  }
-
-  void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
-                  std::vector<Idea>& found, Lowest& lowest) {
-    std::optional<Idea> best, fits;
-    for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
-      const std::int64_t ops = count(region.ops.size());
-      if (parts * ops > kMostMadeOps || limits_.stopped()) break;
-      // A unit is about a microsecond.
-      limits_.spend(1 + ops / 8 + count(base->now.graph.op_count()) / 16);
-      try {
-        Idea idea = estimate(base, region, parts);
-        // What costs more than all that is lost now cannot win.
-        if (idea.least >= duration()) continue;
-        if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
-          fits = idea;
-          fits->what = "fits";
-        }
-        if (duration() == Ticks::max()) lowest.take(idea);
-        if (!best || idea.rank() < best->rank()) best = std::move(idea);
-      } catch (const InputError&) {  // not into so many, or a copy would be needed
-      } catch (const OverflowError&) {
-      }
-    }
-    if (fits && best && fits->parts == best->parts) best.reset();
-    for (auto* one : {&best, &fits})
-      if (*one) found.push_back(std::move(**one));
-  }
-
-  // Its transforms; false where they are refused as a whole.
-  bool complete(Idea& idea) {
-    const Base& base = *idea.base;
-    limits_.spend(count(base.now.graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
-    try {
-      idea.transforms = base.transforms;
-      idea.transforms.emplace_back(
-          rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
-              .split(base.now));
-      apply_transforms(problem_.graph, idea.transforms);
-      return true;
-    } catch (const InputError&) {
-      return false;
-    } catch (const OverflowError&) {
-      return false;
-    }
-  }
-
   // Plans the idea that won with more parts and with fewer, as long as that wins.
   void tune(const Idea& won) {
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
@@ -425,8 +211,8 @@ class TransformSearch {
         if (limits_.stopped()) return;
         Idea idea = won;
         idea.parts = numbers[static_cast<std::size_t>(next)];
-        const std::int64_t ops = count(idea.region.ops.size());
-        if (idea.parts * ops > kMostMadeOps || !complete(idea)) break;
+        const std::int64_t ops = static_cast<std::int64_t>(idea.region.ops.size());
+        if (idea.parts * ops > kMostMadeOps || !ideas_.complete(idea)) break;
         run_with(idea.transforms, trial_share());
         if (best_transforms() != idea.transforms) break;
         better = true;
@@ -441,6 +227,9 @@ class TransformSearch {
     outcome.history = history_;
     best_.work = limits_.work();
     if (smallest_ != Bytes::max()) outcome.smallest_peak = smallest_;
+    // Runs end by themselves or at their share of the limits, the search by the limits.
+    if (limits_.stopped() && duration() > problem_.graph.total_time())
+      outcome.stopped_by = limits_.reason();
     if (outcome.plan || !best_.support.yes) return std::move(best_);
     // What is proven without transforms says nothing of plans that have some.
     const Bytes floor = always_live(problem_);
@@ -449,9 +238,10 @@ class TransformSearch {
                      std::to_string(outcome.bound.peak.count()) +
                      " bytes, and none was found with those that were tried";
       outcome.status = Status::unknown;
-      outcome.stopped_by = StopReason::gave_up;
+      if (by_itself(outcome.stopped_by)) outcome.stopped_by = StopReason::gave_up;
     }
-    outcome.bound = {problem_.graph.total_time(), floor};
+    // Parts may take less than the whole.
+    outcome.bound = {Ticks(0), floor};
     return std::move(best_);
   }
 
@@ -459,10 +249,9 @@ class TransformSearch {
   const Request& request_;
   const SolveSaid& solve_;
   Limits limits_;
+  TransformIdeas ideas_{problem_, limits_};
   bool begun_ = false, limits_stopped_ = false;
   Ticks plain_bound_;  // of plans without transforms
-  double factor_ = 1;
-  bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
@@ -477,20 +266,6 @@ bool may_transform(const Problem& problem) {
   return problem.transforms.empty() && problem.live_limits.empty() &&
          problem.objective == Objective::least_time &&
          (problem.techniques.split || problem.techniques.hoist);
-}
-
-const Device& device_for(const Problem& problem) {
-  constexpr std::string_view kElse = "a100";
-  return problem.priced_on ? *problem.priced_on : *find_built_in_device(kElse);
-}
-
-Bytes always_live(const Problem& problem) {
-  const Graph& graph = problem.graph;
-  Bytes floor = graph.resident();
-  for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
-    if (graph.is_input(id) && (graph.stays(id) || (!graph.freeable(id) && !problem.machine)))
-      floor = checked_add(floor, graph.bytes(id));
-  return floor;
 }
 
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {

@@ -271,8 +271,7 @@ PlanFile read_plan_text(std::string_view text, const std::string& file_name) {
   }
 }
 
-std::vector<Transform> read_transforms(const std::string& path,
-                                       std::vector<std::string>& warnings) {
+TransformsFile read_transforms(const std::string& path, std::vector<std::string>& warnings) {
   const std::string name = name_of_file(path);
   try {
     return read_transforms(JsonDocument(read_text_file(path)), name, warnings);
@@ -281,17 +280,24 @@ std::vector<Transform> read_transforms(const std::string& path,
   }
 }
 
-std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
-                                       std::vector<std::string>& warnings) {
+TransformsFile read_transforms(const JsonDocument& document, const std::string& file_name,
+                               std::vector<std::string>& warnings) {
   try {
     const JsonValue root = document.root();
     const auto list = root.is(JsonKind::object) ? root.find("transforms") : root;
     if (!list)
       root.refuse("must be a list of transforms, or an object with one under \"transforms\"");
     UnknownKeys unknown;
-    std::vector<Transform> transforms = read_transforms(*list, unknown);
+    TransformsFile file;
+    file.transforms = read_transforms(*list, unknown);
     unknown.warn(warnings);
-    return transforms;
+    const auto text = [&](std::string_view key) {
+      const auto value = root.is(JsonKind::object) ? root.find(key) : std::nullopt;
+      return value && !is_null(*value) ? std::string(value->as_string()) : std::string();
+    };
+    file.graph_hash = text("graph_hash");
+    file.transform_hash = text("transform_hash");
+    return file;
   } catch (const InputError& error) {
     throw error.in_file(file_name);
   }

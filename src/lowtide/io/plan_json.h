@@ -16,13 +16,20 @@ namespace lowtide::io {
 PlanFile read_plan(const std::string& path);  // "-": standard input; gzip or plain
 PlanFile read_plan_text(std::string_view text, const std::string& file_name);
 
-// A list of transforms by itself, or under the key "transforms" of an object such as a plan file.
-// Appends warnings as PlanFile has them.
-std::vector<Transform> read_transforms(const std::string& path, std::vector<std::string>& warnings);
-std::vector<Transform> read_transforms(const JsonDocument& document, const std::string& file_name,
-                                       std::vector<std::string>& warnings);
-// The list alone.
+// Transforms, and the hashes of the graph that they are for, which are empty where nothing says
+// them.
+struct TransformsFile {
+  std::vector<Transform> transforms;
+  std::string graph_hash, transform_hash;
+};
+// A list of transforms by itself, or under the key "transforms" of an object such as a plan file,
+// which may have the hashes beside it. Appends warnings as PlanFile has them.
+TransformsFile read_transforms(const std::string& path, std::vector<std::string>& warnings);
+TransformsFile read_transforms(const JsonDocument& document, const std::string& file_name,
+                               std::vector<std::string>& warnings);
+// The list alone, and an object with the graph's hashes beside it.
 std::string write_transforms(const std::vector<Transform>& transforms);
+std::string write_transforms(const std::vector<Transform>& transforms, const Graph& graph);
 
 // Deterministic; several steps on a line, what is absent left out.
 std::string write_plan(const PlanFile& file);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "lowtide/graph/hash.h"
 #include "lowtide/io/json.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/transform_json.h"
@@ -141,6 +142,14 @@ std::string write_plan(const PlanFile& file) {
 
 std::string write_transforms(const std::vector<Transform>& transforms) {
   return transforms_json(transforms) + "\n";
+}
+
+std::string write_transforms(const std::vector<Transform>& transforms, const Graph& graph) {
+  Members members(",\n  ");
+  members.add("graph_hash", json_string(graph_hash(graph)));
+  members.add("transform_hash", json_string(transform_hash(graph)));
+  members.add("transforms", transforms_json(transforms));
+  return "{\n  " + members.text() + "\n}\n";
 }
 
 }  // namespace lowtide::io

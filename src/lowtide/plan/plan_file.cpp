@@ -36,7 +36,9 @@ PlanFile plan_file(const Problem& problem, const Outcome& outcome, FoundBy asked
     if (outcome.status == Status::infeasible && outcome.bound.peak <= problem.budget)
       file.claims.status = Status::unknown;
   }
-  if (outcome.status != Status::infeasible) file.claims.bound = outcome.bound.duration;
+  // Of no plan at all, a bound of nothing says nothing.
+  if (outcome.status != Status::infeasible && (outcome.plan || outcome.bound.duration > Ticks(0)))
+    file.claims.bound = outcome.bound.duration;
   if (!problem.live_limits.empty()) {
     const Ticks once =
         file.plan.transforms.empty()

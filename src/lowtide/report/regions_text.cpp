@@ -10,7 +10,8 @@
 namespace lowtide::report {
 
 std::string regions_text(std::span<const RegionRow> rows, const TerminalStyle& style) {
-  std::vector<TableColumn> columns = {{.title = "region", .flexible = true},
+  std::vector<TableColumn> columns = {{.title = "#", .align = Align::right},
+                                      {.title = "region", .flexible = true},
                                       {.title = "ops", .align = Align::right, .rank = 2},
                                       {.title = "parts", .align = Align::right},
                                       {.title = "peak", .align = Align::right},
@@ -18,7 +19,8 @@ std::string regions_text(std::span<const RegionRow> rows, const TerminalStyle& s
                                       {.title = "time", .align = Align::right},
                                       {.title = "along", .flexible = true, .rank = 3}};
   for (const RegionRow& row : rows) {
-    const std::string cells[] = {row.what,
+    const std::string cells[] = {fmt::format("{}", row.number),
+                                 row.what,
                                  fmt::format("{}", row.ops),
                                  fmt::format("{}", row.parts),
                                  bytes_text(row.peak),

@@ -12,6 +12,7 @@
 namespace lowtide::report {
 
 struct RegionRow {
+  std::size_t number = 0;
   std::string what, along;  // why it is one; the axis
   std::size_t ops = 0;
   std::int64_t parts = 0;

@@ -192,10 +192,9 @@ Profile PricedRegion::profile() const {
       add(before ? begin : first, gone[id.index()], graph.bytes(id), true);
       continue;
     }
-    const bool joined = std::ranges::find(region_.joined, id) != region_.joined.end();
     gone[id.index()] = last_inside;
     add(first, last_inside, part_bytes(id), true);
-    if (!joined) continue;
+    if (region_.is_joined[id.index()] == 0) continue;
     add(begin, std::min(end, needed), put_together_bytes(id), false);
     add(end + 1, needed, graph.bytes(id), true);
   }

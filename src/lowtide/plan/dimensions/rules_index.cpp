@@ -181,8 +181,7 @@ void slice_backward(const OpView& op, Rule& rule) {
   const Item gradient = op.operand("grad_output");
   const auto dim = dim_of(op, op.rank(gradient));
   if (!dim) return;
-  const bool from_first =
-      op.integer("start").value_or(0) == 0 && op.integer("step").value_or(1) == 1;
+  const bool from_first = op.integer("start") == 0 && op.integer("step") == 1;
   for (std::int64_t d = 0; d < op.rank(gradient); ++d) {
     if (d != *dim)
       Draft(op).in(gradient, d).out(0, d).add_to(rule);

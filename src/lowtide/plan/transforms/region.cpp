@@ -118,6 +118,7 @@ class Check {
   }
 
   void find_joined() {
+    region_.is_joined.assign(graph_.tensor_count(), 0);
     for (const OpId op : region_.ops) {
       if (asked_.exact && region_.carry(op).weight == dimensions::Weight::share)
         refuse("\"exact\" is claimed, but what " + label(op) +
@@ -130,6 +131,7 @@ class Check {
           refuse("\"exact\" is claimed, but " + label(tensor) +
                  " is added up over the parts, in another order than at once");
         region_.joined.push_back(tensor);
+        region_.is_joined[tensor.index()] = 1;
       }
     }
   }

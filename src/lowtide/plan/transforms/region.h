@@ -37,6 +37,7 @@ struct Region {
   // Split or partial, and needed outside; in the order of their making. What is the same in every
   // part needs no join.
   std::vector<TensorId> joined;
+  std::vector<std::uint8_t> is_joined;  // by tensor
 
   const dimensions::Carry& carry(OpId op) const { return *reach.carries[op.index()]; }
   // What a part has of the longest of the tensors that are cut together: equal parts, but for the

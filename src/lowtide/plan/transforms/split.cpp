@@ -37,6 +37,38 @@ std::string numbered(const std::string& name, std::int64_t part, std::int64_t pa
                       : name + "[" + std::to_string(part + 1) + "/" + std::to_string(parts) + "]";
 }
 
+// `of` slices of `all`.
+struct Share {
+  std::int64_t of = 0, all = 0;
+};
+
+// As an earlier split wrote it.
+Share share_in(const Literal& weight, const std::string& op) {
+  if (const auto* list = std::get_if<Literal::List>(&weight.value); list && list->size() == 2) {
+    const auto *of = std::get_if<std::int64_t>(&list->front().value),
+               *all = std::get_if<std::int64_t>(&list->back().value);
+    if (of && all && *of > 0 && *all >= *of) return {*of, *all};
+  }
+  refuse_transform("split: the argument \"" + std::string(kWeight) + "\" of " + op +
+                   " is not a share of slices [part, all]");
+}
+
+// The share of a share, in lowest terms.
+Share product(Share a, Share b, const std::string& op) {
+  const auto reduce = [](std::int64_t& x, std::int64_t& y) {
+    const std::int64_t common = std::gcd(x, y);
+    x /= common;
+    y /= common;
+  };
+  for (std::int64_t* of : {&a.of, &b.of})
+    for (std::int64_t* all : {&a.all, &b.all}) reduce(*of, *all);
+  Share result;
+  if (__builtin_mul_overflow(a.all, b.all, &result.all))
+    refuse_transform("split: the part of " + op + " in all slices is below 1 in 2^63");
+  result.of = a.of * b.of;
+  return result;
+}
+
 // The split as its graph sees it; TransformRefused for an op or a tensor that is gone.
 AskedRegion asked_region(const Draft& draft, const Transformed& now, const Split& split) {
   AskedRegion asked;
@@ -107,9 +139,7 @@ class Parts {
   TensorId index_of(TensorId tensor) const { return now_.tensor_index[tensor]; }
   const DraftOp& original(OpId op) const { return draft_.op(index_of(op)); }
   bool is_inside(OpId op) const { return region_.inside[op.index()] != 0; }
-  bool is_joined(TensorId tensor) const {
-    return std::ranges::find(region_.joined, tensor) != region_.joined.end();
-  }
+  bool is_joined(TensorId tensor) const { return region_.is_joined[tensor.index()] != 0; }
   // The same in every part, and needed outside: that of the last is the original.
   bool is_kept(TensorId tensor) const {
     return region_.reach.tensors[tensor.index()].state == State::whole &&
@@ -230,18 +260,24 @@ class Parts {
     return one.state == other.state && one.axis.extent == other.axis.extent;
   }
 
-  // A mean over slices counts by their share, a loss over a count of targets by the whole's.
+  // A mean over slices counts by their share, of what is itself a part by both shares; a loss over
+  // a count of targets by the whole's, which a part of a part still is.
   void weigh(OpId op, const Carry& carry, std::int64_t count, DraftOp& made) const {
     if (carry.weight == Weight::one) return;
-    Literal weight{std::string("total")};
+    const auto old = std::ranges::find(made.op.arguments, kWeight, &Argument::name);
+    const bool weighed = old != made.op.arguments.end();
     if (carry.weight == Weight::share) {
-      const std::int64_t common = std::gcd(count, carry.extent);
-      weight = {Literal::List{{count / common}, {carry.extent / common}}};
-    } else {
+      const std::string label = labels_.op(op);
+      const Share before = weighed ? share_in(old->value, label) : Share{1, 1};
+      const Share share = product({count, carry.extent}, before, label);
+      if (weighed) made.op.arguments.erase(old);
+      made.op.arguments.push_back(
+          {std::string(kWeight), Literal{Literal::List{{share.of}, {share.all}}}});
+    } else if (!weighed) {
       for (const TensorId tensor : graph_.outputs(op))
         if (is_made_before(graph_, region_, tensor)) made.inputs.push_back(index_of(tensor));
+      made.op.arguments.push_back({std::string(kWeight), Literal{std::string("total")}});
     }
-    made.op.arguments.push_back({std::string(kWeight), std::move(weight)});
   }
 
   // The tensor in which a part makes its share of another. `results`: of the op, in the part.
@@ -304,7 +340,8 @@ class Parts {
     DraftOp made{};
     made.parts = original(op).parts;
     made.parts.push_back({static_cast<std::int32_t>(transform_), static_cast<std::int32_t>(part)});
-    made.op.name = std::string(adds ? "add " : "join ") + numbered(whole.name, part, region_.parts);
+    if (!whole.name.empty())
+      made.op.name = (adds ? "add " : "join ") + numbered(whole.name, part, region_.parts);
     made.op.kind = adds ? kAddKind : kJoinKind;
     made.op.phase = graph_.op(op).phase;
     made.op.origin = graph_.op(op).origin;

@@ -1,0 +1,222 @@
+// Problem: of thousands of regions and numbers of parts, which few are worth planning?
+//
+// Idea: a candidate's graph is not made. Its profile of memory in one order and its time are summed
+// up from the region, and what would have to be computed again for the budget is read off that
+// profile. That is far from what a plan loses, so it is calibrated by the plan of the graph as it
+// is; and it errs alike for candidates of one kind, so the best of every kind is taken.
+//
+// Where it loses: what one place of the order cannot show, such as orders that another split would
+// allow.
+#include "lowtide/driver/transform_ideas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/device/cards.h"
+#include "lowtide/rewrite/priced_region.h"
+#include "lowtide/rewrite/profile.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+constexpr std::size_t kTrials = 5;  // at each level
+// Where all that could be won is a small part of the time.
+constexpr std::size_t kFewTrials = 2;
+constexpr double kIdeasShare = 0.15;  // of the limits, for the estimates of each level
+constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
+
+std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
+
+// Names of modules left out.
+std::string_view kind_of(const rewrite::Candidate& candidate) {
+  return candidate.what.starts_with("module ")   ? "module"
+         : candidate.what == "whole graph"       ? "whole graph"
+         : candidate.what == "head"              ? "head"
+         : candidate.what == "head without sums" ? "head without sums"
+         : candidate.what == "suffix"            ? "suffix"
+                                                 : "hot spot";
+}
+
+}  // namespace
+
+// Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
+struct TransformIdeas::Lowest {
+  std::optional<Idea> left, peak;
+
+  void take(const Idea& idea) {
+    if (!left || idea.above_floor < left->above_floor) left = idea;
+    if (!peak || idea.peak < peak->peak) peak = idea;
+  }
+};
+
+const Device& device_for(const Problem& problem) {
+  constexpr std::string_view kElse = "a100";
+  return problem.priced_on ? *problem.priced_on : *find_built_in_device(kElse);
+}
+
+Bytes always_live(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  Bytes floor = graph.resident();
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
+    if (graph.is_input(id) && !graph.on_host(id) &&
+        (graph.stays(id) || (!graph.freeable(id) && !problem.machine)))
+      floor = checked_add(floor, graph.bytes(id));
+  return floor;
+}
+
+void TransformIdeas::calibrate(Ticks planned) {
+  constexpr double kUnknown = 3;  // where it has no plan
+  const auto estimated = rewrite::shortfall(problem_.graph, rewrite::profile_of(problem_.graph),
+                                            problem_.budget, problem_.machine);
+  const auto lost = static_cast<double>((planned - problem_.graph.total_time()).count());
+  const auto guessed = static_cast<double>(estimated.again.count());
+  promising_ =
+      planned == Ticks::max() || lost <= kBlind * guessed || estimated.missing > Bytes(0);
+  factor_ = planned == Ticks::max() ? kUnknown : std::max(1.0, lost / std::max(guessed, 1.0));
+}
+
+Ticks TransformIdeas::estimated(Ticks time, Ticks again) const {
+  const double more = factor_ * static_cast<double>(again.count());
+  return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
+}
+
+std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms) {
+  auto base = std::make_shared<const Base>(problem_.graph, transforms, device_for(problem_),
+                                           problem_.part_costs.get());
+  limits_.spend(count(base->now.graph.op_count()));
+  return base;
+}
+
+std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, const ToBeat& to_beat) {
+  to_beat_ = to_beat;
+  std::vector<Idea> found;
+  if (!problem_.techniques.split || !promising_) return found;
+  Lowest lowest;
+  const double until = limits_.used() + (to_beat.is_little_left ? kIdeasShare / 2 : kIdeasShare);
+  const auto enough = [&] { return limits_.stopped() || limits_.used() > until; };
+  for (const Transforms& transforms : begun) {
+    if (enough()) break;
+    const auto base = base_of(transforms);
+    const std::int64_t ops = count(base->now.graph.op_count());
+    const auto shaped = [&] {  // one more candidate
+      limits_.spend(ops / 4);
+      return enough();
+    };
+    for (const rewrite::Candidate& candidate : rewrite::propose(base->now.graph, shaped)) {
+      if (enough()) break;
+      best_parts(base, candidate, found, lowest);
+    }
+  }
+  std::vector<Idea> few = few_of(std::move(found));
+  // Where nothing fits yet, what goes furthest down comes first.
+  for (auto* one : {&lowest.left, &lowest.peak}) {
+    if (!*one || limits_.stopped() || !complete(**one)) continue;
+    std::erase_if(few, [&](const Idea& idea) { return idea.transforms == (*one)->transforms; });
+    few.insert(few.begin(), std::move(**one));
+  }
+  return few;
+}
+
+// The best of each kind on each base first; of no base more than others leave, since what the
+// estimates say of two bases is not to be compared.
+std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
+  std::ranges::stable_sort(all, {}, &Idea::rank);
+  std::vector<std::vector<Idea*>> by_base;
+  for (Idea& idea : all) {
+    auto of = std::ranges::find_if(
+        by_base, [&](const auto& list) { return list.front()->base == idea.base; });
+    if (of == by_base.end()) of = by_base.insert(of, std::vector<Idea*>{});
+    of->push_back(&idea);
+  }
+  for (auto& list : by_base) {
+    std::vector<std::string_view> seen;
+    std::ranges::stable_partition(list, [&](const Idea* idea) {
+      if (std::ranges::find(seen, idea->what) != seen.end()) return false;
+      seen.push_back(idea->what);
+      return true;
+    });
+  }
+  const std::size_t most = to_beat_.is_little_left ? kFewTrials : kTrials;
+  std::vector<Idea> few;
+  for (std::size_t turn = 0; few.size() < most; ++turn) {
+    bool more = false;
+    for (const auto& list : by_base) {
+      if (turn >= list.size() || few.size() == most) continue;
+      more = true;
+      if (limits_.stopped()) return few;
+      if (complete(*list[turn])) few.push_back(std::move(*list[turn]));
+    }
+    if (!more) break;
+  }
+  return few;
+}
+
+// TransformRefused or another InputError where that is not possible.
+Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+              std::int64_t parts) const {
+  const Graph& graph = base->now.graph;
+  const rewrite::Profile profile =
+      rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
+  const auto missing = [&](Bytes budget) {
+    return rewrite::shortfall(graph, profile, budget, problem_.machine);
+  };
+  const auto short_of = missing(problem_.budget);
+  return {kind_of(region),
+          base,
+          region,
+          parts,
+          {},
+          short_of.missing,
+          estimated(profile.time, short_of.again),
+          profile.time,
+          profile.peak(),
+          to_beat_.duration < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
+}
+
+void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                std::vector<Idea>& found, Lowest& lowest) {
+  std::optional<Idea> best, fits;
+  for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
+    const std::int64_t ops = count(region.ops.size());
+    if (parts * ops > kMostMadeOps || limits_.stopped()) break;
+    // A unit is about a microsecond.
+    limits_.spend(1 + ops / 8 + count(base->now.graph.op_count()) / 16);
+    try {
+      Idea idea = estimate(base, region, parts);
+      // What costs more than all that is lost now cannot win.
+      if (idea.least >= to_beat_.duration) continue;
+      if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
+        fits = idea;
+        fits->what = "fits";
+      }
+      if (to_beat_.duration == Ticks::max()) lowest.take(idea);
+      if (!best || idea.rank() < best->rank()) best = std::move(idea);
+    } catch (const InputError&) {  // not into so many, or a copy would be needed
+    } catch (const OverflowError&) {
+    }
+  }
+  if (fits && best && fits->parts == best->parts) best.reset();
+  for (auto* one : {&best, &fits})
+    if (*one) found.push_back(std::move(**one));
+}
+
+bool TransformIdeas::complete(Idea& idea) {
+  const Base& base = *idea.base;
+  limits_.spend(count(base.now.graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
+  try {
+    idea.transforms = base.transforms;
+    idea.transforms.emplace_back(
+        rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
+            .split(base.now));
+    apply_transforms(problem_.graph, idea.transforms);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  } catch (const OverflowError&) {
+    return false;
+  }
+}
+
+}  // namespace lowtide::driver

@@ -1,0 +1,98 @@
+// Which transforms are worth a run of a solver: estimates of milliseconds each, on graphs that are
+// never made. See transform_ideas.cpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/device/part_price.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/rewrite/candidate.h"
+
+namespace lowtide::driver {
+
+using Transforms = std::vector<Transform>;
+
+// More ops than this one transform may not make to be looked at.
+inline constexpr std::int64_t kMostMadeOps = 50'000;
+
+// On what parts are priced.
+const Device& device_for(const Problem& problem);
+
+// What no transform can make less: what is live from the start and may never leave.
+Bytes always_live(const Problem& problem);
+
+// Transforms, and the graph that they make, on which regions are looked for.
+struct Base {
+  Base(const Graph& graph, Transforms given, const Device& device, const CostTable* costs)
+      : transforms(std::move(given)),
+        now(apply_transforms(graph, transforms)),
+        pricer(now.graph, device, costs) {}
+
+  const Transforms transforms;
+  const Transformed now;
+  const PartPricer pricer;
+};
+
+struct Idea {
+  std::string_view what;
+  std::shared_ptr<const Base> base;  // on whose graph the region is
+  rewrite::Candidate region;
+  std::int64_t parts = 0;
+  Transforms transforms;  // the base's and this split, once it is chosen
+  Bytes missing;          // that nothing gives
+  Ticks time;             // with what is computed again, as estimated
+  Ticks least;            // without
+  Bytes peak;             // of the own order
+  Bytes above_floor;      // that nothing gives of what is beyond what is always live
+
+  auto rank() const { return std::tie(missing, time); }
+};
+
+// What an idea has to win against.
+struct ToBeat {
+  Ticks duration = Ticks::max();  // of the best plan; the largest where there is none
+  bool is_little_left = false;    // of what could be won, so that little is spent on it
+};
+
+class TransformIdeas {
+ public:
+  // Both must outlive it.
+  TransformIdeas(const Problem& problem, Limits& limits) : problem_(problem), limits_(limits) {}
+
+  // What one place of the order says of computing again is far from what a plan loses, and about as
+  // far on graphs that are alike: the graph as it is, planned, tells by how much.
+  void calibrate(Ticks planned);
+  // What to plan next, best first, on the graphs that the transforms in `begun` make: of each region
+  // the best number of parts, and the best that fits into the budget as it is, which needs no luck.
+  // The best of each kind goes first, since estimates of one kind err alike.
+  std::vector<Idea> best(const std::vector<Transforms>& begun, const ToBeat& to_beat);
+  // Fills in its transforms; false where they are refused as a whole.
+  bool complete(Idea& idea);
+
+ private:
+  struct Lowest;
+
+  Ticks estimated(Ticks time, Ticks again) const;
+  std::shared_ptr<const Base> base_of(const Transforms& transforms);
+  std::vector<Idea> few_of(std::vector<Idea> all);
+  Idea estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                std::int64_t parts) const;
+  void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
+                  std::vector<Idea>& found, Lowest& lowest);
+
+  const Problem& problem_;
+  Limits& limits_;
+  ToBeat to_beat_;
+  double factor_ = 1;
+  bool promising_ = true;  // estimates see what is lost, so they can see what would win it back
+};
+
+}  // namespace lowtide::driver
