@@ -1,5 +1,7 @@
 """What updates in the backward cannot do is an error with a remedy, before anything wrong is written."""
 
+import copy
+import io
 import os
 
 import lowtide.torch
@@ -81,7 +83,7 @@ def test_a_graph_whose_saved_tensors_moved(trained):
     lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0), lambda m: nn.utils.clip_grad_value_(m.parameters(), 1.0),
     lambda m: nn.utils.clip_grad_norm_(m.parameters(), 1.0, foreach=True),
     lambda m: m.layers[0].bias.grad.add_(0.1 * m.layers[0].bias.detach()), lambda m: m.layers[0].bias.grad.abs().max(),
-    lambda m: m.layers[0].bias.grad.data, lambda m: m.layers[0].bias.grad.double(),
+    lambda m: m.layers[0].bias.grad.data, lambda m: m.layers[0].bias.grad.double().norm(),
     lambda m: m.layers[0].bias.square().sum().backward(),
     lambda m: torch.optim.SGD(m.parameters(), 0.1).step()])
 def test_gradients_that_are_no_more(trained, use):
@@ -93,6 +95,18 @@ def test_gradients_that_are_no_more(trained, use):
     done(optimizer)
     run(X).backward()
     done(optimizer)
+
+
+@pytest.mark.parametrize("move", [
+    nn.Module.double, nn.Module.share_memory, lambda m: m.to("meta"), lambda m: m.to(memory_format=torch.channels_last),
+    lambda m: m.to_empty(device="cpu"), copy.deepcopy, lambda m: torch.save(m, io.BytesIO()), repr])
+def test_a_module_goes_elsewhere_with_gradients_that_are_no_more(trained, move):
+    model, run, optimizer = trained
+    run(X).backward()
+    optimizer.step()
+    move(model)
+    model.zero_grad()
+    assert all(p.grad is None for p in model.parameters())
 
 
 def test_gradients_from_elsewhere(trained):

@@ -189,7 +189,7 @@ class Updater:
                 p.grad = gradient
             self._step(alone)
         finally:
-            p.grad = UsedGradient(p)
+            p.grad = UsedGradient(p.shape, p.dtype, p.device)
         group.update({key: value for key, value in one.items() if key != "params"})
         self._used[id(group)] = _settings(group)
 
