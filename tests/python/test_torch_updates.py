@@ -4,9 +4,11 @@ import copy
 import gc
 import warnings
 
-import lowtide.torch
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.meter import bytes_held, peak_rise
 from torch import nn

@@ -4,9 +4,11 @@ import copy
 import io
 import os
 
-import lowtide.torch
 import pytest
-import torch
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
 from lowtide.torch import UpdateError
 from torch import nn
 from torch._dynamo import compiled_autograd
@@ -252,6 +254,7 @@ def test_compiled_autograd(trained):
         assert_refused(model, "compiled autograd puts", loss.backward)
 
 
+@pytest.mark.skipif(not (torch.distributed.is_available() and torch.distributed.is_gloo_available()), reason="no gloo")
 def test_ranks(trained, tmp_path):
     model, run, _ = trained
     torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(os.fspath(tmp_path / "store"), 1), rank=0,
