@@ -72,6 +72,12 @@ def test_the_bits_are_those_of_a_step_after_the_backward(name):
     check(lambda: Mlp(layers=2), mlp_inputs, lambda m: OPTIMIZERS[name](m.parameters()))
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
+@pytest.mark.parametrize("name", ["momentum", "AdamW", "foreach AdamW", "fused AdamW"])
+def test_on_a_gpu(name):
+    check(lambda: Mlp(dropout=0.0).cuda(), lambda i=0: (mlp_inputs(i)[0].cuda(),), lambda m: OPTIMIZERS[name](m.parameters()))
+
+
 def in_groups(model):
     parameters = list(model.parameters())
     return torch.optim.AdamW([{"params": parameters[::2], "lr": 0.01}, {"params": parameters[1::2], "betas": (0.5, 0.9)}])

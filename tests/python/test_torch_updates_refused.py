@@ -14,7 +14,7 @@ from torch import nn
 from torch._dynamo import compiled_autograd
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch_updates import Broken, Mlp, assert_same, compiled, mlp_inputs, steps
+from torch_updates import Broken, Mlp, compiled, mlp_inputs, steps
 
 X, = mlp_inputs()
 
