@@ -63,15 +63,16 @@ def batch_of(text):
     return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
-def train(model, text, steps, every, budget=None):
+def train(model, text, steps, every, budget=None, techniques="default"):
     """The losses of all steps; with a budget the model is planned."""
     torch.manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = model
     if budget:
-        run = lowtide.torch.optimize(model, batch_of(text), budget=budget, optimizer=optimizer)
+        run = lowtide.torch.optimize(model, batch_of(text), budget=budget, optimizer=optimizer,
+                                     techniques=techniques)
         report = lowtide.torch.reports()[-1]
-        print(report)
+        print(report, *report.techniques, sep="\n  ")
     torch.manual_seed(2)
     losses = []
 
@@ -98,6 +99,8 @@ def train(model, text, steps, every, budget=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--budget", default="50%", help='bytes ("20MB"), or a share of the peak without a plan (50%%)')
+    parser.add_argument("--techniques", default="default",
+                        help='what the plan may use; "all": parts too, with gradients that differ in their last digits')
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=20, help="steps between lines, at least 2 (20)")
     parser.add_argument("--compare", action="store_true", help="train without a plan as well")
@@ -108,7 +111,7 @@ def main():
     torch.manual_seed(0)
     model = Gpt(letters)
     plain = copy.deepcopy(model)
-    losses = train(model, text, arguments.steps, arguments.every, arguments.budget)
+    losses = train(model, text, arguments.steps, arguments.every, arguments.budget, arguments.techniques)
     if arguments.compare:
         print("without a plan")
         expected = train(plain, text, arguments.steps, arguments.every)

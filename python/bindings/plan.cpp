@@ -9,6 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/text_file.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/verify.h"
 
@@ -178,6 +179,32 @@ nb::object apply(const GraphObject& graph, const PlanObject& plan) {
                         PlanObject{std::make_shared<const PlanFile>(std::move(applied.file))});
 }
 
+nb::dict transform(const GraphObject& graph, nb::handle list) {
+  const std::vector<Transform> transforms = transforms_from(list);
+  Transformed made = [&] {
+    const nb::gil_scoped_release released;
+    return apply_transforms(*graph, transforms);
+  }();
+  nb::list ops, tensors, sources, parts;
+  for (const OpId op : AllIds<OpId>(made.graph.op_count())) {
+    ops.append(made.op_index[op].index());
+    sources.append(
+        if_any(made.source[op].valid(), static_cast<std::int64_t>(made.source[op].index())));
+    nb::list of;
+    for (const PartOf& part : made.parts[op]) of.append(nb::make_tuple(part.transform, part.part));
+    parts.append(of);
+  }
+  for (const TensorId tensor : AllIds<TensorId>(made.graph.tensor_count()))
+    tensors.append(made.tensor_index[tensor].index());
+  nb::dict result;
+  result["graph"] = make_graph(std::move(made.graph));
+  result["ops"] = ops;
+  result["tensors"] = tensors;
+  result["sources"] = sources;
+  result["parts"] = parts;
+  return result;
+}
+
 template <class Unit>
 nb::object if_there(const std::optional<Unit>& value) {
   return if_any(value.has_value(), value ? value->count() : 0);
@@ -313,6 +340,16 @@ void bind_plan(nb::module_& module) {
              "The graph that the plan's transforms make, numbered anew, and the same plan for it "
              "without transforms.\n\nRaises PlanError for transforms that are not legal on the "
              "graph, WrongGraphError for those of another.");
+  module.def(
+      "transform", &transform, nb::arg("graph"), nb::arg("transforms"),
+      nb::sig("def transform(graph: Graph, transforms: "
+              "collections.abc.Sequence[dict[str, typing.Any]]) -> dict[str, typing.Any]"),
+      "What transforms, as `Plan.transforms` has them, make of a graph: \"graph\", numbered "
+      "anew; \"ops\" and \"tensors\", the indices that plans call its ops and tensors by; "
+      "\"sources\", the op of the original that each op is, or computes a part of, or puts "
+      "results of together, None for those of none; \"parts\", of each op a list of pairs of "
+      "a transform and the part of it, -1 for what is done once before the parts, the "
+      "outermost first.\n\nRaises PlanError for transforms that are not legal on the graph.");
 }
 
 }  // namespace lowtide::python

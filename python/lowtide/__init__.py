@@ -48,6 +48,7 @@ from lowtide._core import (
     report_text,
     simulate,
     solvers,
+    transform,
     verify,
 )
 
@@ -56,7 +57,7 @@ __all__ = [
     "InternalError", "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress",
     "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply", "costs_of", "curve", "devices",
     "fit", "generate", "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate",
-    "solvers", "verify",
+    "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -119,7 +119,7 @@ class _Lowering:
                     for node, desc in zip(self._backward, self._backward_desc, strict=True)]
         region = self._updates.region if self._updates and any(map(self._is_taken, self._backward_desc)) else None
         return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, backward,
-                       self._forward_desc, self._backward_desc, self._builder.views, region)
+                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region)
 
     def _is_taken(self, descriptor: Any) -> bool:
         """Does an update take the gradient of that descriptor?"""
@@ -129,6 +129,20 @@ class _Lowering:
         """What the caller gets beside the gradients that updates take."""
         kept = [node for node, desc in zip(self._backward, self._backward_desc, strict=True) if not self._is_taken(desc)]
         return [n for n in (*self._forward, *kept) if isinstance(n, torch.fx.Node)]
+
+    def _owners(self, place: dict[Op, int]) -> dict[int, tuple[Any, torch.fx.Node]]:
+        owners: dict[int, tuple[Any, torch.fx.Node]] = {}
+        for node in (*self._inputs, *self._nodes):
+            value = node.meta.get("val")
+            several = isinstance(value, (tuple, list))
+            for i, t in enumerate(value if several else [value]):
+                tensor = self._builder.find(t)
+                if tensor is not None:
+                    owners.setdefault(tensor, ((node, i) if several else node, node))
+        for op in self._graph.ops:
+            if op.runs.state:
+                owners[op.runs.state.outputs[0]] = ("state", place[op.runs.state]), op.runs.node
+        return owners
 
     def _enter_inputs(self) -> None:
         for node in self._inputs:

@@ -115,15 +115,18 @@ def touched_bytes(tensors: list[torch.Tensor]) -> int:
 
 def operations(node: torch.fx.Node, arguments: dict[str, Any]) -> int:
     """Floating-point operations by PyTorch's own counter; 0 where it has no formula (what only streams)."""
-    packet = node.target.overloadpacket
-    count = flop_registry.get(_COUNTED_AS.get(packet.__name__, packet))
-    if count is None:
-        return 0
     try:
-        flops = int(count(*values(node.args), **values(node.kwargs), out_val=node.meta["val"]))
+        flops = operations_of(node.target, values(node.args), values(node.kwargs), node.meta["val"])
     except Exception as error:
         raise CaptureError(f"{node.name}: PyTorch cannot count the operations of {node.target}: {error}") from error
     return flops // 2 if arguments.get("is_causal") else flops  # the counter ignores the skipped triangle
+
+
+def operations_of(target: Any, args: Any, kwargs: Any, results: Any) -> int:
+    """The same of a call on fake tensors, in whole triangles."""
+    packet = target.overloadpacket
+    count = flop_registry.get(_COUNTED_AS.get(packet.__name__, packet))
+    return int(count(*args, **kwargs, out_val=results)) if count else 0
 
 
 def may_recompute(node: torch.fx.Node) -> bool:

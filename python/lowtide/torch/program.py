@@ -13,6 +13,7 @@ from .storages import storages
 
 if TYPE_CHECKING:
     from .lowerings.interface import Emitter
+    from .transforms.hoist import Guess
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,11 @@ class Program:
 
     graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
     forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
-    views: nodes that are no ops, made again where they are read.  updates: the key of a RegionUpdates if its
-    backward makes updates, whose gradients are None among backward_outputs.
+    views: nodes that are no ops, made again where they are read.
+    owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
+    node, or (node, index) of several results.
+    guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
+    updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
     """
 
     joint: torch.fx.GraphModule
@@ -48,7 +52,15 @@ class Program:
     forward_descriptors: list[Any]
     backward_descriptors: list[Any]
     views: set[torch.fx.Node] = field(default_factory=set)
+    owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
+    guess: Guess | None = None
     updates: int | None = None
+
+    @property
+    def on_cpu(self) -> bool:
+        """Is all that it is given on the host?"""
+        inputs = self.joint.graph.find_nodes(op="placeholder")
+        return all(t.device.type == "cpu" for n in inputs for t in leaves(n.meta.get("val")))
 
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:

@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Callable, Container
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -15,6 +15,8 @@ import lowtide
 
 from .costs import check_costs
 from .meter import bytes_held, storages_held
+from .roofline import DEVICES
+from .transforms.hoist import Guess
 from .updates import check_optimizer, state_bytes
 from .updating.updater import check_hooks
 
@@ -27,7 +29,7 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
 _NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [], "outputs": []})
 
 
-TECHNIQUES = frozenset({"recompute", "in_place"})  # that the code which runs a plan can follow
+TECHNIQUES = frozenset({"recompute", "in_place", "split", "hoist"})  # that the code which runs a plan can follow
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,10 @@ class Settings:
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
-    techniques: what plans may use, of "recompute" and "in_place", as of lowtide.plan; None: both.
+    techniques: what plans may use, of "recompute", "in_place", "split" and "hoist", as of lowtide.plan; None: the
+        first two; "all": all.
+    loss_scale: what a backward that runs in the forward takes for the gradient of the loss: "last", what it was in
+        the last backward; a number, a tensor of one element or a GradScaler.
     progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
@@ -67,6 +72,7 @@ class Settings:
     fallback: str = "warn"
     inner: str = "eager"
     techniques: Any = None
+    loss_scale: Any = "last"
     progress: Callable[[Any], None] | None = None
 
     def __post_init__(self) -> None:
@@ -118,7 +124,26 @@ class Settings:
 
     def plan_key(self) -> tuple[Any, ...]:
         """What of this a plan depends on, beside graph, budget and order."""
-        return (self.time, self.work, self.seed)
+        return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs)
+
+    def transforms(self, alone: bool, on_cpu: bool) -> dict[str, Any]:
+        """What a Problem is told of transforms of the graph.  alone: of a region that nothing limits but the budget.
+        on_cpu: does it run there?"""
+        techniques = self.techniques - {"hoist"} if self.update == "backward" else self.techniques
+        if not alone or self.inner != "eager" or not techniques & {"split", "hoist"}:
+            return {}
+        told: dict[str, Any] = {"techniques": sorted(techniques)}
+        if self.costs in DEVICES or on_cpu:
+            told["device"] = self.costs if self.costs in DEVICES else "cpu"
+        return told
+
+    def without_transforms(self) -> Settings:
+        """The same for plans of the graph as it was captured."""
+        return replace(self, techniques=self.techniques - {"split", "hoist"})
+
+    def guess(self) -> Guess:
+        """Of the tangent of a backward that runs in the forward."""
+        return Guess(self.loss_scale)
 
     def standing(self, known: int, device: torch.device) -> int:
         """Bytes beside a region: `reserve`, or what a GPU holds beyond so many known bytes."""
@@ -188,13 +213,12 @@ def _techniques(techniques: Any) -> frozenset[str]:
                         f"{techniques!r}") from None
     words = techniques.split(",") if isinstance(techniques, str) else techniques or ()
     named = {word.strip().lower() for word in words if isinstance(word, str)}
-    for transform in sorted(named & {"split", "hoist", "substitute"}):
-        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not {transform}: "
-                         "the graph runs as it was captured")
-    if named & {"offload", "all"}:
-        raise ValueError(f"techniques: PyTorch runs plans that use {' and '.join(sorted(TECHNIQUES))}, not offload: "
+    if "offload" in named:
+        raise ValueError(f"techniques: PyTorch runs plans that use {', '.join(sorted(TECHNIQUES))}, not offload: "
                          "tensors are not copied to the host while it runs")
-    return frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques)
+    if "all" in named:
+        return TECHNIQUES
+    return frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques) & TECHNIQUES
 
 
 def _reserve(reserve: Any) -> int | None:

@@ -13,8 +13,15 @@ constexpr std::string_view kDerate = "10%";
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
+// A device is named for its link, and where transforms are looked for, for the prices of parts.
+bool is_for_prices_alone(const AskedTerms& asked) {
+  if (asked.link || !asked.device || asked.device->host_link) return false;
+  const Techniques named = parse_techniques(asked.techniques, false);
+  return named.split || named.hoist;
+}
+
 std::optional<Machine> machine_of(const AskedTerms& asked, TickUnit tick) {
-  if (!asked.device && !asked.link) return std::nullopt;
+  if ((!asked.device && !asked.link) || is_for_prices_alone(asked)) return std::nullopt;
   const auto speed = asked.link ? parse_link(*asked.link) : asked.device->host_link;
   const std::string place =
       asked.link ? "link " + quoted(*asked.link) : "device " + quoted(asked.device->name);

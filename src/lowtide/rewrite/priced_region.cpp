@@ -82,8 +82,15 @@ PartPricer::Cost PricedRegion::before_cost(OpId op) const {
 }
 
 PartPricer::Cost PricedRegion::join_cost(TensorId tensor) const {
+  // A sum of two number types is made in pieces, of which a kernel takes copies in single
+  // precision.
+  constexpr std::int64_t kPiece = 1 << 14,
+                         kCopies = 2 * 4;  // elements; bytes of both copies of one
   const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-  return pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
+  PartPricer::Cost cost = pricer_.copy(times(part_bytes(tensor).count(), adds ? 3 : 2));
+  if (widens(graph_, region_, tensor))
+    cost.workspace = Bytes(std::min(graph_.bytes(tensor).count() / 2, kPiece) * kCopies);
+  return cost;
 }
 
 Bytes PricedRegion::part_bytes(TensorId tensor) const {
@@ -157,8 +164,11 @@ Profile PricedRegion::profile() const {
   for (const TensorId tensor : region_.joined) {
     // The first part's value is what sums begin with.
     const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-    profile.time = checked_add(
-        profile.time, Ticks(times(join_cost(tensor).time.count(), region_.parts - (adds ? 1 : 0))));
+    const PartPricer::Cost cost = join_cost(tensor);
+    profile.time =
+        checked_add(profile.time, Ticks(times(cost.time.count(), region_.parts - (adds ? 1 : 0))));
+    std::int64_t& there = extra[position[graph.producer(tensor).index()]];
+    there = std::max(there, sum(graph.resident().count(), cost.workspace.count()));
   }
 
   std::vector<std::size_t> gone(graph.tensor_count());

@@ -14,10 +14,13 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from ..operators import is_tangent
+from ..operators import is_tangent, leaves
 from ..planning.schedule import Computation, idle_ops
 from ..program import Program
+from ..storages import storage
 from ..tracing.origins import unexpected
+from ..transforms.hoist import scale_gradients
+from ..transforms.made import owned
 from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
@@ -45,6 +48,8 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
             token = forward.add(open_forward, (program.updates,), fake_token(inputs))
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:])
+        if program.guess:
+            _scale(program, backward)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
         saved = [*backward.saved, *backward.numbers]
@@ -67,6 +72,23 @@ def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModul
         handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
         side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
         return _module(program, side)
+
+
+def _scale(program: Program, backward: Side) -> None:
+    """Have what the backward hands out scaled by the tangent that came, of all that was made with a guess of it."""
+    (tangent,) = filter(is_tangent, program.joint.graph.find_nodes(op="placeholder"))
+    made = [(owner, owned(*owner)) for owner in program.owners.values()]
+    owners = {storage(t): owner for owner, t in made if t is not None}
+    seen = {storage(t) for n in program.forward_outputs if isinstance(n, fx.Node) for t in leaves(n.meta["val"])}
+    gradients, mine = {}, []
+    for node in program.backward_outputs:
+        for t in leaves(node.meta["val"]) if isinstance(node, fx.Node) else ():
+            key, maker = owners[storage(t)]
+            if maker.op != "placeholder" and key not in gradients:
+                gradients[key] = maker
+                mine.append(storage(t) not in seen and maker.op != "get_attr")
+    if gradients:
+        scale_gradients(backward, tangent, list(gradients.items()), mine)
 
 
 @contextlib.contextmanager

@@ -115,6 +115,9 @@ def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
 
 
 class _BackwardEmitter(CallEmitter):
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]]:
+        return node.target, arguments_of(node) | {"running_mean": None, "running_var": None}
+
     def call(self, side: Side, op: int, again: bool) -> fx.Node:
         node = side.program.runs[op].node
         args = fx.map_arg((*node.args[:3], None, None, *node.args[5:]), side.get)

@@ -31,6 +31,11 @@ class CallEmitter(Emitter):
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
         return overwritable(node, arguments_of(node)) if isinstance(node.target, torch._ops.OpOverload) else {}
 
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
+        target = node.target
+        plain = isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable
+        return (target, arguments_of(node)) if plain else None
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         made = _call_over(side, op, over[0]) if over else self.call(side, op, again)

@@ -23,7 +23,7 @@ from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
 from .in_place import Twin, is_laid_out_as
 from .interface import Emitter, Lowering
-from .random_draws import DRAW, append_draw
+from .random_draws import DRAW, DrawEmitter, append_draw, replay
 
 if TYPE_CHECKING:
     from ..emission.side import Side
@@ -91,10 +91,40 @@ class _MaskEmitter(Emitter):
         return both
 
 
+    def before_parts(self, node: fx.Node) -> Emitter | None:
+        return _MASK_ALONE if device_of(node).type == "cpu" else None
+
+
+class _MaskAloneEmitter(DrawEmitter):
+    """The mask without its input, of which it has the shape."""
+
+    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+        node, state = side.program.runs[op].node, side.program.runs[op].state
+        mask = node.meta["val"][1]
+        args = (tuple(mask.shape), tuple(mask.stride()), arguments_of(node)["p"])
+        if not again or state is None:
+            return side.call(draw_mask, args, node, mask)
+        value = side.value(("state", state), side.program.runs[state].node)
+        return side.call(replay, (value, device_of(node), draw_mask, *args), node, mask)
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        side.values[side.program.runs[op].node, 1] = self.call(side, op, again)
+        return False
+
+
+def draw_mask(shape: tuple[int, ...], strides: tuple[int, ...], p: float) -> torch.Tensor:
+    """The mask that native_dropout draws on a CPU for an input of that shape, in the order in which it lies."""
+    return torch.empty_strided(shape, strides, dtype=torch.bool).bernoulli_(1.0 - p)
+
+
 class _ApplyEmitter(Emitter):
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
         source = arguments_of(node)["input"].meta["val"]
         return {"input": source} if is_laid_out_as(source, node.meta["val"][0]) else {}
+
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]]:
+        given = arguments_of(node)
+        return dropout_apply, {"input": given["input"], "mask": None, "p": given["p"]}
 
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
@@ -105,7 +135,7 @@ class _ApplyEmitter(Emitter):
         return False
 
 
-_MASK, _APPLY = _MaskEmitter(), _ApplyEmitter()
+_MASK, _MASK_ALONE, _APPLY = _MaskEmitter(), _MaskAloneEmitter(), _ApplyEmitter()
 
 
 class Dropout(Lowering):

@@ -26,6 +26,16 @@ class Emitter:
         """The arguments of its node over which it can write the op's only output, with their fake tensors."""
         return {}
 
+    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
+        """The operator that a part of its node's op calls, and the whole's arguments by the names of that operator's
+        schema; None where it cannot run in parts."""
+        return None
+
+    def before_parts(self, node: fx.Node) -> Emitter | None:
+        """What makes its results before the parts of a region, without those operands that only the parts make; None
+        where that cannot be."""
+        return None
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         """Append the op's nodes to the graph of `side`; do they compute `following` too?
 

@@ -83,6 +83,9 @@ class DrawEmitter(CallEmitter):
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
         return {}
 
+    def part_of(self, node: fx.Node) -> None:
+        return None
+
     def call(self, side: Side, op: int, again: bool) -> fx.Node:
         node, state = side.program.runs[op].node, side.program.runs[op].state
         if not again or state is None:

@@ -24,6 +24,11 @@ class Constraints:
     save_limit: int | None = None
     saved_earlier: int = 0
 
+    @property
+    def alone(self) -> bool:
+        """Is nothing to be saved for later than the region's own backward limited or counted?"""
+        return not self.gradients and self.save_limit is None
+
     def graph(self, program: Program) -> lowtide.Graph:
         """The program's graph beside what others hold."""
         graph = program.graph | {"resident_bytes": self.resident}

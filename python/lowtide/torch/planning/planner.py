@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -15,42 +16,75 @@ from typing import Any
 import lowtide
 
 from ... import cache
-from ..errors import BudgetError, CallerError, size_text
+from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
+from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
+from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
-from .report import Report
+from .report import Report, Technique
 from .schedule import Schedule, schedule
 
 _smallest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
-                 start: Any = None) -> tuple[Schedule, Report]:
+                 start: Any = None, price: Price | None = None) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.  budget: bytes in the place of the settings' budget.  start: a
-    plan that may be known.
+    plan that may be known.  price: what parts of its ops cost.
 
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
+    asked = settings.transforms(constraints.alone, program.on_cpu)
+    program = splittable(program) if asked else program
     graph = constraints.graph(program)
     problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
-                              live_limits=constraints.live_limits(program))
+                              live_limits=constraints.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
-    steps, facts = _known(problem, file)
-    cached = steps is not None
-    if not cached:
+
+    def made_by(transforms: list[dict[str, Any]]) -> tuple[Program, Any]:
+        """The program after these transforms, and what is asked of it."""
+        if not transforms:
+            return program, problem
+        made = made_program(program, transforms, settings.guess(), price)
+        return made, lowtide.Problem(constraints.graph(made), problem.budget, order=settings.order)
+
+    known = _known(file, made_by)
+    if known:
+        transforms, plan, facts = known
+        made, _ = made_by(transforms)
+    else:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
         floor = outcome.floor
         if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome)
-        steps = list(outcome.plan.steps)
+            outcome = _leaner(problem, reduced, outcome, asked)
+        plan, transforms = outcome.plan, outcome.plan.transforms
+        try:
+            made, exact = made_by(transforms)
+        except CaptureError as error:
+            if not transforms:
+                raise
+            warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
+            return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
+        if transforms:  # until here parts were priced by estimates
+            outcome = lowtide.plan(exact, time=settings.time, work=settings.work, seed=settings.seed,
+                                   threads=settings.threads, progress=_told(settings.progress),
+                                   start=lowtide.apply(graph, plan)[1])
+            if outcome.plan is None:
+                try:
+                    return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
+                except BudgetError as error:
+                    raise _refusal(problem, floor, min(error.smallest, outcome.smallest_peak or error.smallest),
+                                   outcome) from None
+            plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
-            cache.write(file, facts | {"steps": steps})
-    scheduled = schedule(program, steps)
+            cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})
+    program = made
+    scheduled = schedule(program, list(plan.steps))
     plan = lowtide.Plan(scheduled.steps)
     held = dataclasses.replace(program, graph=scheduled.graph)
     final = constraints.graph(held)
@@ -65,7 +99,8 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
-        seconds=time.perf_counter() - began, cached=cached, again=_again(program, scheduled.ops))
+        seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
+        transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost.peak))
     return scheduled, report
 
 
@@ -92,32 +127,37 @@ def _start(problem: Any, reduced: Any, start: Any) -> Any:
         return smallest
 
 
-def _known(problem: Any, file: Any) -> tuple[Any, dict[str, Any]]:
-    """Steps and facts from the cache if they are there and still hold."""
+def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, Any]]) -> Any:
+    """Transforms, plan and facts from the cache if they are there and still hold; else None."""
     entry = cache.read(file)
     try:
-        steps = [(str(kind), *map(int, indices)) for kind, *indices in entry["steps"]]
-        lowtide.verify(problem, lowtide.Plan(steps))
-        return steps, {key: entry[key] for key in ("bound", "status", "floor")}
+        transforms, plan = entry["transforms"], lowtide.Plan([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
+        lowtide.verify(made_by(transforms)[1], plan)
+        return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
-        pass
-    return None, {}
+        return None
 
 
-def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
+def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
     """The outcome of a second's search for the smallest peak, if that keeps the budget after all, and the limits that
     `reduced` has in its graph.
 
     Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
     """
-    graph, budget, floor, own_peak = reduced.graph, problem.budget, outcome.floor or 0, problem.graph.own_peak
+    graph, floor = reduced.graph, outcome.floor or 0
     found = None
     if floor < graph.own_peak:
-        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order).smallest
+        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **transforms).smallest
     if found:
         _smallest[graph.hash] = found.plan
         if found.peak <= reduced.budget:
             return found
+    raise _refusal(problem, floor, found.peak if found else None, outcome, found)
+
+
+def _refusal(problem: Any, floor: int, smallest: int | None, outcome: Any, found: Any = None) -> BudgetError:
+    """found: the plan of the smallest peak, with its overhead, if it is known."""
+    budget, own_peak = problem.budget, problem.graph.own_peak
     words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
     if floor > budget:
         words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
@@ -125,12 +165,48 @@ def _leaner(problem: Any, reduced: Any, outcome: Any) -> Any:
         words += "none that keeps it saves as little for the backward as it may, proven"
     else:
         words += f"the search found none (no plan can take less than {size_text(floor)})"
-    smallest = found.peak if found else graph.own_peak
+    smallest = own_peak if smallest is None else smallest
     words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found and smallest < own_peak:
         words += f" and {100 * found.overhead:.0f} % more time"
     words += f"; without a plan it takes {size_text(own_peak)}"
-    raise BudgetError(words, floor, smallest, budget)
+    return BudgetError(words, floor, smallest, budget)
+
+
+def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
+                peak: int) -> list[Technique]:
+    """What each technique did: the transforms one by one, then what the plan of their graph does."""
+    found, whole, own = [], graph.duration or 1, graph
+    for i, t in enumerate(transforms):
+        now = lowtide.transform(graph, transforms[:i + 1])["graph"]
+        modules = Counter(_module(op) for op in (graph.op(index) for index in t.get("ops", ()) if index < graph.num_ops))
+        found.append(Technique(t["kind"], _said(t), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
+                               modules or Counter({"(the model itself)": 1})))
+        own = now
+    entries, computes = program.graph["ops"], schedule_.computes
+    times = Counter(op for op, _ in computes)
+    again = Counter({op: count - 1 for op, count in times.items() if count > 1})
+    over = Counter(op for op, written in computes if written)
+    saved = max(0, own.own_peak - peak)
+    for name, ops, detail in (("recompute", again, "computed again"), ("in_place", over, "written over what is read last")):
+        if ops:
+            modules = Counter()
+            for op, count in ops.items():
+                modules[entries[op].get("origin") or "(the model itself)"] += count
+            cost = sum(count * entries[op]["time"] for op, count in ops.items()) / whole if name == "recompute" else 0.0
+            found.append(Technique(name, f"{sum(ops.values())} results {detail}", saved, cost, modules))
+    return found
+
+
+def _module(op: Any) -> str:
+    return op.origin or "(the model itself)"
+
+
+def _said(transform: dict[str, Any]) -> str:
+    """A transform in words."""
+    if transform["kind"] == "split":
+        return f"split of {len(transform['ops'])} ops into {transform['parts']} parts"
+    return "hoist of the backward into the forward"
 
 
 def _again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:

@@ -8,6 +8,26 @@ from dataclasses import dataclass, field
 from ..errors import size_text
 
 
+@dataclass(frozen=True)
+class Technique:
+    """What one technique did for a plan.
+
+    name: as in the options.  detail: how, in words.  saved: bytes of the peak: of a transform by how much it lowers the
+    peak of the graph in its own order, of the others what their plan takes less than that.  cost: share of the time of
+    one pass.  modules: where, with how many ops.
+    """
+
+    name: str
+    detail: str
+    saved: int
+    cost: float
+    modules: Counter[str]
+
+    def __str__(self) -> str:
+        where = ", ".join(path for path, _ in self.modules.most_common(3)) + (", ..." if len(self.modules) > 3 else "")
+        return f"{self.name}: {self.detail}: {size_text(self.saved)} less, {100 * self.cost:+.2f} % time, in {where}"
+
+
 @dataclass
 class Report:
     """What became of one compiled region.  Bytes and ticks; seconds where said.
@@ -16,7 +36,8 @@ class Report:
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
     there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
     floor: bytes that no plan can go below.  again: module path -> op names that
-    run more than once, with how often.  updated: parameters that are updated within the backward.
+    run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
+    done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
     """
 
     name: str
@@ -39,6 +60,8 @@ class Report:
     cached: bool
     again: dict[str, Counter[str]] = field(default_factory=dict)
     updated: int = 0
+    transforms: list[str] = field(default_factory=list)
+    techniques: list[Technique] = field(default_factory=list)
 
     @property
     def overhead(self) -> float:
@@ -49,7 +72,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
-                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}")
+                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}{', '.join(['', *self.transforms])}")
 
 
 _reports: list[Report] = []

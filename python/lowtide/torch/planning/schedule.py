@@ -24,10 +24,11 @@ Computation = tuple[int, tuple[int, ...]]  # an op, and the tensors over which i
 @dataclass
 class Schedule:
     """steps: computations and frees, in the order in which they happen.  graph: the graph on which their peak is the
-    code's (states that nobody draws from again take no bytes)."""
+    code's (states that nobody draws from again take no bytes).  program: what runs."""
 
     steps: list[Step]
     graph: dict[str, Any]
+    program: Program
 
     @property
     def computes(self) -> list[Computation]:
@@ -58,7 +59,7 @@ def schedule(program: Program, steps: list[Step]) -> Schedule:
     for lowering in LOWERINGS:
         graph = lowering.as_run(program, graph, computes)
     plan = lowtide.Plan.from_sequence(lowtide.Graph.from_dict(graph), computes)
-    return Schedule(list(plan.steps), graph)
+    return Schedule(list(plan.steps), graph, program)
 
 
 def idle_ops(program: Program, computes: list[int]) -> set[int]:

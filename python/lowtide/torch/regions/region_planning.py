@@ -58,6 +58,7 @@ class RegionPlanner:
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
         if self._price is None:
             self._price = Remembered(pricing(settings.costs, device, real=True))
+            self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
@@ -89,7 +90,7 @@ class RegionPlanner:
                 budget = self._share_of_training(gm, inputs, program, to_plan, device)
             record.to_plan = to_plan
         record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
-        same = None if agreed else group.same(record, program, constraints)
+        same = None if agreed or settings.techniques & {"split", "hoist"} else group.same(record, program, constraints)
         if same:  # but for a number that the tracer took for a constant
             record.report, record.constraints = same.report, constraints
             record.steps, record.place = same.steps, same.place
@@ -97,12 +98,12 @@ class RegionPlanner:
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
             return program, schedule(program, same.steps).computes
         try:
-            planned, report = plan_program(program, settings, constraints, budget, start)
+            planned, report = plan_program(program, settings, constraints, budget, start, self._part_price)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
             if agreed or not constraints.saved_earlier or not error.smallest:
                 raise
-            planned, report = plan_program(program, settings, constraints, error.smallest)
+            planned, report = plan_program(program, settings, constraints, error.smallest, price=self._part_price)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         report.updated = len(taken)
@@ -110,7 +111,7 @@ class RegionPlanner:
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
-        return program, planned.computes
+        return planned.program, planned.computes
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""

@@ -21,11 +21,11 @@ void nll_forward(const OpView& op, Rule& rule) {
     draft.in(self, d == 0 ? 0 : d + 1).in(target, d);
     if (*reduction == kNone)
       draft.out(out, d).other(total, Unnamed::same);
-    else
-      draft.other(out, Unnamed::sum).other(total, Unnamed::sum);
+    else  // the backward reads the count of all
+      draft.other(out, Unnamed::sum).other(total, Unnamed::before);
     if (*reduction == kMean) {
       if (!total) return;
-      draft.other(total, Unnamed::before).weight(Weight::total);
+      draft.weight(Weight::total);
     }
     draft.add_to(rule);
   }

@@ -46,6 +46,7 @@ Draft::Draft(const Graph& graph)
                               .after = copied(graph.after(id)),
                               .in_place = {pairs.begin(), pairs.end()},
                               .parts = {},
+                              .source = id,
                               .gone = std::nullopt});
   }
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
@@ -109,6 +110,7 @@ Transformed Draft::finish() const {
     tensor_index.emplace_back(i);
   }
   IdVector<OpId, std::vector<PartOf>> parts;
+  IdVector<OpId, OpId> source;
   for (const OpId id : op_index) {
     const DraftOp& from = op(id);
     OpLinks links{.inputs = dense(from.inputs, tensors),
@@ -123,6 +125,7 @@ Transformed Draft::finish() const {
       for (Operand& operand : *list) operand.tensor = tensors[operand.tensor.index()];
     builder.add_op(std::move(made), links);
     parts.push_back(from.parts);
+    source.push_back(from.source);
   }
   builder.set_outputs(dense(outputs, tensors));
   builder.set_order(dense(order, ops));
@@ -131,7 +134,8 @@ Transformed Draft::finish() const {
           .tensor_index = IdVector<TensorId, TensorId>(std::move(tensor_index)),
           .ops = std::move(ops),
           .tensors = std::move(tensors),
-          .parts = std::move(parts)};
+          .parts = std::move(parts),
+          .source = std::move(source)};
 }
 
 }  // namespace lowtide

@@ -20,6 +20,7 @@ struct DraftOp {
   std::vector<OpId> after;
   std::vector<InPlacePair> in_place;
   std::vector<PartOf> parts;
+  OpId source;                      // as of Transformed
   std::optional<std::size_t> gone;  // the transform that put others in its place
 };
 

@@ -31,6 +31,9 @@ struct Transformed {
   std::vector<OpId> ops;                      // by the file's index; invalid for what is gone
   std::vector<TensorId> tensors;
   IdVector<OpId, std::vector<PartOf>> parts;  // outermost split first; empty outside of them
+  // The op of the graph before all transforms that each op is, or computes a part of, or puts the
+  // parts of a result of together; invalid for those that are of none.
+  IdVector<OpId, OpId> source;
 };
 
 }  // namespace lowtide

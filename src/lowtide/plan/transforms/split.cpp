@@ -191,6 +191,7 @@ class Parts {
                  .after = {},
                  .in_place = {},
                  .parts = original(op).parts,
+                 .source = original(op).source,
                  .gone = std::nullopt};
     made.parts.push_back({static_cast<std::int32_t>(transform_), part});
     return made;
@@ -338,6 +339,7 @@ class Parts {
       result = draft_.add(std::move(made));
     }
     DraftOp made{};
+    made.source = original(op).source;
     made.parts = original(op).parts;
     made.parts.push_back({static_cast<std::int32_t>(transform_), static_cast<std::int32_t>(part)});
     if (!whole.name.empty())

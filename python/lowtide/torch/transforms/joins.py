@@ -1,0 +1,101 @@
+"""What parts of an op have made, put together: slices in their places, or sums.
+
+Each join takes what is there so far and, where the plan lets it, writes into it.  The first makes the storage; the
+first of a sum is the first part's own value, and no op.  A sum in half precision of more than two parts is kept in
+single precision until the last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from ..lowerings.interface import Emitter
+from .parts import Slice
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+
+Place = tuple[int, int, int, int]  # extent, elements of a slice, the first slice and the count of a part
+
+
+def _put(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
+    """Copy a part's storage to its place in that of the whole, in every round of the extent."""
+    extent, stride, first, count = place
+    period = extent * stride
+    rounds = whole.untyped_storage().nbytes() // (whole.element_size() * period) if period else 0
+    shape = (rounds, count, stride)
+    whole.as_strided(shape, (period, stride, 1), first * stride).copy_(
+        part.as_strided(shape, (count * stride, stride, 1), 0))
+    return whole
+
+
+def join_first(part: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], place: Place) -> torch.Tensor:
+    """A new whole with the first part in it."""
+    return _put(torch.empty_strided(shape, strides, dtype=part.dtype, device=part.device), part, place)
+
+
+def join_over(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
+    """The same whole, with another part in it."""
+    return _put(whole, part, place)
+
+
+def join_anew(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
+    """Another whole, with another part in it."""
+    return _put(whole.clone(), part, place)
+
+
+CHUNK = 1 << 14  # elements that are added at a time where number types differ: a kernel of the CPU copies them first
+
+
+def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, over: int | None) -> torch.Tensor:
+    """before + part, rounded once to `dtype`; over: which of the two it is written to."""
+    out = (before, part)[over] if over is not None else \
+        torch.empty_strided(part.shape, part.stride(), dtype=dtype, device=part.device)
+    if before.dtype == part.dtype == dtype or part.device.type != "cpu":
+        return torch.add(before, part, out=out)
+    flat = [t.as_strided((part.numel(),), (1,), 0) for t in (before, part, out)]
+    for pieces in zip(*(t.split(CHUNK) for t in flat), strict=True):
+        torch.add(*pieces[:2], out=pieces[2])
+    return out
+
+
+def copied_bytes(before: torch.dtype, part: torch.dtype, result: torch.dtype, like: torch.Tensor) -> int:
+    """Bytes of the copies that `add` takes of what is not of the number type in which it adds."""
+    if before == part == result or like.device.type != "cpu":
+        return 0
+    adds_in = torch.promote_types(before, part)
+    copies = sum(adds_in.itemsize for dtype in (before, part, result) if dtype != adds_in)
+    return copies * min(like.numel(), CHUNK)
+
+
+class JoinEmitter(Emitter):
+    """before: what is there so far, None for the first part.  result: with the value that it is to have."""
+
+    def __init__(self, before: Slice | None, part: Slice, result: Slice, like: torch.Tensor, place: Place) -> None:
+        self._before, self._part, self._result, self._like, self._place = before, part, result, like, place
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        part = side.value(self._part.key, self._part.node)
+        if self._before is None:
+            function, args = join_first, (part, self._result.shape, self._result.strides, self._place)
+        else:
+            function = join_over if over else join_anew
+            args = (side.value(self._before.key, self._before.node), part, self._place)
+        side.values[self._result.key] = side.call(function, args, self._result.node, self._like)
+        return False
+
+
+class AddEmitter(Emitter):
+    """operands: the tensors of both, in their order."""
+
+    def __init__(self, before: Slice, part: Slice, result: Slice, like: torch.Tensor, operands: list[int]) -> None:
+        self._before, self._part, self._result, self._like, self._operands = before, part, result, like, operands
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        before, part = (side.value(s.key, s.node) for s in (self._before, self._part))
+        place = self._operands.index(over[0]) if over else None
+        side.values[self._result.key] = side.call(add, (before, part, self._result.dtype, place), self._result.node,
+                                                  self._like)
+        return False

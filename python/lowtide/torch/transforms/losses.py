@@ -1,0 +1,96 @@
+"""A cross-entropy in parts that adds up in the order of the whole.
+
+The sum over rows is the only thing that parts of `nll_loss` would do in another order, and it is the loss that people
+look at.  So each part keeps what its rows add, the log-probabilities of their targets and whether they count, and the
+last one has them summed by the kernel itself, over one column in the place of all classes: the same numbers in the
+same order.  Not for weighted classes: there the kernel's sums are over the products.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..lowerings.interface import Emitter
+from ..operators import arguments_of
+from .parts import Key, Slice
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+
+aten = torch.ops.aten
+_LINES = 2  # of what is kept: log-probabilities, and 1 where a row counts
+
+
+def keeps_rows(node: fx.Node) -> bool:
+    """Is it a loss of rows with one class each, which are added up?"""
+    if node.target is not aten.nll_loss_forward.default:
+        return False
+    given = arguments_of(node)
+    return given["weight"] is None and given["reduction"] != 0 and given["self"].meta["val"].dim() == 2
+
+
+def kept_bytes(rows: int, dtype: torch.dtype) -> int:
+    """Bytes of what is kept of so many rows."""
+    return _LINES * rows * dtype.itemsize
+
+
+def picking_bytes(rows: int) -> int:
+    """Bytes that it takes to pick them from a part: flags and targets."""
+    return rows * (1 + torch.int64.itemsize)
+
+
+def summing_bytes(rows: int, dtype: torch.dtype) -> int:
+    """Bytes that it takes to sum them: all of them in one tensor, their flags, and as many targets."""
+    return kept_bytes(rows, dtype) + rows * (1 + torch.int64.itemsize)
+
+
+def rows_of(log_probabilities: torch.Tensor, targets: torch.Tensor, ignored: int) -> torch.Tensor:
+    """What the rows of a part add to the loss."""
+    kept = log_probabilities.new_empty((_LINES, targets.numel()))
+    counts = targets != ignored
+    chosen = torch.where(counts, targets, 0)
+    torch.gather(log_probabilities, 1, chosen[:, None], out=kept[0].unsqueeze(1))
+    kept[1].copy_(counts)
+    return kept
+
+
+def more_rows(before: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+    return torch.cat([before, part], 1)
+
+
+def loss_of(before: torch.Tensor, part: torch.Tensor, reduction: int) -> torch.Tensor:
+    """The loss of all rows, by the operator's own kernel."""
+    kept = torch.cat([before, part], 1)
+    ignored = -100
+    targets = (kept[1] == 0).to(torch.int64).mul_(ignored)
+    return aten.nll_loss_forward.default(kept[0].unsqueeze(1), targets, None, reduction, ignored)[0]
+
+
+class RowsEmitter(Emitter):
+    """The rows of a part.  scores, targets: what it reads."""
+
+    def __init__(self, scores: Slice, targets: Slice, ignored: int, result: Key, like: torch.Tensor) -> None:
+        self._scores, self._targets, self._ignored, self._result, self._like = scores, targets, ignored, result, like
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = side.program.runs[op].node
+        args = (self._scores.on(side), self._targets.on(side), self._ignored)
+        side.values[self._result] = side.call(rows_of, args, node, self._like)
+        return False
+
+
+class SumEmitter(Emitter):
+    """The rows of all parts so far; reduction: of the last, which makes the loss."""
+
+    def __init__(self, before: Slice, part: Slice, result: Slice, like: torch.Tensor, reduction: int | None) -> None:
+        self._before, self._part, self._result, self._like, self._reduction = before, part, result, like, reduction
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        values: tuple[Any, ...] = tuple(side.value(s.key, s.node) for s in (self._before, self._part))
+        function = more_rows if self._reduction is None else loss_of
+        args = values if self._reduction is None else (*values, self._reduction)
+        side.values[self._result.key] = side.call(function, args, self._result.node, self._like)
+        return False

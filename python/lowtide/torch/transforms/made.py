@@ -1,0 +1,357 @@
+"""A program and transforms -> the program of the graph that they make.
+
+Ops that no transform touches run as before.  A part runs as parts.py says, what puts parts together as joins.py, the
+backward in the forward as hoist.py.  What an op does once for all parts is the op itself, if it makes all of its
+results then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+import lowtide
+
+from ..errors import CaptureError
+from ..lowerings.interface import Emitter
+from ..lowerings.random_draws import DrawEmitter
+from ..operators import DTYPES, Kernel, arguments_of, leaves
+from ..program import Program, Run
+from .hoist import Guess, TangentEmitter
+from .joins import AddEmitter, JoinEmitter, copied_bytes
+from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
+from .parts import Key, PartCall, PartEmitter, Slice, check
+
+if TYPE_CHECKING:
+    from ..lowering import Price
+
+aten = torch.ops.aten
+_TYPES = {name: dtype for dtype, name in DTYPES.items()}
+_JOINS = ("lowtide.join", "lowtide.add")
+_BEFORE = -1  # the part of what is done once for all
+
+
+def made_program(program: Program, transforms: list[dict[str, Any]], guess: Guess | None = None,
+                 price: Price | None = None) -> Program:
+    """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.  price: what parts
+    cost; None: what the transforms say.
+
+    Raises CaptureError, with the node named, for what cannot be put into code.
+    """
+    made = _Made(program, transforms, guess)
+    found = made.run()
+    if price is not None:
+        made.price(price)
+    return found
+
+
+def splittable(program: Program) -> Program:
+    """The program, whose graph no longer says what ops do that no code could run in parts."""
+    ops = list(program.graph["ops"])
+    for i, run in enumerate(program.runs):
+        if ops[i]["kind"] == "lowtide.update" or run.node is not None and not isinstance(run.emitter, DrawEmitter) \
+                and run.emitter.part_of(run.node) is None and run.emitter.before_parts(run.node) is None:
+            ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
+    return replace(program, graph=program.graph | {"ops": ops})
+
+
+def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
+    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
+    if key is node:
+        return node.meta.get("val")
+    return node.meta["val"][key[1]] if key[0] is node else None
+
+
+class _Made:
+    def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None) -> None:
+        self._program, self._guess = program, guess
+        self._made = lowtide.transform(lowtide.Graph.from_dict(program.graph), transforms)
+        self._graph = self._made["graph"].to_dict()
+        self._graph["ops"] = list(map(_in_full, self._graph["ops"]))
+        self._op_at = {op: i for i, op in enumerate(self._made["ops"])}
+        self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
+        self._fakes: dict[Key, torch.Tensor] = {}
+        self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
+        self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
+        self._last: dict[int, int] = {}  # what is put together so far -> all of it
+        for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
+            entry = self._graph["ops"][op]
+            if entry["kind"] in _JOINS and len(entry["inputs"]) > 1:
+                (result,) = entry["outputs"]
+                self._last[entry["inputs"][0]] = self._last.get(result, result)
+        self._hoisted = any(t["kind"] == "hoist" for t in transforms)
+
+    def run(self) -> Program:
+        self._know_originals()
+        runs: list[Run] = [None] * len(self._graph["ops"])
+        order = self._graph.get("order") or range(len(runs))
+        for op in order:
+            runs[op] = self._run_of(op)
+        barrier = self._op_at[self._program.barrier]
+        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
+                       guess=self._guess if self._hoisted else None)
+
+    def price(self, price: Price) -> None:
+        """Note what parts take, in the graph."""
+        price.prepare(list(self._kernels.values()))
+        for op, kernel in self._kernels.items():
+            entry = self._graph["ops"][op]
+            entry["time"], entry["workspace"], held = price(kernel)
+            made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
+            for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
+                                 strict=True):
+                tensor = self._graph["tensors"][result["tensor"]]
+                tensor["bytes"] = max(tensor["bytes"], made.get(id(t), 0))
+
+    def _know_originals(self) -> None:
+        """What sides call the tensors of the original graph, and what they are like."""
+        owners = self._program.owners
+        for tensor, index in enumerate(self._made["tensors"]):
+            if index in owners:
+                self._know(tensor, *owners[index])
+
+    def _know(self, tensor: int, key: Key, node: fx.Node, fake: torch.Tensor | None = None) -> None:
+        self._keys[tensor] = key, node
+        fake = owned(key, node) if fake is None else fake
+        if fake is not None:
+            self._fakes[key] = fake
+
+    # ---- ops
+
+    def _run_of(self, op: int) -> Run:
+        source, parts = self._made["sources"][op], self._made["parts"][op]
+        entry = self._graph["ops"][op]
+        if source is None:
+            return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
+        run = self._program.runs[source]
+        if entry["kind"] in _JOINS:
+            return self._joined(entry, run.node)
+        if parts and parts[-1][1] != _BEFORE:
+            return self._part(op, entry, self._program.graph["ops"][source], run)
+        whole = self._program.graph["ops"][source]
+        if parts and [self._made["tensors"][t] for t in entry["outputs"]] != whole["outputs"]:
+            return self._before(entry, run)
+        if parts and len(entry["operands"]) < len(whole.get("operands", ())):
+            emitter = run.emitter.before_parts(run.node)
+            if emitter is None:
+                raise CaptureError(f"{run.node.name}: {run.node.target} cannot run before the parts that make its operands")
+            run = replace(run, emitter=emitter)
+        run = replace(run, state=None if run.state is None else self._op_at[run.state])
+        if run.over:  # by the made graph's tensors
+            places = {index: tensor for tensor, index in enumerate(self._made["tensors"])}
+            run = replace(run, over={places[index]: name for index, name in run.over.items() if index in places})
+        return run
+
+    def _nodes_of(self, tensors: list[int]) -> Iterator[fx.Node]:
+        return (self._keys[tensor][1] for tensor in tensors)
+
+    def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
+        node = run.node
+        if keeps_rows(node) and entry.get("arguments", {}).get("reduction") != 0:
+            return self._rows_of(entry, node)
+        form = run.emitter.part_of(node)
+        if form is None:
+            raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
+        target, arguments = form
+        share, total = self._weight(entry)
+        arguments = self._arguments(node, arguments, entry, whole)
+        names = [r.name or "" for r in target._schema.returns]
+        several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
+        listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
+        results = []
+        for result in listed:
+            tensor = result["tensor"]
+            if tensor not in self._keys:
+                self._keys[tensor] = ("tensor", tensor), node
+            index = result.get("index", names.index(result["argument"]) if several and result["argument"] in names else 0)
+            results.append((self._keys[tensor][0], index if several else None))
+        if len({r["tensor"] for r in listed}) != len(entry["outputs"]):
+            raise CaptureError(f"{node.name}: a part of {node.target} makes more than one view of a tensor")
+        call = PartCall(target, arguments, results, share, total)
+        with self._named(node), _mode_of(node):
+            kernel = call.kernel(self._fakes)
+        check(node, listed, kernel.written)
+        for (key, _), fake in zip(results, kernel.written, strict=True):
+            self._fakes[key] = fake
+        self._kernels[op] = kernel
+        emitter = PartEmitter(call, kernel.results)
+        over = {}
+        for given, _ in entry.get("in_place", ()):
+            name = next((o["argument"] for o in entry["operands"] if o["tensor"] == given and "index" not in o), None)
+            if name and emitter.may_overwrite(name, self._fakes):
+                over[given] = name
+        entry["in_place"] = [pair for pair in entry.get("in_place", ()) if pair[0] in over]
+        return Run(emitter, node, over=over)
+
+    def _rows_of(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        """The rows of a part of a loss, in the place of their sum."""
+        (result,) = entry["outputs"]
+        scores, targets = (self._slice(o) for name in ("self", "target") for o in entry["operands"] if o["argument"] == name)
+        rows = targets.shape[0]
+        entry["workspace"] = picking_bytes(rows)
+        self._keep_rows(result, node, rows, scores.dtype)
+        key = self._keys[result][0]
+        return Run(RowsEmitter(scores, targets, arguments_of(node)["ignore_index"], key, self._fakes[key]), node)
+
+    def _keep_rows(self, tensor: int, node: fx.Node, rows: int, dtype: torch.dtype) -> None:
+        with _mode_of(node):
+            fake = torch.empty((2, rows), dtype=dtype, device=leaves(node.meta["val"])[0].device)
+        self._know(tensor, ("tensor", tensor), node, fake)
+        self._rows[tensor] = rows
+        self._graph["tensors"][tensor] |= {"bytes": kept_bytes(rows, dtype), "shape": [2, rows]}
+
+    def _summed(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        before, part = entry["inputs"]
+        (result,) = entry["outputs"]
+        rows = self._rows[before] + self._rows[part]
+        held, piece = self._whole(before), self._whole(part)
+        last = result in self._keys
+        entry["in_place"], entry["workspace"] = [], summing_bytes(rows, piece.dtype) if last else 0
+        if not last:
+            self._keep_rows(result, node, rows, piece.dtype)
+        whole = self._whole(result)
+        return Run(SumEmitter(held, piece, whole, self._fakes[whole.key],
+                              arguments_of(node)["reduction"] if last else None), node)
+
+    def _weight(self, entry: dict[str, Any]) -> tuple[float | None, Slice | None]:
+        weight = entry.get("arguments", {}).get("lowtide.weight")
+        if weight == "total":
+            total = entry["inputs"][0]  # before what the op reads
+            key, node = self._keys[total]
+            fake = self._fakes[key]
+            return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+        return (weight[0] / weight[1], None) if weight else (None, None)
+
+    def _arguments(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any],
+                   whole: dict[str, Any]) -> dict[str, Any]:
+        """The node's arguments with slices for its tensors, and with those literals that are others for the part."""
+        found = dict(arguments)
+        for operand in entry["operands"]:
+            name = operand["argument"]
+            if "index" in operand:
+                found[name] = list(found[name])
+                found[name][operand["index"]] = self._slice(operand)
+            else:
+                found[name] = self._slice(operand)
+        for name, value in entry.get("arguments", {}).items():
+            if name in found and value != whole.get("arguments", {}).get(name):
+                found[name] = value
+        left = [v for v in pytree.tree_leaves(list(found.values())) if isinstance(v, fx.Node) and leaves(v.meta.get("val"))]
+        if left:
+            raise CaptureError(f"{node.name}: {left[0]} is an argument that the graph does not describe")
+        return found
+
+    def _slice(self, operand: dict[str, Any]) -> Slice:
+        key, node = self._keys[operand["tensor"]]
+        return Slice(key, node, tuple(operand["shape"]), tuple(operand["strides"]), operand["offset"],
+                     _TYPES[operand["dtype"]])
+
+    def _whole(self, tensor: int) -> Slice:
+        """All of a tensor's storage, as it is held."""
+        key, node = self._keys[tensor]
+        fake = self._fakes[key]
+        return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+
+    def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
+        (result,) = entry["outputs"]
+        *before, part = entry["inputs"]
+        if part in self._rows:
+            return self._summed(entry, node)
+        held = self._whole(before[0]) if before else None
+        piece = self._whole(part)
+        described = self._graph["tensors"][result]
+        dtype = _TYPES[described["dtype"]]
+        if result not in self._keys:
+            like, last = self._fakes[piece.key], self._last.get(result, result)
+            if entry["kind"] == "lowtide.join" and last in self._keys:
+                like = self._fakes[self._keys[last][0]]
+            with _mode_of(node):
+                if entry["kind"] == "lowtide.join" and last not in self._keys:  # of parts of parts
+                    fake = torch.empty((described["bytes"] // dtype.itemsize,), dtype=dtype, device=like.device)
+                else:
+                    fake = torch.empty_strided(like.shape, like.stride(), dtype=dtype, device=like.device)
+            self._know(result, ("tensor", result), node, fake)
+        whole = self._whole(result)
+        fake = self._fakes[whole.key]
+        over = {pair[0]: "" for pair in entry.get("in_place", ())}
+        if entry["kind"] == "lowtide.add":
+            if whole.shape != piece.shape or whole.strides != piece.strides:
+                raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
+            entry["workspace"] = copied_bytes(held.dtype, piece.dtype, dtype, fake)
+            return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)
+        size = fake.numel() * fake.element_size()
+        if size != fake.untyped_storage().nbytes() or fake.storage_offset() \
+                or not torch._prims_common.is_non_overlapping_and_dense_or_false(fake):
+            raise CaptureError(f"{node.name}: its result lies in a larger storage, and is not put together from parts")
+        place = entry["arguments"]
+        if place["stride"] % dtype.itemsize:
+            raise CaptureError(f"{node.name}: a slice of its result is no whole number of elements")
+        numbers = (place["extent"], place["stride"] // dtype.itemsize, place["first"], place["count"])
+        return Run(JoinEmitter(held, piece, whole, fake, numbers), node, over=over)
+
+    def _before(self, entry: dict[str, Any], run: Run) -> Run:
+        """What an op makes of the whole axis without what only its parts have: a loss's count of targets."""
+        node = run.node
+        if node.target not in _COUNTS:
+            raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
+        arguments = arguments_of(node)
+        slices = {o["argument"]: self._slice(o) for o in entry["operands"]}
+        (result,) = entry["outputs"]
+        key, _ = self._keys[result]
+        call = _Count(slices["target"], slices.get("weight"), arguments["ignore_index"], key, self._fakes[key])
+        return Run(call, node)
+
+    @contextlib.contextmanager
+    def _named(self, node: fx.Node) -> Iterator[None]:
+        try:
+            yield
+        except CaptureError:
+            raise
+        except Exception as error:
+            raise CaptureError(f"{node.name}: a part of {node.target} does not run: {error}") from error
+
+
+_COUNTS = (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default)
+
+
+def count_targets(target: torch.Tensor, weight: torch.Tensor | None, ignored: int, dtype: torch.dtype) -> torch.Tensor:
+    """The total weight of nll_loss."""
+    kept = target != ignored
+    if weight is None:
+        return kept.sum().to(dtype)
+    return torch.where(kept, weight[torch.where(kept, target, 0)], 0).sum()
+
+
+class _Count(Emitter):
+    def __init__(self, target: Slice, weight: Slice | None, ignored: int, result: Key, fake: torch.Tensor) -> None:
+        self._target, self._weight, self._ignored, self._result, self._fake = target, weight, ignored, result, fake
+
+    def emit(self, side: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = side.program.runs[op].node
+        args = (self._target.on(side), self._weight and self._weight.on(side), self._ignored, self._fake.dtype)
+        side.values[self._result] = side.call(count_targets, args, node, self._fake)
+        return False
+
+
+_DEFAULTS = {"inputs": [], "outputs": [], "after": [], "mutates": [], "in_place": [], "operands": [], "results": [],
+             "workspace": 0, "recomputable": True}
+
+
+def _in_full(op: dict[str, Any]) -> dict[str, Any]:
+    """An op of a file with what files leave out."""
+    op = _DEFAULTS | op
+    for name in ("operands", "results"):
+        op[name] = [{"argument": "", "offset": 0} | one for one in op[name]]
+    return op
+
+
+def _mode_of(node: fx.Node) -> Any:
+    fake = next(iter(leaves(node.meta["val"])), None)
+    mode = getattr(fake, "fake_mode", None)
+    return mode if mode is not None else contextlib.nullcontext()

@@ -1,0 +1,161 @@
+"""A part of an op: the node's operator, called with slices.
+
+The graph that the transforms make says what each part reads and makes (shapes, strides, places in storages) and which
+of its arguments are other ones (sizes; a sum in the place of a mean).  Slices are views of whole storages, by
+`as_strided`.  Before anything runs each call is made with fake tensors: PyTorch's own rules for shapes have to agree
+with what the graph says, or the transforms are refused with the node named.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..errors import CaptureError
+from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
+from ..lowerings.interface import Emitter
+from ..operators import Kernel, leaves, operations_of, values
+
+if TYPE_CHECKING:
+    from ..emission.side import Side
+
+Key = Any  # under which a side knows a value
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A view of a tensor's storage, by the key under which sides know the tensor.  node: of the joint graph, that makes
+    it or a part of it."""
+
+    key: Key
+    node: fx.Node
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+
+    def of(self, t: torch.Tensor) -> torch.Tensor:
+        """The view of a tensor in that storage."""
+        return t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype)
+
+    def is_all_of(self, t: torch.Tensor) -> bool:
+        return (tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype) == (
+            self.shape, self.strides, self.offset, self.dtype)
+
+    def on(self, side: Side) -> fx.Node:
+        """The same on a side."""
+        value = side.get(self.node) if self.node.op == "get_attr" else side.value(self.key, self.node)
+        t = value.meta["val"]
+        if self.is_all_of(t):
+            return value
+        return side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, self.of(t))
+
+
+def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
+            dtype: torch.dtype) -> torch.Tensor:
+    """The view of t's storage that has these extents, strides and that offset, in elements of `dtype`."""
+    if t.dtype != dtype:
+        whole = t.untyped_storage().nbytes() // t.element_size()
+        t = t.as_strided((whole,), (1,), 0).view(dtype)
+    return t.as_strided(shape, strides, offset)
+
+
+@dataclass(frozen=True)
+class PartCall:
+    """The call of a part.
+
+    arguments: by the names in the schema of `target`; a Slice in the place of each tensor, in lists too.  results: of
+    each tensor that is made its key, and which of several results it is (None: the only one).  share: by what the
+    results are multiplied.  total: by what they are divided.
+    """
+
+    target: Any
+    arguments: dict[str, Any]
+    results: list[tuple[Key, int | None]]
+    share: float | None = None
+    total: Slice | None = None
+
+    def kernel(self, fakes: dict[Key, torch.Tensor]) -> Kernel:
+        """The call of fake tensors, and what it makes of them."""
+        args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), values)
+        made = self.target(*args, **kwargs)
+        flops = operations_of(self.target, args, kwargs, made)
+        written = [made if index is None else made[index] for _, index in self.results]
+        return Kernel(self.target, args, kwargs, leaves([args, kwargs]), written, made,
+                      flops // 2 if self.arguments.get("is_causal") else flops)
+
+    def bind(self, of_slice: Any, of_node: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        def bound(value: Any) -> Any:
+            if isinstance(value, Slice):
+                return of_slice(value)
+            if isinstance(value, fx.Node):
+                return of_node(value)
+            if isinstance(value, (list, tuple)):
+                return [bound(v) for v in value]
+            return value
+
+        args, kwargs = [], {}
+        for a in self.target._schema.arguments:
+            if a.kwarg_only:
+                kwargs[a.name] = bound(self.arguments[a.name])
+            else:
+                args.append(bound(self.arguments[a.name]))
+        return tuple(args), kwargs
+
+
+class PartEmitter(Emitter):
+    """The call of a part; made: what it makes of fake tensors."""
+
+    def __init__(self, call: PartCall, made: Any) -> None:
+        self._call, self._made = call, made
+        fakes = leaves(made)
+        self._twin = twin_of(call.target, fakes[0].device.type) if fakes else None
+
+    def may_overwrite(self, argument: str, fakes: dict[Key, torch.Tensor]) -> bool:
+        """May it write its only result over that argument, by what both are like?"""
+        given = self._call.arguments[argument]
+        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) \
+                or not isinstance(self._made, torch.Tensor):
+            return False
+        return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)
+
+    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        run, call = side.program.runs[op], self._call
+        args, kwargs = call.bind(lambda part: part.on(side), side.get)
+        if over:
+            written = call.arguments[run.over[over[0]]].on(side)
+            made = side.call_over(written, self._twin, call.target, args, run.node, self._made, kwargs)
+        else:
+            made = side.call(call.target, args, run.node, self._made, kwargs)
+        for key, index in call.results:
+            value = made if index is None else side.call(operator.getitem, (made, index), run.node, self._made[index])
+            if call.share is not None:
+                value = side.call(weighted, (value, call.share), run.node, value.meta["val"])
+            if call.total is not None:
+                value = side.call(divided, (value, call.total.on(side)), run.node, value.meta["val"])
+            side.values[key] = value
+        return False
+
+
+def weighted(t: torch.Tensor, share: float) -> torch.Tensor:
+    """A part's mean -> its share of the whole mean, over it."""
+    return t.mul_(share)
+
+
+def divided(t: torch.Tensor, total: torch.Tensor) -> torch.Tensor:
+    """A part's sum -> its share of the mean over `total`, over it."""
+    return t.div_(total)
+
+
+def check(node: fx.Node, entries: list[dict[str, Any]], made: list[torch.Tensor]) -> None:
+    """Raises CaptureError, with the node, unless the results of a part are as the graph says they are."""
+    for entry, t in zip(entries, made, strict=True):
+        said = entry["shape"], [s for s, n in zip(entry["strides"], entry["shape"], strict=True) if n > 1]
+        is_ = list(t.shape), [s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1]
+        if said != is_:
+            raise CaptureError(f"{node.name}: a part of {node.target} makes {is_[0]} with strides {list(t.stride())}, "
+                               f"where the split expects {said[0]} with strides {entry['strides']}")
