@@ -22,6 +22,7 @@ from lowtide.torch.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
 from torch_run import cast, equal, live_rise, train, twin
+from torch_updates import assert_same, steps
 from torch_zoo import ZOO
 
 SCALE = min(20, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
@@ -71,6 +72,28 @@ def test_random_modules_under_random_budgets(recipe, share, numbers):
         plain = twin(module)
         expected = train(plain, inputs, torch.compile(plain, backend="aot_eager"))
     assert equal(got, expected)
+
+
+OPTIMIZERS = st.sampled_from([
+    lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), lambda p: torch.optim.AdamW(p, fused=True),
+    lambda p: torch.optim.Adam(p, foreach=True, amsgrad=True), lambda p: torch.optim.NAdam(p)])
+
+
+@examples(3)
+@given(RECIPES, st.integers(0, 100), OPTIMIZERS)
+def test_random_modules_whose_backwards_make_updates(recipe, share, optimizer):
+    module, inputs = made(recipe)
+    plain, mine = twin(module), twin(module)
+    by, by_mine = optimizer(plain.parameters()), optimizer(mine.parameters())
+    torch._dynamo.reset()
+    budget = f"act:{share}%"
+    options = {"costs": "cpu", "work": 30_000, "time": None, "fallback": "error", "optimizer": by_mine, "update": "backward"}
+    try:
+        step = lowtide.torch.optimize(mine, inputs, budget=budget, **options)
+    except lowtide.torch.BudgetError as error:
+        step = lowtide.torch.optimize(mine, inputs, budget=error.smallest or "act:100%", **options)
+    assert steps(plain, by, lambda i: inputs)[0] == steps(step, by_mine, lambda i: inputs)[0]
+    assert_same((plain, by), (mine, by_mine))
 
 
 # ---- plans that no planner would make

@@ -7,7 +7,8 @@ or, with inputs to plan for before the first step,
     model = lowtide.torch.optimize(model, (x, y), budget="8GiB")
 
 `explain` shows what each budget would cost, `capture` writes a training step's graph without running it,
-`measure_peak` says what a step took, `measure_device` what a device can do.
+`measure_peak` says what a step took, `measure_device` what a device can do, `accumulate` holds back updates that a plan
+makes in the backward.
 """
 
 import torch
@@ -19,11 +20,12 @@ if torch.__version__.split(".")[:2] != ["2", "13"]:
 
 from .capture import capture
 from .entry import backend, optimize
-from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
+from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning, UpdateError
 from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning.report import Report, reports
 from .rates import measure_device
+from .updating.accumulating import accumulate
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "backend",
-           "capture", "explain", "measure_device", "measure_peak", "optimize", "reports"]
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError",
+           "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports"]

@@ -25,6 +25,10 @@ class BudgetError(Exception):
         self.floor, self.smallest, self.budget = floor, smallest, budget
 
 
+class UpdateError(RuntimeError):
+    """A backward whose updates would not be those of an ordinary step; the text says why and what to do."""
+
+
 class CallerError(Exception):
     """Carries what a function of the caller's raised while we called it (its cause): no fault of ours."""
 

@@ -24,7 +24,7 @@ from .errors import CaptureError
 from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
-from .lowerings.update import Updates, lower_updates, names_of_gradients
+from .lowerings.update import Updates, label_of, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
 from .program import Program
@@ -105,7 +105,7 @@ class _Lowering:
         self._price_all()
         if self._updates:
             gradients = names_of_gradients(self._inputs, self._backward, self._backward_desc)
-            lower_updates(self._builder, gradients, self._updates, self._price)
+            lower_updates(self._builder, gradients, self._updates, self._price, self._handed_out())
         outputs = self._outputs()
         if self._builder.replays and "in_place" in self._techniques:
             pair(self._builder, self._joint, outputs)
@@ -115,8 +115,20 @@ class _Lowering:
         graph = self._graph.finish(name, outputs)
         place = {op: i for i, op in enumerate(self._graph.ops)}
         runs = [replace(op.runs, state=place[op.runs.state] if op.runs.state else None) for op in self._graph.ops]
-        return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, self._backward,
-                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place))
+        backward = [None if self._is_taken(desc) else node
+                    for node, desc in zip(self._backward, self._backward_desc, strict=True)]
+        region = self._updates.region if self._updates and any(map(self._is_taken, self._backward_desc)) else None
+        return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, backward,
+                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region)
+
+    def _is_taken(self, descriptor: Any) -> bool:
+        """Does an update take the gradient of that descriptor?"""
+        return bool(self._updates) and label_of(getattr(descriptor, "grad_of", None)) in self._updates.rules.of
+
+    def _handed_out(self) -> list[torch.fx.Node]:
+        """What the caller gets beside the gradients that updates take."""
+        kept = [node for node, desc in zip(self._backward, self._backward_desc, strict=True) if not self._is_taken(desc)]
+        return [n for n in (*self._forward, *kept) if isinstance(n, torch.fx.Node)]
 
     def _owners(self, place: dict[Op, int]) -> dict[int, tuple[Any, torch.fx.Node]]:
         owners: dict[int, tuple[Any, torch.fx.Node]] = {}
@@ -139,7 +151,7 @@ class _Lowering:
             descriptor = node.meta.get("desc")
             role = {"ParamAOTInput": "parameter", "BufferAOTInput": "state"}.get(type(descriptor).__name__, "input")
             for t in leaves(node.meta.get("val")):
-                self._builder.tensor(t, _label(descriptor) or node.name, role)
+                self._builder.tensor(t, label_of(descriptor) or node.name, role)
 
     def _lower(self, node: torch.fx.Node) -> None:
         self.at = node
@@ -213,20 +225,11 @@ class _Lowering:
         for node, desc in zip(self._backward, self._backward_desc, strict=True):
             if not isinstance(node, torch.fx.Node):
                 continue
-            taken = self._updates and _label(getattr(desc, "grad_of", None)) in self._updates.rules.of
+            taken = self._is_taken(desc)
             for tensor in self._builder.known(leaves(node.meta["val"])):
                 if tensor in self._graph.producer:
                     outputs += [] if taken else [tensor]
-                    gradients.setdefault(tensor, []).append(f"{_label(getattr(desc, 'grad_of', None))}.grad")
+                    gradients.setdefault(tensor, []).append(f"{label_of(getattr(desc, 'grad_of', None))}.grad")
         for tensor, names in gradients.items():
             self._graph.tensors[tensor] |= {"name": ", ".join(names), "role": "gradient"}
         return list(dict.fromkeys(outputs))
-
-
-def _label(descriptor: Any) -> str:
-    """An input's name for people: the path of a parameter or buffer, or which argument it is."""
-    if descriptor is None:
-        return ""
-    if hasattr(descriptor, "target"):
-        return descriptor.target.removeprefix("model.")
-    return f"input{descriptor.idx}" if hasattr(descriptor, "idx") else type(descriptor).__name__

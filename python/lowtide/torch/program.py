@@ -40,6 +40,7 @@ class Program:
     owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
     node, or (node, index) of several results.
     guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
+    updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
     """
 
     joint: torch.fx.GraphModule
@@ -53,6 +54,7 @@ class Program:
     views: set[torch.fx.Node] = field(default_factory=set)
     owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
     guess: Guess | None = None
+    updates: int | None = None
 
     @property
     def on_cpu(self) -> bool:
@@ -65,6 +67,11 @@ def with_gradient(program: Program, trained: Container[int]) -> list[int]:
     """Which arguments, of the leaves among them, get a gradient."""
     return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
             if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+
+
+def updated_inputs(program: Program) -> list[int]:
+    """Which arguments its backward updates."""
+    return [run.emitter.slot for run in program.runs if getattr(run.emitter, "slot", None) is not None]
 
 
 def made_gradient_bytes(program: Program, trained: Container[int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ from .costs import check_costs
 from .meter import bytes_held, storages_held
 from .roofline import DEVICES
 from .transforms.hoist import Guess
+from .updates import check_optimizer, state_bytes
+from .updating.updater import check_hooks
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -40,6 +42,8 @@ class Settings:
         or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
         inputs, and on a CPU what earlier regions of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
+    update: "step" (the optimizer steps after the backward, as ever) or "backward" (each parameter is updated as soon as
+        its gradient is there, which ends then; updating/).
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
@@ -59,6 +63,7 @@ class Settings:
     order: str = "free"
     reserve: int | str | None = None
     optimizer: Any = None
+    update: str = "step"
     costs: str = "auto"
     time: float | None = 0.9
     work: int | None = None
@@ -76,7 +81,7 @@ class Settings:
         if self.inner not in ("eager", "inductor"):
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
         check_order(self.order)
-        state_tensors(self.optimizer)
+        self._check_update()
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
@@ -86,6 +91,21 @@ class Settings:
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def _check_update(self) -> None:
+        if self.update not in ("step", "backward"):
+            raise ValueError(f"update must be 'step' or 'backward', not {self.update!r}")
+        if self.update == "step":
+            state_tensors(self.optimizer)
+            return
+        if not isinstance(self.optimizer, torch.optim.Optimizer):
+            raise (ValueError if self.optimizer is None else TypeError)(
+                "update='backward' needs the optimizer that makes the updates: optimizer=, one of torch.optim as it is "
+                f"built of the model's parameters, not {self.optimizer!r}")
+        check_optimizer(self.optimizer)
+        if self.inner != "eager":
+            raise ValueError("update='backward' runs with inner='eager' alone: Inductor's code calls no optimizer")
+        check_hooks(self.optimizer, (p for group in self.optimizer.param_groups for p in group["params"]))
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
@@ -109,9 +129,10 @@ class Settings:
     def transforms(self, alone: bool, on_cpu: bool) -> dict[str, Any]:
         """What a Problem is told of transforms of the graph.  alone: of a region that nothing limits but the budget.
         on_cpu: does it run there?"""
-        if not alone or self.inner != "eager" or not self.techniques & {"split", "hoist"}:
+        techniques = self.techniques - {"hoist"} if self.update == "backward" else self.techniques
+        if not alone or self.inner != "eager" or not techniques & {"split", "hoist"}:
             return {}
-        told: dict[str, Any] = {"techniques": sorted(self.techniques)}
+        told: dict[str, Any] = {"techniques": sorted(techniques)}
         if self.costs in DEVICES or on_cpu:
             told["device"] = self.costs if self.costs in DEVICES else "cpu"
         return told
@@ -130,11 +151,15 @@ class Settings:
             return self.reserve
         return max(0, torch.cuda.memory_allocated(device) - known) if device.type == "cuda" else 0
 
-    def state(self, device: torch.device, trained: dict[int, int]) -> int:
+    def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:
         """Bytes of the state that the optimizer will hold, beside what `standing` says.
 
-        trained: storages of the model, with their bytes, that the optimizer keeps a state for.
+        trained: storages of the model, with their bytes, that the optimizer keeps a state for.  updated: those whose
+        state is in the region's graph.
         """
+        if self.update == "backward":
+            counted = self.reserve is None and device.type == "cuda"
+            return state_bytes(self.optimizer, device.type == "cuda", updated) - counted * bytes_held(self.optimizer)
         rule = state_tensors(self.optimizer)
         if not rule:
             return 0

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .errors import CaptureError
+from .updating.used_gradient import UsedGradient
 
 Sizes = dict[int, int]  # storage -> bytes
 
@@ -38,7 +39,7 @@ def allocated(size: int, device: torch.device) -> int:
 
 def is_dense(t: Any) -> bool:
     """Is it a tensor with one storage?"""
-    return isinstance(t, torch.Tensor) and t.layout == torch.strided
+    return isinstance(t, torch.Tensor) and t.layout == torch.strided and not isinstance(t, UsedGradient)
 
 
 def storages(values: Iterable[Any]) -> Sizes:

@@ -11,8 +11,10 @@ It takes an optimizer that treats every parameter by itself, which all of torch.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import weakref
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +27,7 @@ from torch.utils.flop_counter import flop_registry
 
 from .errors import CaptureError
 from .operators import Kernel, leaves
-from .storages import bytes_of, storage
+from .storages import allocated, bytes_of, storage
 
 aten = torch.ops.aten
 
@@ -49,7 +51,7 @@ def check_update(update: Update, state_home: str) -> None:
                             f"one, not {update!r}")
         _check_class(update)
     elif isinstance(update, torch.optim.Optimizer):
-        _check_class(type(update))
+        check_optimizer(update)
     elif not callable(update):
         raise TypeError("update must be an optimizer, its class or name, or a function of the module that returns one, "
                         f"not {update!r}")
@@ -66,15 +68,25 @@ def _named(name: str) -> type[torch.optim.Optimizer]:
 
 
 def _check_class(optimizer: type[torch.optim.Optimizer]) -> None:
+    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
     name = optimizer.__name__
     if issubclass(optimizer, torch.optim.LBFGS):
-        raise ValueError("update: LBFGS reads all gradients at once, so none can go before the others are there; capture "
-                         "with optimizer=, which counts its state, and step it after the backward")
+        raise ValueError("update: LBFGS reads all gradients at once, so none can go before the others are there; give it "
+                         "as optimizer= alone, which counts its state, and step it after the backward")
     if issubclass(optimizer, torch.optim.SparseAdam):
         raise ValueError("update: SparseAdam takes sparse gradients, and a plan knows dense tensors alone")
     if getattr(torch.optim, name, None) is not optimizer:
         raise ValueError(f"update: {name} is none of torch.optim, so nothing says that it updates each parameter by "
-                         "itself; capture with optimizer= or reserve= for its state, and step it after the backward")
+                         "itself; count its state with optimizer= or reserve=, and step it after the backward")
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Raises ValueError for an optimizer whose updates cannot be made one by one, as gradients come."""
+    _check_class(type(optimizer))
+    for word, why in (("differentiable", "keeps the graph of every step for a backward through it, and an update makes none"),
+                      ("capturable", "is for steps within CUDA graphs, and no plan makes one")):
+        if any(group.get(word) for group in optimizer.param_groups):
+            raise ValueError(f"update: {word}=True {why}; leave it out, or step the optimizer after the backward")
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,11 @@ class Rule:
 
     optimizer: torch.optim.Optimizer
     group: dict[str, Any]
+
+    @staticmethod
+    def of(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Rule:
+        """That of a group's parameters."""
+        return Rule(optimizer, {key: value for key, value in group.items() if key not in ("params", "param_names")})
 
     @property
     def name(self) -> str:
@@ -119,7 +136,7 @@ class Rules:
             if not isinstance(optimizer, torch.optim.Optimizer):
                 raise CaptureError(f"update: the function must return an optimizer, not {type(optimizer).__name__}")
             try:
-                _check_class(type(optimizer))
+                check_optimizer(optimizer)
             except ValueError as error:
                 raise CaptureError(str(error)) from error
         if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
@@ -127,7 +144,7 @@ class Rules:
                                "remove them, or step it after the backward")
         names = {id(p): name for name, p in model.named_parameters()}
         for i, group in enumerate(optimizer.param_groups):
-            settings = {key: value for key, value in group.items() if key not in ("params", "param_names")}
+            rule = Rule.of(optimizer, group)
             for k, p in enumerate(group["params"]):
                 if id(p) not in names:
                     raise CaptureError(f"update: parameter {k} of group {i}, of shape {list(p.shape)}, is not one of the "
@@ -135,7 +152,7 @@ class Rules:
                 if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
                     raise CaptureError(f"update: {names[id(p)]} has hooks on its gradient, which an update within the "
                                        "backward would pass by; remove them, or step the optimizer after the backward")
-                self.of[names[id(p)]] = Rule(optimizer, settings)
+                self.of[names[id(p)]] = rule
 
 
 @dataclass(frozen=True)
@@ -175,7 +192,7 @@ class Watcher:
         optimizer = object.__new__(type(rule.optimizer))
         optimizer.__dict__.update(rule.optimizer.__dict__)
         step = getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)  # without the profiler's record
-        with self._mode:
+        with self._mode, _not_compiling():
             made = nn.Parameter(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
             made.grad = torch.empty_strided(size, stride, dtype=dtype, device="cpu")
             group = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty((), dtype=t.dtype, device="cpu"), rule.group)
@@ -191,6 +208,25 @@ class Watcher:
                 step(optimizer)
         return Watched(made, made.grad, state, calls.kernels, memory.peak, storage(made.grad) in calls.written,
                        implementation)
+
+
+def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[int] = ()) -> int:
+    """Bytes of the state that an optimizer keeps when it has stepped, but for parameters in those storages."""
+    watch = Watcher(FakeTensorMode(), on_gpu)
+    rules = [(Rule.of(optimizer, group), group["params"]) for group in optimizer.param_groups]
+    return sum(allocated(bytes_of(t), p.device) for rule, parameters in rules for p in parameters
+               if p.requires_grad and storage(p) not in but for t in watch(rule, p).state.values())
+
+
+@contextlib.contextmanager
+def _not_compiling() -> Iterator[None]:
+    """Optimizers ask whether a tracer is at work, and read no numbers then; what runs later is not traced."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = False
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
 
 
 class _State(dict):

@@ -21,6 +21,7 @@ from ..storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from ..transforms.made import owned
+from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
 
@@ -43,6 +44,9 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)
+        if program.updates is not None:
+            token = forward.add(open_forward, (program.updates,), fake_token(inputs))
+            backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:])
         if program.guess:
             _scale(program, backward)

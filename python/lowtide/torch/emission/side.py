@@ -73,12 +73,16 @@ class Side:
             assert self._parent, f"{node} is read before it is computed"
             if is_symbol(node.meta["val"]):
                 return self._number(key, node)
-            self.saved.append(self._parent.value(key, node))
-            with self.graph.inserting_after(self._last_saved):
-                self._last_saved = self._new_placeholder(self.saved[-1].name, self.saved[-1].meta)
-            self.values[key] = self._last_saved
-            self._left[self._last_saved] = self.saved[-1]
+            self.values[key] = self.take(self._parent.value(key, node))
         return self.values[key]
+
+    def take(self, value: fx.Node) -> fx.Node:
+        """What the forward saves of its node `value`, on this side."""
+        self.saved.append(value)
+        with self.graph.inserting_after(self._last_saved):
+            self._last_saved = self._new_placeholder(value.name, value.meta)
+        self._left[self._last_saved] = value
+        return self._last_saved
 
     def _number(self, key: Value, node: fx.Node) -> fx.Node:
         self.numbers.append(self._parent.value(key, node))
@@ -126,6 +130,12 @@ class Side:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
         new = self.graph.call_function(function, args, kwargs or {})
         new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
+        return new
+
+    def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:
+        """A call that no node of the joint graph stands for, whose result is like the fake `value`."""
+        new = self.graph.call_function(function, args)
+        new.meta = {"val": value}
         return new
 
     def call_over(self, written: fx.Node, twin: Twin, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,

@@ -2,11 +2,13 @@
 
 It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, for a recomputation
 either.  It comes after the barrier: before, nobody knows that a backward will be.  Each may come at any time, since an
-update reads nothing that another one changes.  No code is made of it: graphs with updates are for planning.
+update reads nothing that another one changes.  Its code is a call of region_updates.apply_update, where a region has its
+parameters; a graph that was captured without them is for planning.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,9 @@ from torch import fx
 from ...graph_builder import Op
 from ..operators import DTYPES, leaves
 from ..program import Run
+from ..storages import bytes_of, storage
 from ..updates import Rules, Watcher
+from ..updating.region_updates import apply_update
 from .interface import Emitter
 
 if TYPE_CHECKING:
@@ -29,34 +33,58 @@ _SMALL = 64  # bytes; a count of steps stays where it is
 
 @dataclass(frozen=True)
 class Updates:
-    """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?"""
+    """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?  region:
+    the key of the RegionUpdates that runs them; None for a graph that is only planned."""
 
     rules: Rules
     on_gpu: bool
+    region: int | None = None
 
 
+@dataclass
 class _UpdateEmitter(Emitter):
+    """region: of Updates.  slot: the region's input that is the parameter.  owned: does nobody else hold the gradient?"""
+
+    region: int | None
+    slot: int | None
+    gradient: fx.Node
+    owned: bool
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        raise AssertionError("no code is made of updates")
+        assert self.region is not None, "no code is made of updates in a graph that is only planned"
+        gradient = side.get(self.gradient)
+        side.call(apply_update, (self.region, self.slot, gradient, self.owned), self.gradient, None)
+        return False
 
 
 def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, fx.Node]], updates: Updates,
-                  price: Price) -> None:
+                  price: Price, handed_out: list[fx.Node]) -> None:
     """Insert an update for each parameter that has a rule, as early in the order as may be.
 
-    gradients: names in the model, and the nodes of parameter and gradient.
+    gradients: names in the model, and the nodes of parameter and gradient.  handed_out: what else forward and backward
+    give to the caller.
     """
     rules = updates.rules
+    nodes = {name: gradient for name, _, gradient in gradients}
+    slots = {name: getattr(parameter.meta["desc"], "idx", None) for name, parameter, _ in gradients}
+    others = {storage(t) for node in handed_out for t in leaves(node.meta.get("val"))}
     updated = [(name, parameter.meta["val"], gradient.meta["val"]) for name, parameter, gradient in gradients
                if name in rules.of]
     if not updated:
         return
     watch = Watcher(updated[0][1].fake_mode, updates.on_gpu)
+    read = {tensor for op in builder.graph.ops for tensor in op.inputs}  # by an op that may write over it
+    taken = Counter(storage(gradient) for _, _, gradient in updated)
     watched = [watch(rules.of[name], parameter) for name, parameter, _ in updated]
     price.prepare([kernel for update in watched for kernel in update.kernels])
     for (name, parameter, gradient), update in zip(updated, watched, strict=True):
         prices = [price(kernel) for kernel in update.kernels]
         given = {"grad": builder.known([gradient])[0], "param": builder.known([parameter])[0]}
+        made_by = builder.graph.producer.get(given["grad"])
+        owned = made_by is not None and made_by is not builder.graph.barrier and taken[storage(gradient)] == 1 \
+            and storage(gradient) not in others and given["grad"] not in read \
+            and bytes_of(gradient) == gradient.numel() * gradient.element_size()
+        slot = slots.get(name)
         states = {}
         for key, t in update.state.items():
             home = rules.home if t.numel() * t.element_size() > _SMALL else "device"
@@ -66,7 +94,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
                 after=[builder.graph.barrier],
                 workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
                 attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
-                runs=Run(_UpdateEmitter()))
+                runs=Run(_UpdateEmitter(updates.region, slot, nodes[name], owned)))
         op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
         shown = {"grad": gradient, "param": parameter, **update.state}
         op.operands = [_operand(key, (given | states)[key], t) for key, t in shown.items()]
@@ -80,14 +108,23 @@ def _operand(argument: str, tensor: int, t: torch.Tensor) -> dict[str, Any]:
 
 def names_of_gradients(inputs: list[fx.Node], outputs: list[Any], descriptors: list[Any]) \
         -> list[tuple[str, fx.Node, fx.Node]]:
-    """Parameters with a gradient: name in the model, and the nodes of both.
+    """Inputs with a gradient: name in the model, or which argument it is, and the nodes of both.
 
     inputs: those of the joint graph.  outputs, descriptors: the backward's.
     """
-    parameters = {n.meta["desc"]: n for n in inputs if type(n.meta.get("desc")).__name__ == "ParamAOTInput"}
+    parameters = {n.meta["desc"]: n for n in inputs if label_of(n.meta.get("desc"))}
     found = []
     for node, desc in zip(outputs, descriptors, strict=True):
         of = getattr(desc, "grad_of", None)
         if isinstance(node, fx.Node) and of in parameters and leaves(node.meta["val"]):
-            found.append((of.target.removeprefix("model."), parameters[of], node))
+            found.append((label_of(of), parameters[of], node))
     return found
+
+
+def label_of(descriptor: Any) -> str:
+    """An input's name for people: the path of a parameter or buffer, or which argument it is."""
+    if descriptor is None:
+        return ""
+    if hasattr(descriptor, "target"):
+        return descriptor.target.removeprefix("model.")
+    return f"input{descriptor.idx}" if hasattr(descriptor, "idx") else type(descriptor).__name__

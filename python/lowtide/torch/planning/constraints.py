@@ -53,6 +53,13 @@ class Constraints:
 
 
 def input_bytes(program: Program) -> int:
-    """Bytes of what the region is given."""
+    """Bytes of what is there before the region runs: what it is given, and the state of its updates."""
     made = {t for op in program.graph["ops"] for t in op["outputs"]}
     return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in made)
+
+
+def given_bytes(program: Program) -> int:
+    """Bytes of what the region is given."""
+    state = {operand["tensor"] for op in program.graph["ops"] if op["kind"] == "lowtide.update"
+             for operand in op["operands"] if operand["argument"] not in ("grad", "param")}
+    return input_bytes(program) - sum(program.graph["tensors"][t]["bytes"] for t in state)

@@ -36,8 +36,8 @@ class Report:
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
     there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
     floor: bytes that no plan can go below.  again: module path -> op names that
-    run more than once, with how often.  transforms: what is done to the graph before the plan, in words.
-    techniques: what each did, in the order in which they were applied.
+    run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
+    done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
     """
 
     name: str
@@ -59,6 +59,7 @@ class Report:
     seconds: float
     cached: bool
     again: dict[str, Counter[str]] = field(default_factory=dict)
+    updated: int = 0
     transforms: list[str] = field(default_factory=list)
     techniques: list[Technique] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ import lowtide
 
 from ..errors import BudgetError, size_text
 from ..program import Program
-from .constraints import Constraints, input_bytes
+from .constraints import Constraints, given_bytes, input_bytes
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and fraction
@@ -89,7 +89,7 @@ class Assignment:
 def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
     """The passes of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""
     def others(region: RegionToPlan) -> int:
-        return max(0, held - input_bytes(region.program))
+        return max(0, held - given_bytes(region.program))
 
     passes = [Pass(region, False, others(region), tuple(calls[:i])) for i, region in enumerate(calls)]
     made = 0

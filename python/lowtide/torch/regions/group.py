@@ -19,11 +19,13 @@ import torch
 
 from ..errors import OverBudgetWarning, size_text
 from ..meter import bytes_held
-from ..planning.constraints import Constraints, input_bytes
+from ..planning.constraints import Constraints, given_bytes
 from ..planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
 from ..program import Program
 from ..settings import Settings
-from ..storages import gradients_by_leaf, is_trained, storages
+from ..storages import Sizes, gradients_by_leaf, is_trained, storages
+from ..updating.region_updates import RegionUpdates
+from ..updating.updater import Updater
 from .accounts import Accounts, counted, saved
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
@@ -66,6 +68,12 @@ class Group:
         """Note which of these tensors the optimizer keeps a state for."""
         self.trained |= storages(t for t in tensors if is_trained(t))
 
+    def updates(self, settings: Settings) -> RegionUpdates | None:
+        """What makes the updates of a region, if its backward is to make them."""
+        if settings.update != "backward":
+            return None
+        return RegionUpdates(Updater.of(settings.optimizer))
+
     def share_budget(self, budget: int | str, order: str) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
@@ -75,10 +83,11 @@ class Group:
     # ---- when a region is planned
 
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
-              gradients: int, find: bool) -> RegionToPlan:
-        """A region that is compiled now; find: to be planned with all others before anything runs."""
+              gradients: int, updated: Sizes, find: bool) -> RegionToPlan:
+        """A region that is compiled now, and updates these parameters; find: to be planned with all others before
+        anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
-        given, state = bytes_held(inputs), settings.state(device, self.trained)
+        given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:
             return RegionToPlan(program, settings.standing(given, device) + state, gradients)
         standing = settings.standing(given + self._seen(inputs, True), device)
@@ -88,7 +97,7 @@ class Group:
 
     def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a region that is planned alone."""
-        more = max(self.held - input_bytes(region.program) - self.calls.beside(inputs), 0)
+        more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
         return Constraints(region.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())
 

@@ -22,7 +22,8 @@ class RegionRecord:
     of its plan.  place: of its report among all.
     assignment: what it will be planned with at its next call (sharing.Assignment).  plans: how often it was planned
     with others.
-    own: the storages it was given, by the last look.  leaves: gradients that its backward makes, by leaf.
+    own: the storages it was given, by the last look.  leaves: gradients that its backward makes, by leaf.  updated:
+    parameters that it updates.
     """
 
     number: int
@@ -35,6 +36,7 @@ class RegionRecord:
     plans: int = 0
     own: Sizes = field(default_factory=dict)
     leaves: Sizes = field(default_factory=dict)
+    updated: Sizes = field(default_factory=dict)
     trains: bool = False
 
 

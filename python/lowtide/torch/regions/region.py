@@ -30,6 +30,7 @@ from ..operators import is_tangent
 from ..settings import Settings
 from ..storages import storages
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
+from ..updating.backwards import mark
 from .group import Group
 from .records import RegionRecord
 from .region_planning import RegionPlanner
@@ -74,6 +75,8 @@ class Region:
         group, record = self._group, self._record
         if self._settings.inner != "eager":  # who runs its backward does not say so
             return self._compiled(*args)
+        if self._planner.updates:
+            self._planner.updates.check(args)
         group.begin(record, self._settings, args)
         with self._lock:
             if record.assignment:
@@ -153,6 +156,8 @@ class Region:
             return results
 
         leaving._boxed_call = True
+        if self._planner.updates:
+            mark(leaving, self._planner.updates)
         return leaving
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
@@ -190,6 +195,8 @@ class Region:
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
             return planned and (emit if trains else emit_forward)(*planned)
         except CaptureError as error:
+            if self._planner.updates:
+                self._planner.updates.slots = {}
             return fall_back(str(error), self._settings, None)
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.nn.parallel import DistributedDataParallel
 
 import lowtide
 
 from ..costs import pricing
 from ..errors import BudgetError, CaptureError, LowtideWarning
 from ..lowering import lower
+from ..lowerings.update import Updates
 from ..meter import bytes_held
 from ..operators import is_marked, leaves
 from ..planning.planner import plan_program
@@ -20,7 +22,7 @@ from ..planning.report import Report, publish
 from ..planning.schedule import Computation, schedule
 from ..planning.sharing import RegionToPlan
 from ..prices import Remembered
-from ..program import Program, made_gradient_bytes, with_gradient
+from ..program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..tracing.training_step import joint_graph
@@ -33,13 +35,15 @@ class RegionPlanner:
     """Plans one region, each time that it is compiled.
 
     record: where it notes what it found.  find: a number under which the group plans the region later, with others;
-    None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.
+    None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.  updates:
+    what makes its updates, if the backward is to make them.
     """
 
     def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._price: Remembered | None = None
         self.watch: RegionWatch | None = None
+        self.updates = group.updates(settings)
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
              trains: bool) -> tuple[Program, list[Computation]] | None:
@@ -56,14 +60,20 @@ class RegionPlanner:
             self._price = Remembered(pricing(settings.costs, device, real=True))
             self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
+        updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
-                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques)
+                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates)
+        taken = updated_inputs(program) if program.updates is not None else []
+        record.updated = storages(inputs[i] for i in taken)
+        if self.updates:
+            self.updates.slots = {i: inputs[i] for i in taken}
         if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
             group.watch.causes.add("marks")
             warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
-        group.train(inputs)
+        if group.options is not None:  # or the model is known, and what stands in for results of other regions is none of it
+            group.train(inputs)
         to_plan = group.enter(settings, program, device, inputs, made_gradient_bytes(program, trained),
-                              self._find is not None)
+                              record.updated, self._find is not None)
         if self._find is not None:
             group.to_plan[self._find] = to_plan
             return None
@@ -84,6 +94,7 @@ class RegionPlanner:
         if same:  # but for a number that the tracer took for a constant
             record.report, record.constraints = same.report, constraints
             record.steps, record.place = same.steps, same.place
+            self._tell(same.report)
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
             return program, schedule(program, same.steps).computes
         try:
@@ -95,6 +106,8 @@ class RegionPlanner:
             planned, report = plan_program(program, settings, constraints, error.smallest, price=self._part_price)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
+        report.updated = len(taken)
+        self._tell(report)
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
@@ -113,6 +126,21 @@ class RegionPlanner:
         return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
                            saved_earlier=saved_earlier, base=base, reserved=reserve is not None, allocator=allocator)
 
+    def _tell(self, report: Report) -> None:
+        """The updates, what the plan takes."""
+        if self.updates:
+            self.updates.peak, self.updates.budget = report.peak, report.budget
+
+    def _updates(self, inputs: list[Any], trained: set[int], device: torch.device) -> Updates | None:
+        """The updates of a region with these inputs, if its backward is to make them.  Raises CaptureError."""
+        if self.updates is None:
+            return None
+        if DistributedDataParallel._get_active_ddp_module() is not None:
+            raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
+                               "the backward has made them, and updates would come before; use update='step'")
+        rules = self.updates.updater.rules(inputs, sorted(trained))
+        return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
+
     def _share_of_training(self, gm: fx.GraphModule, inputs: list[Any], alone: Program, to_plan: RegionToPlan,
                            device: torch.device) -> int | None:
         """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
@@ -123,7 +151,8 @@ class RegionPlanner:
         trained = trained_arguments(inputs)
         try:
             program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
-                            alone.graph["name"], trained=trained, techniques=self._settings.techniques)
+                            alone.graph["name"], trained=trained, techniques=self._settings.techniques,
+                            updates=self._updates(inputs, trained, device))
         except CaptureError:
             return None
         graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})

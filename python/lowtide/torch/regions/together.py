@@ -58,7 +58,8 @@ def _refresh(group: Group, regions: set[RegionRecord], settings: Settings, args:
     for region in regions:
         known = region.to_plan
         device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
-        standing, state = settings.standing(bytes_held(present), device), settings.state(device, group.trained)
+        standing, state = settings.standing(bytes_held(present), device), \
+            settings.state(device, group.trained, region.updated)
         covers = standing if settings.reserve is not None and not group.budget else 0
         region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
 

@@ -55,7 +55,7 @@ def splittable(program: Program) -> Program:
     """The program, whose graph no longer says what ops do that no code could run in parts."""
     ops = list(program.graph["ops"])
     for i, run in enumerate(program.runs):
-        if run.node is not None and not isinstance(run.emitter, DrawEmitter) \
+        if ops[i]["kind"] == "lowtide.update" or run.node is not None and not isinstance(run.emitter, DrawEmitter) \
                 and run.emitter.part_of(run.node) is None and run.emitter.before_parts(run.node) is None:
             ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
     return replace(program, graph=program.graph | {"ops": ops})

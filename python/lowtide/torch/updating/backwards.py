@@ -1,0 +1,175 @@
+"""A look at each backward before it runs: would updates within it be those of a step after it?
+
+PyTorch has no hook there, so what starts all backwards of torch.autograd is wrapped, once there is a model whose backward
+makes updates.  All that follows from the graph is refused here, before anything is written: a parameter that gets its
+gradient from more than one place, such as two regions, two calls of a region or a regularizer in the user's loop; a
+graph that is kept for another backward; gradients that are asked for and would not be there; a scaled loss.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._dynamo import compiled_autograd
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+
+from ..errors import UpdateError
+from .accumulating import accumulates
+from .updater import STEP_INSTEAD, Updater, check_hooks
+
+if TYPE_CHECKING:
+    from .region_updates import RegionUpdates
+
+_run = torch.autograd._engine_run_backward
+_REGION = "lowtide_updates"
+
+
+def watch_backwards() -> None:
+    """From now on look at each backward of the process."""
+    torch.autograd._engine_run_backward = _looking
+
+
+def mark(forward: Any, updates: RegionUpdates) -> None:
+    """Note that `forward` is what AOTAutograd calls for the forward of a region with these updates."""
+    setattr(forward, _REGION, updates)
+
+
+def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, inputs: Any, *rest: Any,
+             **named: Any) -> Any:
+    check_backward(outputs, bool(retain_graph), inputs, bool(named.get("accumulate_grad", False)))
+    return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
+
+
+def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool) -> None:
+    """Raises UpdateError unless updates in a backward from these outputs are those of an ordinary step.
+
+    keeps: is the graph for another backward as well?  inputs: the tensors whose gradients are asked for, none for all
+    leaves.  fills: do these go to `.grad`?
+    """
+    if not Updater.are_any():
+        return
+    edges = _edges(outputs)
+    regions = {node: _region(node) for node in edges}
+    if not any(regions.values()):
+        return
+    if inputs:
+        running = _running(edges, {_node(i) for i in inputs if _is_asked(i)})
+        regions = {node: region for node, region in regions.items() if node in running}
+    found = [region for region in regions.values() if region]
+    if not found:
+        return
+    if compiled_autograd.compiled_autograd_enabled:
+        raise UpdateError("compiled autograd puts the region's backward into a graph of its own, of which nothing says when "
+                          "it updates parameters: turn it off, or use update='step'")
+    leaves = {id(p): p for region in found for p in region.slots.values()}
+    places = Counter(id(n.variable) for node in edges for n in edges[node] if _is_leaf(n))
+    asked = {id(i) for i in inputs or ()}
+    if inputs and (not fills or not asked.issuperset(leaves)):
+        raise UpdateError("torch.autograd.grad, or backward(inputs=...), asks for some gradients, and with "
+                          "update='backward' parameters are updated by theirs, which are not handed out: call "
+                          f"loss.backward(), {STEP_INSTEAD}")
+    if _is_scaled(edges):
+        raise UpdateError("the loss is scaled by a GradScaler, and gradients are unscaled, and looked at for infinities, "
+                          "only when all are there: after updates in the backward. Use bf16, which needs no scaler, "
+                          f"{STEP_INSTEAD}")
+    for key, p in leaves.items():
+        if places[key] > 1:
+            raise UpdateError(f"a parameter of shape {list(p.shape)} gets a gradient from {places[key]} places of one "
+                              "backward: from two regions, two calls of one, or code outside of the compiled model such as "
+                              "a regularizer, and its update would be by one of them. Compute all that reads it, and the "
+                              f"loss, within one graph of the model, without a graph break, {STEP_INSTEAD}")
+    for updater in {region.updater for region in found}:
+        _check_step(updater, [p for region in found if region.updater is updater for p in region.slots.values()], keeps)
+    for region in found:
+        region.looked = True
+
+
+def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -> None:
+    """Raises UpdateError unless these parameters of one optimizer can be updated, or added to, now."""
+    holds = {accumulates(p) for p in parameters}
+    if len(holds) > 1:
+        raise UpdateError("some parameters of this backward are within lowtide.torch.accumulate and some are not: give it "
+                          "the model that was compiled")
+    check_hooks(updater.optimizer, parameters)
+    updater.check_gradients(parameters)
+    if True in holds:
+        return
+    if keeps:
+        raise UpdateError("retain_graph=True keeps this forward for another backward, which would find its parameters "
+                          "updated. Run all backwards but the last within lowtide.torch.accumulate(model), and the last "
+                          f"without retain_graph, {STEP_INSTEAD}")
+    if any(updater.waiting([id(p)]) > 1 for p in parameters):
+        raise UpdateError("another forward with the same parameters waits for its backward, and would find them updated. "
+                          "Run each backward before the next forward, within lowtide.torch.accumulate(model) for all but "
+                          f"the last, and forwards without a backward under torch.no_grad(); {STEP_INSTEAD}")
+
+
+# ---- the graph
+
+def _node(value: Any) -> Any:
+    return value.node if isinstance(value, GradientEdge) else get_gradient_edge(value).node
+
+
+def _is_asked(value: Any) -> bool:
+    return isinstance(value, GradientEdge) or value.requires_grad  # for others PyTorch has its own words
+
+
+def _is_leaf(node: Any) -> bool:
+    return type(node).__name__ == "AccumulateGrad"
+
+
+def _region(node: Any) -> RegionUpdates | None:
+    """The region whose backward the node is, if it makes updates."""
+    forward = getattr(getattr(type(node), "_forward_cls", None), "compiled_fw", None)
+    region = getattr(forward, _REGION, None)
+    return region if region and region.slots else None
+
+
+def _edges(outputs: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The nodes of the backward from these outputs, each with those that it gives gradients to."""
+    left = [_node(o) for o in outputs if _is_asked(o)]
+    found: dict[Any, list[Any]] = {}
+    while left:
+        node = left.pop()
+        if node not in found:
+            found[node] = [following for following, _ in node.next_functions if following is not None]
+            left += found[node]
+    return found
+
+
+def _running(edges: dict[Any, list[Any]], wanted: set[Any]) -> set[Any]:
+    """The nodes that run where the gradients of `wanted` alone are asked for: on the way to them."""
+    givers: dict[Any, list[Any]] = {}
+    for node, following in edges.items():
+        for n in following:
+            givers.setdefault(n, []).append(node)
+    running: set[Any] = set()
+    left = [node for n in wanted for node in givers.get(n, ())]
+    while left:
+        node = left.pop()
+        if node not in running:
+            running.add(node)
+            left += givers.get(node, ())
+    return running
+
+
+def _is_scaled(nodes: Iterable[Any]) -> bool:
+    """Is there a product with the scale of a GradScaler among them?"""
+    factors = []
+    for node in nodes:
+        if type(node).__name__ == "MulBackward0":
+            try:
+                other = node._saved_other
+            except RuntimeError:  # freed: the backward will say so
+                continue
+            if isinstance(other, torch.Tensor) and other.numel() == 1 and not other.requires_grad:
+                factors.append(other)
+    if not factors:
+        return False
+    scalers = [s for s in gc.get_objects() if issubclass(type(s), torch.amp.GradScaler)]  # no isinstance: proxies answer it
+    scales = {s.get_scale() for s in scalers if s.is_enabled() and s._scale is not None}  # a scaler hands out copies too
+    return bool(scales) and any(float(factor) in scales for factor in factors)

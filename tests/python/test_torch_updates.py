@@ -1,0 +1,363 @@
+"""Parameters updated in the backward: the same bits as a step after it, in less memory."""
+
+import copy
+import gc
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import lowtide.torch
+import torch.nn.functional as F
+from lowtide.torch.meter import bytes_held, peak_rise
+from torch import nn
+from torch.optim import lr_scheduler
+from torch_updates import Broken, Cnn, Gpt, Mlp, assert_same, cnn_inputs, compiled, gpt_inputs, mlp_inputs, steps
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+def smallest(model, inputs, optimizer):
+    """The smallest budget that is kept."""
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        compiled(model, inputs, optimizer, budget=1)
+    return refused.value.smallest
+
+
+def check(build, inputs, optimizer, schedule=None, count=3, *, tight=False):
+    torch.manual_seed(0)
+    plain = build()
+    mine = copy.deepcopy(plain)
+    by, by_mine = optimizer(plain), optimizer(mine)
+    run = compiled(mine, inputs(), by_mine, budget=smallest(mine, inputs(), by_mine) if tight else "100%")
+    assert lowtide.torch.reports()[-1].updated == len(list(mine.parameters()))
+    (losses, state), (losses_mine, state_mine) = (
+        steps(module, o, inputs, count, schedule and schedule(o)) for module, o in ((plain, by), (run, by_mine)))
+    assert losses == losses_mine
+    assert torch.equal(state, state_mine)
+    assert all(p.grad is None for p in mine.parameters())
+    assert_same((plain, by), (mine, by_mine))
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
+    "nesterov": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True, foreach=True),
+    "fused SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, fused=True),
+    "Adam": lambda p: torch.optim.Adam(p, amsgrad=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, 0.01, maximize=True),
+    "foreach AdamW": lambda p: torch.optim.AdamW(p, 0.01, foreach=True),
+    "fused AdamW": lambda p: torch.optim.AdamW(p, 0.01, fused=True),
+    "foreach Adam": lambda p: torch.optim.Adam(p, amsgrad=True, maximize=True, foreach=True, weight_decay=0.1),
+    "AdamW with a tensor": lambda p: torch.optim.AdamW(p, torch.tensor(0.01)),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, momentum=0.9, centered=True),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, 0.1),
+    "fused Adagrad": lambda p: torch.optim.Adagrad(p, 0.1, fused=True),
+    "NAdam": lambda p: torch.optim.NAdam(p),
+    "RAdam": lambda p: torch.optim.RAdam(p),
+    "Adadelta": lambda p: torch.optim.Adadelta(p, maximize=True),
+    "Adamax": lambda p: torch.optim.Adamax(p),
+    "Rprop": lambda p: torch.optim.Rprop(p),
+    "ASGD": lambda p: torch.optim.ASGD(p),
+    "Adafactor": lambda p: torch.optim.Adafactor(p),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_bits_are_those_of_a_step_after_the_backward(name):
+    check(lambda: Mlp(layers=2), mlp_inputs, lambda m: OPTIMIZERS[name](m.parameters()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
+@pytest.mark.parametrize("name", ["momentum", "AdamW", "foreach AdamW", "fused AdamW"])
+def test_on_a_gpu(name):
+    check(lambda: Mlp(dropout=0.0).cuda(), lambda i=0: (mlp_inputs(i)[0].cuda(),), lambda m: OPTIMIZERS[name](m.parameters()))
+
+
+def in_groups(model):
+    parameters = list(model.parameters())
+    return torch.optim.AdamW([{"params": parameters[::2], "lr": 0.01}, {"params": parameters[1::2], "betas": (0.5, 0.9)}])
+
+
+@pytest.mark.parametrize(("build", "inputs"), [(Cnn, cnn_inputs), (Gpt, gpt_inputs),
+                                               (lambda: Mlp(dropout=0.0).bfloat16(), lambda i=0: (mlp_inputs(i)[0].bfloat16(),))])
+def test_models(build, inputs):
+    check(build, inputs, in_groups)
+    check(build, inputs, lambda m: torch.optim.SGD(m.parameters(), 0.1, momentum=0.9), tight=True)
+
+
+@pytest.mark.parametrize("schedule", [
+    lambda o: lr_scheduler.StepLR(o, 2), lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=5),
+    lambda o: lr_scheduler.LambdaLR(o, lambda i: 0.5**i)])
+def test_schedulers(schedule):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        check(Mlp, mlp_inputs, lambda m: torch.optim.AdamW(m.parameters(), 0.01), schedule, 4)
+
+
+class Twice(nn.Module):
+    """A parameter that is read twice, one whose gradient is one number all over, one that is frozen, one that is unused."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.shift = nn.Parameter(torch.randn(32, 32)), nn.Parameter(torch.randn(32))
+        self.frozen, self.unused = nn.Parameter(torch.randn(32), requires_grad=False), nn.Parameter(torch.randn(3))
+
+    def forward(self, x):
+        return (torch.tanh(x @ self.weight * self.frozen) @ self.weight.T + self.shift).sum()
+
+
+def test_parameters_of_all_kinds():
+    plain = Twice()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, mlp_inputs(), by_mine)
+    assert lowtide.torch.reports()[-1].updated == 2
+    assert steps(plain, by, mlp_inputs)[0] == steps(run, by_mine, mlp_inputs)[0]
+    assert_same((plain, by), (mine, by_mine))
+
+
+def test_two_optimizers():
+    """One updates in the backward; what is not its own keeps its gradient, for the other's step."""
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    pairs = []
+    for module in (plain, mine):
+        weights, others = ([p for p in module.parameters() if (p.dim() == 2) == two] for two in (True, False))
+        pairs.append((module, torch.optim.Muon(weights, 0.1), torch.optim.SGD([*others, torch.zeros(2)], 0.1, momentum=0.9)))
+    run = compiled(mine, mlp_inputs(), pairs[1][1])
+    for (_, first, second), module in zip(pairs, (plain, run), strict=True):
+        torch.manual_seed(0)
+        for i in range(3):
+            module(*mlp_inputs(i)).backward()
+            first.step()
+            second.step()
+            first.zero_grad()
+            second.zero_grad()
+    for k in (1, 2):
+        assert_same((plain, pairs[0][k]), (mine, pairs[1][k]))
+
+
+def test_the_rate_is_that_of_the_moment():
+    """A rate that is set between steps, as a number and in a tensor, and a group that is added."""
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    pairs = [(module, torch.optim.SGD(module.layers[:2].parameters(), torch.tensor(0.1), momentum=0.9))
+             for module in (plain, mine)]
+    pairs[1] = (compiled(mine, mlp_inputs(), pairs[1][1]), pairs[1][1])
+    for module, optimizer in pairs:
+        steps(module, optimizer, mlp_inputs, 2)
+        optimizer.param_groups[0]["lr"].fill_(0.05)
+        steps(module, optimizer, mlp_inputs, 1)
+        optimizer.param_groups[0]["lr"] = 0.02
+        optimizer.add_param_group({"params": module.layers[2].parameters(), "lr": 0.3})
+        steps(module, optimizer, mlp_inputs, 2)
+    assert_same(pairs[0], (mine, pairs[1][1]))
+
+
+@pytest.mark.parametrize("update", ["backward", "step"])
+def test_several_regions(update):
+    plain = Broken()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, mlp_inputs(), by_mine, update=update)
+    assert sum(report.updated for report in lowtide.torch.reports()[-3:]) == (6 if update == "backward" else 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+        assert steps(plain, by, mlp_inputs)[0] == steps(run, by_mine, mlp_inputs)[0]
+    assert_same((plain, by), (mine, by_mine))
+
+
+def test_loops_of_other_orders():
+    """zero_grad before the backward, to zeros; a closure; a gradient that stands; a step that finds nothing."""
+    def zeros(module, optimizer, x):
+        loss = module(x)
+        optimizer.zero_grad(set_to_none=False)
+        loss.backward()
+        optimizer.step()
+
+    def closure(module, optimizer, x):
+        def closed():
+            optimizer.zero_grad()
+            loss = module(x)
+            loss.backward()
+            return loss
+        optimizer.step(closed)
+
+    def standing(module, optimizer, x):
+        optimizer.zero_grad()
+        for p in module.parameters():
+            p.grad = torch.full_like(p, 0.01)
+        module(x).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.step()
+
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, mlp_inputs(), by_mine)
+    for module, optimizer in ((plain, by), (run, by_mine)):
+        torch.manual_seed(5)
+        for loop in (zeros, closure, zeros, standing, closure, closure, zeros):
+            loop(module, optimizer, *mlp_inputs())
+    assert_same((plain, by), (mine, by_mine))
+    mine(mlp_inputs()[0][:4])
+    by_mine.zero_grad()
+    assert all(p.grad is None for p in mine.parameters())
+
+
+def test_torch_compile():
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    options = {"budget": "100%", "optimizer": by_mine, "update": "backward", "costs": "flops", "fallback": "error"}
+    run = torch.compile(mine, backend="lowtide", options=options)
+    assert steps(plain, by, mlp_inputs)[0] == steps(run, by_mine, mlp_inputs)[0]
+    assert_same((plain, by), (mine, by_mine))
+    for module, optimizer in ((plain, by), (run, by_mine)):  # a batch of another size is another region
+        torch.manual_seed(1)
+        module(mlp_inputs()[0][:3]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert_same((plain, by), (mine, by_mine))
+
+
+def micro(module, optimizer, outside):
+    torch.manual_seed(3)
+    for step in range(2):
+        for i in range(3):
+            with lowtide.torch.accumulate(module if i < outside else nn.Module()):
+                (module(*gpt_inputs(3 * step + i)) / 3).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=step > 0)
+
+
+@pytest.mark.parametrize("outside", [2, 3])
+def test_micro_batches(outside):
+    """The last of them outside of the block, or all of them within: then the step is an ordinary one."""
+    plain = Gpt()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, gpt_inputs(), by_mine, reserve="1MB")
+    micro(plain, by, outside)
+    micro(run, by_mine, outside)
+    assert_same((plain, by), (mine, by_mine))
+
+
+def test_accumulate_is_nested_and_ends_with_an_exception():
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, mlp_inputs(), by_mine, reserve="1MB")
+    for module, optimizer in ((plain, by), (run, by_mine)):
+        torch.manual_seed(3)
+        with pytest.raises(ZeroDivisionError), lowtide.torch.accumulate(module), lowtide.torch.accumulate(mine):
+            kept = module(*mlp_inputs(0))
+            kept.backward(retain_graph=True)
+            kept.backward()
+            1 / 0
+        with lowtide.torch.accumulate(module):
+            with lowtide.torch.accumulate(module):
+                first, second = module(*mlp_inputs(1)), module(*mlp_inputs(2))
+                second.backward()
+            first.backward()
+        module(*mlp_inputs(3)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert_same((plain, by), (mine, by_mine))
+
+
+class Shared(nn.Module):
+    """Parameters whose gradients are those of activations as well, which ops further on write over."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, *shifts = (nn.Parameter(torch.randn(n, 32)) for n in (32, 64, 64))
+        self.shifts = nn.ParameterList(shifts)
+
+    def forward(self, x):
+        x = x @ self.weight
+        for shift in self.shifts:
+            x = 1.5 * x + shift
+        return torch.tanh(x).square().sum()
+
+
+def test_gradients_that_add_up_are_nobody_elses():
+    plain, x = Shared(), torch.randn(64, 32)
+    mine = copy.deepcopy(plain)
+    optimizer = torch.optim.SGD(mine.parameters(), 0.1)
+    run = compiled(mine, x, optimizer, budget=smallest(mine, x, optimizer))
+    with lowtide.torch.accumulate(mine), warnings.catch_warnings():
+        warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
+        for module in (plain, run):
+            module(x).backward()
+            module(x + 1).backward()
+    assert all(torch.equal(p.grad, q.grad) for p, q in zip(plain.parameters(), mine.parameters(), strict=True))
+
+
+def test_accumulate_says_what_stands():
+    model = Mlp(256)
+    x = torch.randn(8, 256)
+    run = compiled(model, x, torch.optim.AdamW(model.parameters(), fused=True))
+    with lowtide.torch.accumulate(model), pytest.warns(lowtide.torch.OverBudgetWarning, match="reserve=789504 counts them"):
+        run(x).backward()
+    with pytest.raises(TypeError, match="accumulate takes the torch.nn.Module"), lowtide.torch.accumulate(3):
+        pass
+
+
+def test_the_state_goes_on_in_an_ordinary_loop():
+    plain = Mlp()
+    mine = copy.deepcopy(plain)
+    by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
+    run = compiled(mine, mlp_inputs(), by_mine)
+    steps(plain, by, mlp_inputs)
+    steps(run, by_mine, mlp_inputs)
+    other = copy.deepcopy(mine)
+    by_other = torch.optim.AdamW(other.parameters())
+    by_other.load_state_dict(by_mine.state_dict())
+    by_mine.load_state_dict(copy.deepcopy(by.state_dict()))
+    for module, optimizer in ((plain, by), (other, by_other), (run, by_mine)):
+        steps(module, optimizer, mlp_inputs, 1)
+    assert_same((plain, by), (other, by_other))
+    assert_same((plain, by), (mine, by_mine))
+
+
+def test_memory_is_what_the_plan_says_and_a_fifth():
+    model = Mlp(512, 8, 0.0)
+    x = torch.randn(16, 512)
+    plain = copy.deepcopy(model)
+    by, by_mine = (torch.optim.AdamW(m.parameters(), fused=True) for m in (plain, model))
+    run = compiled(model, x, by_mine)
+    report = lowtide.torch.reports()[-1]
+
+    def step(module, optimizer):
+        module(x).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    held = bytes_held(model, x)
+    assert held + peak_rise(lambda: step(run, by_mine)) <= report.peak  # the first, which makes the state
+    step(plain, by)
+    peaks = []
+    for module, optimizer in ((plain, by), (run, by_mine)):
+        loss = module(x)
+        peaks.append(peak_rise(lambda loss=loss, optimizer=optimizer: (loss.backward(), optimizer.step())))
+        optimizer.zero_grad()
+    assert peaks[1] <= 0.2 * peaks[0]
+
+
+def test_a_hundred_steps_leave_nothing():
+    model = Mlp(layers=2)
+    optimizer = torch.optim.AdamW(model.parameters())
+    run = compiled(model, mlp_inputs(), optimizer)
+    steps(run, optimizer, mlp_inputs, 2)
+    gc.collect()
+    before = sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+    steps(run, optimizer, mlp_inputs, 100)
+    gc.collect()
+    assert sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects()) <= before + 2
