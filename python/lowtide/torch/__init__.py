@@ -26,6 +26,8 @@ from .meter import measure_peak
 from .planning.report import Report, reports
 from .rates import measure_device
 from .updating.accumulating import accumulate
+from .whole_step import Step, step
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError",
-           "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports"]
+           "Step", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
+           "step"]

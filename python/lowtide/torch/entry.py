@@ -81,6 +81,12 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
                         "torch.compile(function, backend=\"lowtide\", options={...})")
     settings = Settings.of({"budget": budget, **options})
     refuse_shared(module, "optimize")
+    return compiled_within(module, settings, example_inputs, kwargs)
+
+
+def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
+                    kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
+    """`optimize` of these settings."""
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
     group = Group()
@@ -94,6 +100,9 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
     if group.to_plan:
+        if settings.whole:
+            raise CaptureError(f"step takes a model of one graph, and the tracer broke this one into {len(group.to_plan)}: "
+                               "see TORCH_LOGS=graph_breaks, or use optimize(..., update='backward')")
         group.share_budget(settings.budget, settings.order)
         compiled = _Compiled(module, settings, group)
         compiled.rehearse(given, named)

@@ -57,6 +57,11 @@ class Program:
     updates: int | None = None
 
     @property
+    def in_one_call(self) -> bool:
+        """Does its forward make the updates?"""
+        return self.guess is not None and self.updates is not None
+
+    @property
     def on_cpu(self) -> bool:
         """Is all that it is given on the host?"""
         inputs = self.joint.graph.find_nodes(op="placeholder")

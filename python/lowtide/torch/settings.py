@@ -6,7 +6,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Callable, Container
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -74,6 +74,7 @@ class Settings:
     techniques: Any = None
     loss_scale: Any = "last"
     progress: Callable[[Any], None] | None = None
+    whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
 
     def __post_init__(self) -> None:
         if self.fallback not in ("warn", "error"):
@@ -111,7 +112,7 @@ class Settings:
     def of(options: dict[str, Any] | None) -> Settings:
         """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
         options = dict(options or {})
-        known = [f.name for f in fields(Settings)]
+        known = [f.name for f in fields(Settings) if f.name != "whole"]
         for name in options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)

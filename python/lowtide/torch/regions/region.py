@@ -150,7 +150,7 @@ class Region:
                 alone = bool(private)
                 key = max(private or left, key=left.__getitem__, default=None)
                 kept = next((i for i, t in enumerate(results) if key in storages([t])), -1)
-            if kept >= 0:
+            if kept >= 0 and not self._settings.whole:
                 with group.lock:
                     calls.leave(record, results[kept], alone, size, results[:handed_out])
             return results

@@ -26,6 +26,7 @@ from ..program import Program, made_gradient_bytes, updated_inputs, with_gradien
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..tracing.training_step import joint_graph
+from ..transforms.whole import in_one_call
 from .group import Group
 from .records import RegionRecord
 from .watch import MARKS, RegionWatch, buckets
@@ -63,6 +64,8 @@ class RegionPlanner:
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates)
+        if settings.whole and trains:
+            program = in_one_call(program)
         taken = updated_inputs(program) if program.updates is not None else []
         record.updated = storages(inputs[i] for i in taken)
         if self.updates:

@@ -184,7 +184,7 @@ class _Step(nn.Module):
         finally:
             for (table, key, _, _), value in zip(self._ties, own, strict=True):
                 table[key] = value
-        loss, *others = _results(result)
+        loss, *others = loss_and_others(result)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             got = f"shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
             raise CaptureError(f"the loss must be a tensor with one element (or come first in a tuple); got {got}")
@@ -193,7 +193,7 @@ class _Step(nn.Module):
         return (loss, *(t.detach() for t in tensors_in(others)))
 
 
-def _results(result: Any) -> list[Any]:
+def loss_and_others(result: Any) -> list[Any]:
     """The loss, and what comes with it: of a mapping or an object with a `loss` that one, else the first."""
     if isinstance(result, Mapping):
         parts = dict(result)

@@ -15,8 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..errors import OverBudgetWarning, UpdateError, size_text
 from ..storages import bytes_of
+from .accumulating import accumulates
 from .backwards import watch_backwards
-from .updater import STEP_INSTEAD, Updater
+from .updater import STEP_INSTEAD, Updater, check_hooks
 
 _keys = itertools.count()
 _regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDictionary()
@@ -73,6 +74,17 @@ class RegionUpdates:
                           f"{size_text(self.peak + size)} of {size_text(self.budget)}; reserve={size} counts them",
                           OverBudgetWarning, stacklevel=2)
 
+    def begin_step(self) -> None:
+        """A call that makes forward, backward and updates begins.  Raises UpdateError if gradients stand."""
+        parameters = list(self.slots.values())
+        check_hooks(self.updater.optimizer, parameters)
+        self.updater.check_gradients(parameters)
+        if any(p.grad is not None for p in parameters) or any(map(accumulates, parameters)):
+            raise UpdateError("step makes its own gradients, and some stand already: set them to None first "
+                              "(optimizer.zero_grad()); what is to add up over micro-batches needs "
+                              "lowtide.torch.optimize")
+        self._adds, self._groups = False, self.updater.groups()
+
     def update(self, slot: int, gradient: torch.Tensor, owned: bool) -> None:
         p = self.slots[slot]
         self.updater.update(p, self._groups[id(p)], gradient, owned, self._adds)
@@ -90,6 +102,12 @@ def open_forward(key: int) -> torch.Tensor:
 def begin_backward(key: int, token: torch.Tensor) -> None:
     """The region's backward begins."""
     _regions[key].begin(int(token.shape[1]))
+
+
+@fx.node.has_side_effect
+def begin_step(key: int) -> None:
+    """The region's only call of a step begins."""
+    _regions[key].begin_step()
 
 
 @fx.node.has_side_effect

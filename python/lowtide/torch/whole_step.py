@@ -1,0 +1,82 @@
+"""`step`: forward, backward and the optimizer's step as one planned call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from .distributed import refuse_shared
+from .entry import compiled_within
+from .planning.report import Report, reports
+from .settings import Settings
+from .tracing.fake_step import LossFunction, loss_and_others
+
+
+class Step:
+    """A training step: called with inputs, it makes forward, backward and updates, and returns the loss, detached.
+
+    Where the loss function returns more than the loss, a tuple of that and of the rest, detached too.  Gradients are None
+    before and after.  The optimizer is the user's own: its state, its groups and what schedulers do to them are as after
+    its own step.
+    """
+
+    def __init__(self, module: _WithLoss, run: Callable[..., Any], optimizer: torch.optim.Optimizer, report: Report) -> None:
+        self._module, self._run, self._optimizer = module, run, optimizer
+        self.report = report
+
+    def __call__(self, *inputs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            raise RuntimeError("a training step under torch.no_grad() would train nothing: call it outside, or the model itself")
+        loss, *others = (t.detach() if isinstance(t, torch.Tensor) else t for t in self._run(*inputs))
+        self._optimizer.step()  # which has nothing left to do, and tells schedulers that there was a step
+        self._optimizer.zero_grad()
+        return (loss, *others) if others else loss
+
+
+class _WithLoss(nn.Module):
+    """A model and its loss: inputs -> the loss and what else there is, detached."""
+
+    def __init__(self, model: nn.Module, loss: LossFunction | None) -> None:
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
+        result = self.loss(self.model, *inputs) if self.loss is not None else self.model(*inputs)
+        loss, *others = loss_and_others(result)
+        return (loss, *(t.detach() if isinstance(t, torch.Tensor) else t for t in others))
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Any, loss: LossFunction | None = None, *,
+         budget: int | str, scaler: Any = None, **options: Any) -> Step:
+    """The training step of a model as one planned call: `loss = step(*inputs)`.
+
+    inputs: a tuple of arguments, or one tensor, such as each call gets.  loss: called as loss(model, *inputs), it returns
+        the loss or a tuple that begins with it; None: the model's own result is that.  budget, options: as of `optimize`;
+        `optimizer` and `update` are said here.
+    scaler: not supported: a GradScaler looks at all gradients before the first update.  Use bf16, which needs none.
+
+    Each gradient dies in its update, so the step holds no more than one of them, and what the optimizer needs for one
+    parameter.  Nothing of it runs before the first call.  Raises BudgetError if no plan keeps the budget, CaptureError
+    for what cannot be planned, ValueError and TypeError for wrong options; a call raises UpdateError where gradients
+    stand, or hooks would be passed by.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"step takes a torch.nn.Module, not {type(model).__name__}")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"step takes the torch.optim.Optimizer that makes the updates, not {type(optimizer).__name__}")
+    if scaler is not None:
+        raise ValueError("step takes no GradScaler: it looks at all gradients before the first update. Use bf16, which needs "
+                         "no scaler, or optimize with a loop of your own")
+    for name in ("update", "optimizer", "fallback"):
+        if name in options:
+            raise TypeError(f"step says {name!r} by itself")
+    settings = replace(Settings.of({"budget": budget, "optimizer": optimizer, "update": "backward", "fallback": "error",
+                                    **options}), whole=True)
+    refuse_shared(model, "step")
+    module = _WithLoss(model, loss)
+    run = compiled_within(module, settings, inputs, None)
+    return Step(module, run, optimizer, reports()[-1])
