@@ -100,9 +100,6 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
     if group.to_plan:
-        if settings.whole:
-            raise CaptureError(f"step takes a model of one graph, and the tracer broke this one into {len(group.to_plan)}: "
-                               "see TORCH_LOGS=graph_breaks, or use optimize(..., update='backward')")
         group.share_budget(settings.budget, settings.order)
         compiled = _Compiled(module, settings, group)
         compiled.rehearse(given, named)

@@ -21,7 +21,7 @@ from ..storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from ..transforms.made import owned
-from ..updating.region_updates import begin_backward, begin_step, fake_token, open_forward
+from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
 
@@ -39,8 +39,6 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         for node in inputs:
             if not is_tangent(node):
                 forward.placeholder(node)
-        if program.in_one_call:
-            forward.add(begin_step, (program.updates,), None)
         forward.run(computes[:cut])
         sides.append(backward := Side(program, forward, idle, done))
         for node in inputs:

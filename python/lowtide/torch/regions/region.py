@@ -76,7 +76,7 @@ class Region:
         if self._settings.inner != "eager":  # who runs its backward does not say so
             return self._compiled(*args)
         if self._planner.updates:
-            self._planner.updates.check(args)
+            self._planner.updates.check(args, self._settings.whole)
         group.begin(record, self._settings, args)
         with self._lock:
             if record.assignment:

@@ -95,7 +95,7 @@ class _Made:
             runs[op] = self._run_of(op)
         barrier = self._op_at[self._program.barrier]
         return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
-                       guess=self._guess if self._hoisted else None)
+                       guess=self._guess if self._hoisted else self._program.guess)
 
     def price(self, price: Price) -> None:
         """Note what parts take, in the graph."""

@@ -6,6 +6,7 @@ as soon as their gradients are there, and what is handed out is the loss.  No gr
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ..errors import CaptureError
@@ -19,11 +20,15 @@ def in_one_call(program: Program) -> Program:
 
     Raises CaptureError if something else than one loss can be differentiated, or no parameter is updated.
     """
-    barrier = program.graph["ops"][program.barrier]
-    if len(barrier["outputs"]) != 1 or program.updates is None:
-        raise CaptureError("step needs one result that can be differentiated, the loss, and parameters that it trains; "
-                           f"here are {len(barrier['outputs'])} such results: return the others detached")
-    tensors = program.graph["tensors"]
+    barrier, tensors = program.graph["ops"][program.barrier], program.graph["tensors"]
+    shapes = [tensors[t]["shape"] for t in barrier["outputs"]]
+    if len(shapes) != 1 or math.prod(shapes[0]) != 1:
+        raise CaptureError("step needs one graph with one result that can be differentiated, a loss of one element; here "
+                           f"are results of shapes {', '.join(map(str, shapes))}: return the others detached. Where the "
+                           "tracer breaks the model into several graphs (TORCH_LOGS=graph_breaks shows where), use "
+                           "optimize(..., update='backward')")
+    if program.updates is None:
+        raise CaptureError("step trains nothing here: no parameter that the loss depends on is one of the optimizer's")
     made = {t for op in program.graph["ops"] for t in op["outputs"]}
     kept = [t for t in program.graph["outputs"] if tensors[t].get("role") != "gradient" or t not in made]
     program = replace(program, graph=program.graph | {"outputs": kept},

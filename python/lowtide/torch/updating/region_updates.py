@@ -43,8 +43,8 @@ class RegionUpdates:
         _regions[self.key] = self
         watch_backwards()
 
-    def check(self, args: tuple[Any, ...]) -> None:
-        """Raises UpdateError unless the region is given the parameters that it was compiled for, as the step before has
+    def check(self, args: tuple[Any, ...], whole: bool) -> None:
+        """whole: is the call a whole step?  Raises UpdateError unless the region is given the parameters that it was compiled for, as the step before has
         left them, and no ranks share them."""
         self.updater.check_forward(args)
         if not self.slots or not torch.is_grad_enabled():
@@ -55,6 +55,8 @@ class RegionUpdates:
         if DistributedDataParallel._get_active_ddp_module() is not None:
             raise UpdateError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                               "the backward has made them, and updates would come before; use update='step'")
+        if whole:
+            self._begin_step()
 
     def begin(self, number: int) -> None:
         """The backward of that forward begins."""
@@ -74,8 +76,7 @@ class RegionUpdates:
                           f"{size_text(self.peak + size)} of {size_text(self.budget)}; reserve={size} counts them",
                           OverBudgetWarning, stacklevel=2)
 
-    def begin_step(self) -> None:
-        """A call that makes forward, backward and updates begins.  Raises UpdateError if gradients stand."""
+    def _begin_step(self) -> None:
         parameters = list(self.slots.values())
         check_hooks(self.updater.optimizer, parameters)
         self.updater.check_gradients(parameters)
@@ -102,12 +103,6 @@ def open_forward(key: int) -> torch.Tensor:
 def begin_backward(key: int, token: torch.Tensor) -> None:
     """The region's backward begins."""
     _regions[key].begin(int(token.shape[1]))
-
-
-@fx.node.has_side_effect
-def begin_step(key: int) -> None:
-    """The region's only call of a step begins."""
-    _regions[key].begin_step()
 
 
 @fx.node.has_side_effect
