@@ -145,6 +145,12 @@ def test_a_loss_function_and_what_else_it_returns():
     expected = eager(plain, theirs, lambda x, y: loss(plain, x, y)[0])(x, y)
     assert torch.equal(got, expected) and chosen.shape == (96,) and not got.requires_grad
     assert same(module, ours, plain, theirs)
+    torch._dynamo.reset()
+    step = stepping(module, ours, {"x": x, "y": y})
+    torch.manual_seed(1)
+    got = step(x=x, y=y)
+    torch.manual_seed(1)
+    assert torch.equal(got, eager(plain, theirs)(x, y)) and same(module, ours, plain, theirs)
 
 
 def test_schedules_and_the_loop_that_goes_on():

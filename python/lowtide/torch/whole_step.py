@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +28,10 @@ class Step:
         self._module, self._run, self._optimizer = module, run, optimizer
         self.report = report
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         if not torch.is_grad_enabled():
             raise RuntimeError("a training step under torch.no_grad() would train nothing: call it outside, or the model itself")
-        loss, *others = (t.detach() if isinstance(t, torch.Tensor) else t for t in self._run(*inputs))
+        loss, *others = (t.detach() if isinstance(t, torch.Tensor) else t for t in self._run(*inputs, **named))
         self._optimizer.step()  # which has nothing left to do, and tells schedulers that there was a step
         self._optimizer.zero_grad()
         return (loss, *others) if others else loss
@@ -44,19 +44,19 @@ class _WithLoss(nn.Module):
         super().__init__()
         self.model, self.loss = model, loss
 
-    def forward(self, *inputs: Any) -> tuple[Any, ...]:
-        result = self.loss(self.model, *inputs) if self.loss is not None else self.model(*inputs)
+    def forward(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
+        result = self.loss(self.model, *inputs, **named) if self.loss is not None else self.model(*inputs, **named)
         loss, *others = loss_and_others(result)
         return (loss, *(t.detach() if isinstance(t, torch.Tensor) else t for t in others))
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Any, loss: LossFunction | None = None, *,
-         budget: int | str, scaler: Any = None, **options: Any) -> Step:
+         budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: Any = None, **options: Any) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 
-    inputs: a tuple of arguments, or one tensor, such as each call gets.  loss: called as loss(model, *inputs), it returns
-        the loss or a tuple that begins with it; None: the model's own result is that.  budget, options: as of `optimize`;
-        `optimizer` and `update` are said here.
+    inputs, kwargs: arguments such as each call gets, as of `optimize`: a tuple, one tensor, or a mapping of keyword
+        arguments.  loss: called as loss(model, *inputs), it returns the loss or a tuple that begins with it; None: the
+        model's own result is that.  budget, options: as of `optimize`; `optimizer` and `update` are said here.
     scaler: not supported: a GradScaler looks at all gradients before the first update.  Use bf16, which needs none.
 
     Each gradient dies in its update, so the step holds no more than one of them, and what the optimizer needs for one
@@ -78,5 +78,5 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Any, loss: 
                                     **options}), whole=True)
     refuse_shared(model, "step")
     module = _WithLoss(model, loss)
-    run = compiled_within(module, settings, inputs, None)
+    run = compiled_within(module, settings, inputs, kwargs)
     return Step(module, run, optimizer, reports()[-1])
