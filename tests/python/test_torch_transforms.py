@@ -317,6 +317,14 @@ def test_without_leave_nothing_is_split():
     assert report.transforms == []
 
 
+def test_the_smallest_plan_of_all_techniques_is_none_of_fewer():
+    module, inputs = words()
+    for techniques in ("all", "recompute,in_place"):
+        torch._dynamo.reset()
+        with pytest.raises(lowtide.torch.BudgetError):
+            planned(module, inputs, 1, techniques=techniques)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_losses_in_parts_are_equal(dtype, reduction, monkeypatch):

@@ -25,7 +25,7 @@ from .constraints import Constraints, input_bytes
 from .report import Report, Technique
 from .schedule import Schedule, schedule
 
-_smallest: dict[str, Any] = {}  # hash of a graph -> the plan of the smallest peak that was met
+_smallest: dict[Any, Any] = {}  # hash of a graph, techniques -> the plan of the smallest peak that was met
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
@@ -120,7 +120,7 @@ def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | Non
 
 def _start(problem: Any, reduced: Any, start: Any) -> Any:
     """A plan to begin with: `start` if it is one of this graph, or that of the smallest peak that was met."""
-    smallest = _smallest.get(reduced.graph.hash)
+    smallest = _smallest.get((reduced.graph.hash, *sorted(problem.techniques)))
     try:
         return start if start is not None and lowtide.simulate(problem.graph, start) else smallest
     except ValueError:
@@ -149,7 +149,7 @@ def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]
     if floor < graph.own_peak:
         found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **transforms).smallest
     if found:
-        _smallest[graph.hash] = found.plan
+        _smallest[(graph.hash, *sorted(problem.techniques))] = found.plan
         if found.peak <= reduced.budget:
             return found
     raise _refusal(problem, floor, found.peak if found else None, outcome, found)
