@@ -68,24 +68,25 @@ def alone(monkeypatch):
     torch.set_num_threads(threads)
 
 
-def planned(module, inputs, budget):
+def planned(module, inputs, budget, **options):
     """A twin of `module` under a plan, the step and the report."""
     torch._dynamo.reset()
     mine = twin(module)
-    step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=30_000, time=None, fallback="error")
+    step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=30_000, time=None, fallback="error",
+                                   **options)
     return mine, step, lowtide.torch.reports()[-1]
 
 
-def within(module, inputs, own, share):
+def within(module, inputs, own, share, **options):
     """The same at `share` of the way from the proven floor up to the peak without a plan, or where a plan is."""
     budget = own.floor + int((own.own_peak - own.floor) * share)
     for _ in range(4):
         try:
-            return planned(module, inputs, budget)
+            return planned(module, inputs, budget, **options)
         except lowtide.torch.BudgetError as error:
             assert error.floor > budget or error.smallest is None or error.smallest > budget
             budget = max(budget + (own.own_peak - budget) // 2, error.smallest or 0)
-    return planned(module, inputs, own.own_peak)
+    return planned(module, inputs, own.own_peak, **options)
 
 
 def repeats_itself(module, inputs):
@@ -140,3 +141,52 @@ def test_three_budgets(name, numbers):
         with open(os.environ["LOWTIDE_RECORD"], "a") as file:
             file.write(json.dumps({"name": name, "numbers": numbers, "ops": own.ops, "own_peak": own.own_peak, "inputs": own.inputs,
                                    "floor": own.floor, "rows": rows, "seconds": time.perf_counter() - began}) + "\n")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("numbers", ["bf16", "f32"])
+def test_every_technique(name, numbers):
+    """With parts and a hoisted backward: within the budget as measured, and as near to double precision as eager."""
+    for what in (name, f"{name} in {numbers}"):
+        if what in SKIPPED:
+            pytest.skip(f"{what}: {SKIPPED[what]}")
+    package, make = ARCHITECTURES[name]
+    if package != "plain" and not available(package):
+        pytest.skip(f"{name}: {package} is not installed")
+    began = time.perf_counter()
+    module, inputs = cast(*fresh(make), numbers)
+    plain = twin(module)
+    try:
+        exact = first_gradients(*cast(*fresh(make), "f64"))
+        eager = first_gradients(plain, inputs)
+    except ONLY_F32 as error:
+        pytest.skip(f"{name} has no {numbers} or no double precision without a plan either: {error}")
+    rows, own = [], None
+    for share in (0.5, 0.2, 0.05):
+        own = own or planned(module, inputs, "100%")[2]
+        mine, step, report = within(module, inputs, own, share, techniques="all")
+        got = first_gradients(mine, inputs, step)
+        mine.zero_grad()
+        measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
+        words = f"{name} in {numbers} within {report.budget}: {measured} measured, {report.peak} predicted"
+        rows.append({"budget": report.budget, "predicted": report.peak, "measured": measured, "overhead": report.overhead,
+                     "transforms": report.transforms, "error": far(got, exact), "eager": far(eager, exact)})
+        assert measured <= report.budget + SLACK, words
+        assert rows[-1]["error"] <= 2 * rows[-1]["eager"] + 1e-4, f"{words}: {rows[-1]}"
+    if os.environ.get("LOWTIDE_RECORD"):
+        with open(os.environ["LOWTIDE_RECORD"], "a") as file:
+            file.write(json.dumps({"name": name, "numbers": numbers, "own_peak": own.own_peak, "floor": own.floor,
+                                   "rows": rows, "seconds": time.perf_counter() - began}) + "\n")
+
+
+def first_gradients(module, inputs, step=None):
+    """All gradients of a step, one after the other, in double precision."""
+    torch.manual_seed(1)
+    module.zero_grad()
+    (step or module)(*inputs).backward()
+    return torch.cat([p.grad.flatten().double() for p in module.parameters() if p.grad is not None])
+
+
+def far(got, exact):
+    """The distance of two vectors, by the length of the second."""
+    return ((got - exact).norm() / exact.norm().clamp(min=1e-30)).item()

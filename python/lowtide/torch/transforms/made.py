@@ -79,6 +79,7 @@ class _Made:
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
+        self._joins: dict[int, Kernel] = {}  # what joins take is what these do
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
         for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
             entry = self._graph["ops"][op]
@@ -98,8 +99,8 @@ class _Made:
                        guess=self._guess if self._hoisted else self._program.guess)
 
     def price(self, price: Price) -> None:
-        """Note what parts take, in the graph."""
-        price.prepare(list(self._kernels.values()))
+        """Note what parts take, in the graph; of what puts them together the time."""
+        price.prepare([*self._kernels.values(), *self._joins.values()])
         for op, kernel in self._kernels.items():
             entry = self._graph["ops"][op]
             entry["time"], entry["workspace"], held = price(kernel)
@@ -108,6 +109,8 @@ class _Made:
                                  strict=True):
                 tensor = self._graph["tensors"][result["tensor"]]
                 tensor["bytes"] = max(tensor["bytes"], made.get(id(t), 0))
+        for op, kernel in self._joins.items():
+            self._graph["ops"][op]["time"], _, _ = price(kernel)
 
     def _know_originals(self) -> None:
         """What sides call the tensors of the original graph, and what they are like."""
@@ -131,6 +134,7 @@ class _Made:
             return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
         if entry["kind"] in _JOINS:
+            self._joins[op] = self._like_join(entry, run.node)
             return self._joined(entry, run.node)
         if parts and parts[-1][1] != _BEFORE:
             return self._part(op, entry, self._program.graph["ops"][source], run)
@@ -257,6 +261,15 @@ class _Made:
         key, node = self._keys[tensor]
         fake = self._fakes[key]
         return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+
+    def _like_join(self, entry: dict[str, Any], node: fx.Node) -> Kernel:
+        """A kernel that moves as much: a copy of the part, or a sum."""
+        given = [self._fakes[self._keys[t][0]] for t in entry["inputs"]]
+        adds = entry["kind"] == "lowtide.add" and given[0].shape == given[-1].shape
+        target, args = (aten.add.Tensor, tuple(given)) if adds else (aten.clone.default, (given[-1],))
+        with _mode_of(node):
+            made = target(*args)
+        return Kernel(target, args, {}, list(args), [made], made)
 
     def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
         (result,) = entry["outputs"]
