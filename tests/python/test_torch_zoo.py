@@ -183,7 +183,7 @@ def first_gradients(module, inputs, step=None):
     """All gradients of a step, one after the other, in double precision."""
     torch.manual_seed(1)
     module.zero_grad()
-    (step or module)(*inputs).backward()
+    (module if step is None else step)(*inputs).backward()
     return torch.cat([p.grad.flatten().double() for p in module.parameters() if p.grad is not None])
 
 

@@ -116,7 +116,7 @@ def touched_bytes(tensors: list[torch.Tensor]) -> int:
 def operations(node: torch.fx.Node, arguments: dict[str, Any]) -> int:
     """Floating-point operations by PyTorch's own counter; 0 where it has no formula (what only streams)."""
     try:
-        flops = operations_of(node.target, values(node.args), values(node.kwargs), node.meta["val"])
+        flops = operations_of(node.target, values(node.args), values(node.kwargs), node.meta.get("val"))
     except Exception as error:
         raise CaptureError(f"{node.name}: PyTorch cannot count the operations of {node.target}: {error}") from error
     return flops // 2 if arguments.get("is_causal") else flops  # the counter ignores the skipped triangle
