@@ -178,7 +178,8 @@ def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], 
     """What each technique did: the transforms one by one, then what the plan of their graph does."""
     found, whole, own = [], graph.duration or 1, graph
     for i, t in enumerate(transforms):
-        now = lowtide.transform(graph, transforms[:i + 1])["graph"]
+        last = i + 1 == len(transforms)  # whose parts were priced
+        now = lowtide.Graph.from_dict(program.graph) if last else lowtide.transform(graph, transforms[:i + 1])["graph"]
         modules = Counter(_module(op) for op in (graph.op(index) for index in t.get("ops", ()) if index < graph.num_ops))
         found.append(Technique(t["kind"], _said(t), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
                                modules or Counter({"(the model itself)": 1})))
