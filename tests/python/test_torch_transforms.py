@@ -260,6 +260,21 @@ def test_graphs_that_are_kept_forwards_that_wait_and_hooks(hoisted):
         assert torch.equal(step(*inputs), plain(*inputs))
 
 
+def test_other_ways_to_compile(hoisted):
+    module, inputs, make = hoisted
+    plain, step = twin(module), make(loss_scale=1)
+    expected = trained(plain, inputs, plain)
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+        assert all(map(torch.equal, trained(module, inputs, step), expected))
+    torch._dynamo.reset()
+    options = {"budget": "45%", "techniques": "all", "costs": "cpu", "work": 60_000, "time": None, "fallback": "error"}
+    step = torch.compile(module, backend="lowtide", options=options)
+    assert distance(trained(module, inputs, step), expected) < 1e-5
+    assert lowtide.torch.reports()[-1].transforms
+    with torch.no_grad():  # a plan of its own, in parts too
+        assert torch.equal(step(*inputs), expected[0])
+
+
 def test_a_second_result_keeps_the_backward_where_it_is(monkeypatch):
     class Two(Words):
         def forward(self, x, y):

@@ -26,6 +26,7 @@ from ..program import Program, made_gradient_bytes, updated_inputs, with_gradien
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..tracing.training_step import joint_graph
+from ..transforms.hoist import Guess
 from ..transforms.whole import in_one_call
 from .group import Group
 from .records import RegionRecord
@@ -45,6 +46,7 @@ class RegionPlanner:
         self._price: Remembered | None = None
         self.watch: RegionWatch | None = None
         self.updates = group.updates(settings)
+        self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
              trains: bool) -> tuple[Program, list[Computation]] | None:
@@ -114,6 +116,7 @@ class RegionPlanner:
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
+        self._guess = planned.program.guess
         return planned.program, planned.computes
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:

@@ -8,7 +8,9 @@ made always.  The next guess is the last tangent, unless the caller has given a 
 
 from __future__ import annotations
 
+import itertools
 import operator
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,8 +22,12 @@ if TYPE_CHECKING:
     from ..emission.side import Side
 
 
+_numbers = itertools.count()
+_guesses: weakref.WeakValueDictionary[int, Guess] = weakref.WeakValueDictionary()
+
+
 class Guess:
-    """What the next forward takes for the tangent.
+    """What the next forward takes for the tangent.  number: what the region's code knows it by.
 
     scale: "last", the tangent of the last backward (1 before the first); a number; a tensor of one element, read when a
     forward runs; or a GradScaler.
@@ -30,6 +36,8 @@ class Guess:
     def __init__(self, scale: Any = "last") -> None:
         self._scale = scale
         self._last: torch.Tensor | None = None
+        self.number = next(_numbers)
+        _guesses[self.number] = self
 
     def read(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         """A new tensor of the tangent's shape and type."""
@@ -49,6 +57,11 @@ class Guess:
             self._last = torch.where(usable, tangent, torch.ones_like(tangent)).detach()
 
 
+def read_guess(number: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """What the code of a region's forward calls."""
+    return _guesses[number].read(shape, dtype, device)
+
+
 class TangentEmitter(Emitter):
     """The guess, in the place of the tangent."""
 
@@ -58,19 +71,21 @@ class TangentEmitter(Emitter):
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         fake = node.meta["val"]
-        side.values["guess",] = side.values[node] = side.call(self._guess.read, (tuple(fake.shape), fake.dtype, fake.device), node, fake)
+        side.values["guess",] = side.values[node] = side.call(
+            read_guess, (self._guess.number, tuple(fake.shape), fake.dtype, fake.device), node, fake)
         return False
 
 
-def hand_out(guess: Guess, owned: tuple[bool, ...], tangent: torch.Tensor, guessed: torch.Tensor,
+def hand_out(number: int, owned: tuple[bool, ...], tangent: torch.Tensor, guessed: torch.Tensor,
              *gradients: torch.Tensor) -> list[torch.Tensor]:
-    """The gradients for the caller's tangent, of those for the guess.
+    """The gradients for the caller's tangent, of those for the guess of that number.
 
     owned: which of them nobody else can see, so that they are scaled where they lie, unless the graph is kept.
     """
-    guess.learn(tangent)
+    _guesses[number].learn(tangent)
     ratio = tangent / guessed
-    kept = torch._C._autograd._get_current_graph_task_keep_graph()
+    # compiled autograd traces this call, for backwards of either kind
+    kept = torch.compiler.is_compiling() or torch._C._autograd._get_current_graph_task_keep_graph()
     return [g.mul_(ratio) if mine and not kept else g * ratio for g, mine in zip(gradients, owned, strict=True)]
 
 
@@ -83,7 +98,7 @@ def scale_gradients(side: Side, tangent: fx.Node, gradients: list[tuple[Any, fx.
     guess = side.program.guess
     guessed = side.value(("guess",), tangent)
     values = [side.value(key, node) for key, node in gradients]
-    made = side.call(hand_out, (guess, tuple(owned), side.values[tangent], guessed, *values), tangent,
+    made = side.call(hand_out, (guess.number, tuple(owned), side.values[tangent], guessed, *values), tangent,
                      [v.meta["val"] for v in values])
     for i, ((key, node), value) in enumerate(zip(gradients, values, strict=True)):
         side.values[key] = side.call(operator.getitem, (made, i), node, value.meta["val"])
