@@ -139,15 +139,19 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
 
 
 def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
-    """The outcome of a second's search for the smallest peak, if that keeps the budget after all, and the limits that
-    `reduced` has in its graph.
+    """The outcome of a second's search for the smallest peak, or of two where transforms are allowed, with and without
+    them, if that keeps the budget after all, and the limits that `reduced` has in its graph.
 
     Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
     """
     graph, floor = reduced.graph, outcome.floor or 0
     found = None
-    if floor < graph.own_peak:
-        found = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **transforms).smallest
+    for allowed in ({}, transforms) if transforms else ({},):
+        if floor < graph.own_peak:
+            one = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **allowed).smallest
+            found = min(filter(None, (found, one)), key=lambda outcome: outcome.peak, default=None)
+        if found and found.peak <= reduced.budget:
+            break
     if found:
         _smallest[(graph.hash, *sorted(problem.techniques))] = found.plan
         if found.peak <= reduced.budget:
