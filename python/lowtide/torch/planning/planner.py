@@ -25,6 +25,8 @@ from .constraints import Constraints, input_bytes
 from .report import Report, Technique
 from .schedule import Schedule, schedule
 
+_ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
+_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most
 _smallest: dict[Any, Any] = {}  # hash of a graph, techniques -> the plan of the smallest peak that was met
 
 
@@ -60,7 +62,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
         floor = outcome.floor
         if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome, asked)
+            outcome = _leaner(problem, reduced, outcome, asked, settings)
         plan, transforms = outcome.plan, outcome.plan.transforms
         try:
             made, exact = made_by(transforms)
@@ -138,24 +140,27 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
         return None
 
 
-def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
-    """The outcome of a second's search for the smallest peak, or of two where transforms are allowed, with and without
-    them, if that keeps the budget after all, and the limits that `reduced` has in its graph.
+def _leaner(problem: Any, reduced: Any, outcome: Any, asked: dict[str, Any], settings: Settings) -> Any:
+    """The outcome of a search for the smallest peak, or of two where transforms are allowed, without and with them, if that
+    keeps the budget after all, and the limits that `reduced` has in its graph.
 
     Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
     """
     graph, floor = reduced.graph, outcome.floor or 0
+    seconds = min(max(settings.time or 1.0, 1.0), _LEANER_SECONDS)
     found = None
-    for allowed in ({}, transforms) if transforms else ({},):
+    for allowed in ({}, asked) if asked else ({},):
         if floor < graph.own_peak:
-            one = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **allowed).smallest
+            one = lowtide.fit(graph, _ANY_OVERHEAD, time=seconds, order=problem.order, seed=settings.seed,
+                              threads=settings.threads, **allowed).outcome
             found = min(filter(None, (found, one)), key=lambda outcome: outcome.peak, default=None)
         if found and found.peak <= reduced.budget:
-            break
+            # the least memory at any price: within the budget less may do
+            again = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
+                                 threads=settings.threads, start=found.plan)
+            return again if again.plan is not None else found
     if found:
         _smallest[(graph.hash, *sorted(problem.techniques))] = found.plan
-        if found.peak <= reduced.budget:
-            return found
     raise _refusal(problem, floor, found.peak if found else None, outcome, found)
 
 
