@@ -131,6 +131,33 @@ def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
     assert tried or name in ("norms", "unet")  # batch norm takes the whole batch
 
 
+def test_kernels_that_go_by_other_strides_get_copies(monkeypatch):
+    """Along the tokens the statistics of a part of a layer norm lie far apart in those of the whole."""
+    class Normed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(8)
+
+        def forward(self, x):
+            return self.norm(x).sin().sum()
+
+    def choose(graph):
+        op = next(graph.op(i) for i in range(graph.num_ops) if graph.op(i).kind == "aten.native_layer_norm_backward")
+        entry = graph.to_dict()["ops"][op.index]
+        return [{"kind": "split", "ops": [op.index], "parts": 2, "axes": [{"tensor": entry["operands"][0]["tensor"], "dim": 1}],
+                 "prices": [[op.index, 1, 0]], "joins": [[t, 1, 0] for t in entry["outputs"]]}]
+
+    module, inputs = fresh(lambda: (Normed(), (torch.randn(300, 16, 8),)))
+    plain = twin(module)
+    expected = trained(plain, inputs, plain)
+    force(monkeypatch, choose)
+    step, report = planned(module, inputs, 10**9)
+    assert report.transforms and distance(trained(module, inputs, step), expected) < 1e-5
+    module.zero_grad()
+    measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
+    assert abs(measured - report.peak) <= SLACK
+
+
 def test_a_head_in_parts_needs_a_third():
     module, inputs = words()
     plain = twin(module)

@@ -79,6 +79,7 @@ class _Made:
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
+        self._copied: dict[int, int] = {}  # bytes beside them, by their ops
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
         for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
@@ -103,7 +104,8 @@ class _Made:
         price.prepare([*self._kernels.values(), *self._joins.values()])
         for op, kernel in self._kernels.items():
             entry = self._graph["ops"][op]
-            entry["time"], entry["workspace"], held = price(kernel)
+            entry["time"], workspace, held = price(kernel)
+            entry["workspace"] = workspace + self._copied[op]
             made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
             for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
                                  strict=True):
@@ -164,7 +166,7 @@ class _Made:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
         target, arguments = form
         share, total = self._weight(entry)
-        arguments = self._arguments(node, arguments, entry, whole)
+        arguments = self._arguments(node, target, arguments, entry, whole)
         names = [r.name or "" for r in target._schema.returns]
         several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
         listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
@@ -183,7 +185,8 @@ class _Made:
         check(node, listed, kernel.written)
         for (key, _), fake in zip(results, kernel.written, strict=True):
             self._fakes[key] = fake
-        self._kernels[op] = kernel
+        self._kernels[op], self._copied[op] = kernel, call.copied_bytes(self._fakes)
+        entry["workspace"] += self._copied[op]
         emitter = PartEmitter(call, kernel.results)
         over = {}
         for given, _ in entry.get("in_place", ()):
@@ -232,7 +235,7 @@ class _Made:
             return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
         return (weight[0] / weight[1], None) if weight else (None, None)
 
-    def _arguments(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any],
+    def _arguments(self, node: fx.Node, target: Any, arguments: dict[str, Any], entry: dict[str, Any],
                    whole: dict[str, Any]) -> dict[str, Any]:
         """The node's arguments with slices for its tensors, and with those literals that are others for the part."""
         found = dict(arguments)
@@ -242,7 +245,9 @@ class _Made:
                 found[name] = list(found[name])
                 found[name][operand["index"]] = self._slice(operand)
             else:
-                found[name] = self._slice(operand)
+                part = self._slice(operand)
+                with _mode_of(node):
+                    found[name] = part.for_call(self._fakes[part.key], target, name)
         for name, value in entry.get("arguments", {}).items():
             if name in found and value != whole.get("arguments", {}).get(name):
                 found[name] = value
