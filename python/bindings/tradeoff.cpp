@@ -130,6 +130,13 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   return result;
 }
 
+// Of which the curve beside it, if any, is one of the same graph.
+std::string page_of(const CurveObject& c, const CurveObject* beside) {
+  if (beside != nullptr && graph_hash_of(beside->graph) != graph_hash_of(c.graph))
+    throw InputError("beside", "is a curve of another graph: give one of the same");
+  return report::html_curve(*c.graph, *c.curve, beside != nullptr ? beside->curve.get() : nullptr);
+}
+
 void bind_progress(nb::module_& module) {
   nb::class_<driver::CurveProgress>(module, "CurveProgress", "How far a curve is.")
       .def_ro("points", &driver::CurveProgress::points)
@@ -186,16 +193,21 @@ void bind_curve(nb::module_& module) {
           [](const CurveObject& c) { return io::curve_json(*c.graph, *c.curve, c.facts); },
           "As `lowtide curve --json` prints it.")
       .def(
-          "to_html", [](const CurveObject& c) { return report::html_curve(*c.graph, *c.curve); },
-          "One self-contained page.")
+          "to_html",
+          [](const CurveObject& c, const CurveObject* beside) { return page_of(c, beside); },
+          nb::arg("beside") = nb::none(),
+          "One self-contained page. beside: another curve of the graph, drawn as a line.")
       .def(
           "save_html",
-          [](const CurveObject& c, nb::handle path) {
+          [](const CurveObject& c, nb::handle path, const CurveObject* beside) {
             const std::string name = path_of(path);
+            const std::string page = page_of(c, beside);
             const nb::gil_scoped_release released;
-            io::write_text_file(name, report::html_curve(*c.graph, *c.curve));
+            io::write_text_file(name, page);
           },
-          nb::arg("path"), nb::sig("def save_html(self, path: str | os.PathLike[str]) -> None"))
+          nb::arg("path"), nb::arg("beside") = nb::none(),
+          nb::sig("def save_html(self, path: str | os.PathLike[str], beside: Curve | None = None) "
+                  "-> None"))
       .def(
           "to_text",
           [](const CurveObject& c, std::size_t width, bool colour, bool unicode) {
@@ -217,15 +229,17 @@ void bind_curve(nb::module_& module) {
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
       nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
-      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
-      nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
-              "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
-              "None = None, seed: int = 0, threads: int = 0, progress: "
-              "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
-              "| str | os.PathLike[str] | None = None, link: str | None = None, "
-              "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
-              "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
-              "None = None) -> Curve"),
+      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(),
+      nb::arg("costs") = nb::none(),
+      nb::sig(
+          "def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
+          "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
+          "None = None, seed: int = 0, threads: int = 0, progress: "
+          "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
+          "| str | os.PathLike[str] | None = None, link: str | None = None, "
+          "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
+          "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
+          "None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
