@@ -55,8 +55,9 @@ def splittable(program: Program) -> Program:
     """The program, whose graph no longer says what ops do that no code could run in parts."""
     ops = list(program.graph["ops"])
     for i, run in enumerate(program.runs):
-        if ops[i]["kind"] == "lowtide.update" or run.node is not None and not isinstance(run.emitter, DrawEmitter) \
-                and run.emitter.part_of(run.node) is None and run.emitter.before_parts(run.node) is None:
+        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not ops[i].get("operands")
+        runs = runs or run.emitter.part_of(run.node) or run.emitter.before_parts(run.node)
+        if ops[i]["kind"] == "lowtide.update" or not runs:
             ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
     return replace(program, graph=program.graph | {"ops": ops})
 
