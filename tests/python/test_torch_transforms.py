@@ -97,10 +97,25 @@ def picks(graph):
     return found
 
 
+class Spectra(nn.Module):
+    """Conjugates and negatives that are flags of a view until somebody computes with them."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.weight = nn.Linear(16, 32), nn.Parameter(torch.randn(17))
+
+    def forward(self, x):
+        found = torch.fft.rfft(self.up(x)) * torch.complex(self.weight, self.weight)
+        return found.conj().imag.sin().sum() + torch.fft.irfft(found).square().mean()
+
+
+MODELS = ZOO | {"spectra": lambda: (Spectra(), (torch.randn(24, 16),))}
+
+
 @pytest.mark.parametrize("name", ["gpt", "gpt_dropout", "mixer", "encoder", "norms", "group_norm", "cells", "unet",
-                                  "dropout_mlp", "attention_dropout"])
+                                  "dropout_mlp", "attention_dropout", "spectra"])
 def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
-    module, inputs = fresh(ZOO[name])
+    module, inputs = fresh(MODELS[name])
     module = module.double()
     inputs = tuple(t.double() if t.is_floating_point() else t for t in inputs)
     plain = twin(module)

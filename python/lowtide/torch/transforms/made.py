@@ -24,7 +24,7 @@ from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves
 from ..program import Program, Run
 from .hoist import Guess, TangentEmitter
-from .joins import AddEmitter, JoinEmitter, copied_bytes
+from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check
 
@@ -244,9 +244,10 @@ class _Made:
             name = operand["argument"]
             if "index" in operand:
                 found[name] = list(found[name])
-                found[name][operand["index"]] = self._slice(operand)
+                at = operand["index"]
+                found[name][at] = self._slice(operand).seen_as(found[name][at])
             else:
-                part = self._slice(operand)
+                part = self._slice(operand).seen_as(found[name])
                 with _mode_of(node):
                     found[name] = part.for_call(self._fakes[part.key], target, name)
         for name, value in entry.get("arguments", {}).items():
@@ -288,6 +289,8 @@ class _Made:
         dtype = _TYPES[described["dtype"]]
         if result not in self._keys:
             like, last = self._fakes[piece.key], self._last.get(result, result)
+            if held is not None and list(like.shape) != described["shape"]:
+                like = self._fakes[held.key]
             if entry["kind"] == "lowtide.join" and last in self._keys:
                 like = self._fakes[self._keys[last][0]]
             with _mode_of(node):
@@ -300,7 +303,7 @@ class _Made:
         fake = self._fakes[whole.key]
         over = {pair[0]: "" for pair in entry.get("in_place", ())}
         if entry["kind"] == "lowtide.add":
-            if whole.shape != piece.shape or whole.strides != piece.strides:
+            if not all(lies_as(self._fakes[s.key], fake) for s in (held, piece)):
                 raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
             entry["workspace"] = copied_bytes(held.dtype, piece.dtype, dtype, fake)
             return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)

@@ -26,20 +26,22 @@ if TYPE_CHECKING:
 
 Key = Any  # under which a side knows a value
 
+aten = torch.ops.aten
 # Operands whose kernels on a CPU take them to be contiguous, whatever their strides are.  The whole's are; a slice that is
 # not is copied for the call.
 PACKED = {
-    torch.ops.aten.adaptive_max_pool3d_backward.default: {"indices"},
-    torch.ops.aten.native_group_norm.default: {"input"},
-    torch.ops.aten.native_group_norm_backward.default: {"grad_out", "input", "mean", "rstd"},
-    torch.ops.aten.native_layer_norm_backward.default: {"mean", "rstd"},
+    aten.adaptive_max_pool3d_backward.default: {"indices"},
+    aten.native_group_norm.default: {"input"},
+    aten.native_group_norm_backward.default: {"grad_out", "input", "mean", "rstd"},
+    aten.native_layer_norm_backward.default: {"mean", "rstd"},
 }
 
 
 @dataclass(frozen=True)
 class Slice:
     """A view of a tensor's storage, by the key under which sides know the tensor.  node: of the joint graph, that makes
-    it or a part of it.  packed: it is copied, so that its elements lie side by side."""
+    it or a part of it.  views: flags of the view, which are applied one after the other.  packed: it is copied, so that its
+    elements lie side by side."""
 
     key: Key
     node: fx.Node
@@ -47,12 +49,23 @@ class Slice:
     strides: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    views: tuple[Any, ...] = ()
     packed: bool = False
 
     def of(self, t: torch.Tensor) -> torch.Tensor:
         """The view of a tensor in that storage."""
         view = t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype)
+        for flag in self.views:
+            view = flag(view)
         return packed(view) if self.packed else view
+
+    def seen_as(self, node: Any) -> Slice:
+        """The slice with the flags that the whole has there: of an argument that is a node."""
+        like = node.meta["val"] if isinstance(node, fx.Node) else None
+        if not isinstance(like, torch.Tensor):
+            return self
+        flags = ((like.is_conj(), aten._conj.default), (like.is_neg(), aten._neg_view.default))
+        return replace(self, views=tuple(flag for is_so, flag in flags if is_so))
 
     def for_call(self, t: torch.Tensor, target: Any, argument: str) -> Slice:
         """The slice of t as that argument of a call: packed where it has to be."""
@@ -68,9 +81,13 @@ class Slice:
         """The same on a side."""
         value = side.get(self.node) if self.node.op == "get_attr" else side.value(self.key, self.node)
         t = value.meta["val"]
+        view = t
         if not self.is_all_of(t):
             view = view_of(t, self.shape, self.strides, self.offset, self.dtype)
             value = side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, view)
+        for flag in self.views:
+            view = flag(view)
+            value = side.call(flag, (value,), self.node, view)
         return side.call(packed, (value,), self.node, self.of(t)) if self.packed else value
 
 
@@ -151,7 +168,7 @@ class PartEmitter(Emitter):
     def may_overwrite(self, argument: str, fakes: dict[Key, torch.Tensor]) -> bool:
         """May it write its only result over that argument, by what both are like?"""
         given = self._call.arguments[argument]
-        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) or given.packed \
+        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) or given.packed or given.views \
                 or not isinstance(self._made, torch.Tensor):
             return False
         return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)
