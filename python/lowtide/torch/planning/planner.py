@@ -16,7 +16,7 @@ from typing import Any
 import lowtide
 
 from ... import cache
-from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
+from ..errors import LowtideWarning
 from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
@@ -24,10 +24,7 @@ from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
 from .report import Report, Technique
 from .schedule import Schedule, schedule
-
-_ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
-_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most
-_smallest: dict[Any, Any] = {}  # hash of a graph, techniques -> the plan of the smallest peak that was met
+from .search import NotInParts, Search
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
@@ -58,30 +55,13 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         transforms, plan, facts = known
         made, _ = made_by(transforms)
     else:
-        outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
-        floor = outcome.floor
-        if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome, asked, settings)
-        plan, transforms = outcome.plan, outcome.plan.transforms
         try:
-            made, exact = made_by(transforms)
-        except CaptureError as error:
-            if not transforms:
-                raise
+            found, floor = Search(problem, reduced, asked, settings, made_by).run(start)
+        except NotInParts as error:
             warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
             return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
-        if transforms:  # until here parts were priced by estimates
-            outcome = lowtide.plan(exact, time=settings.time, work=settings.work, seed=settings.seed,
-                                   threads=settings.threads, progress=_told(settings.progress),
-                                   start=lowtide.apply(graph, plan)[1])
-            if outcome.plan is None:
-                try:
-                    return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
-                except BudgetError as error:
-                    raise _refusal(problem, floor, min(error.smallest, outcome.smallest_peak or error.smallest),
-                                   outcome) from None
-            plan = outcome.plan
+        transforms, made, outcome = found.transforms, found.made, found.outcome
+        plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})
@@ -106,29 +86,6 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     return scheduled, report
 
 
-def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
-    """The caller's function, whose exceptions are known as the caller's."""
-    if progress is None:
-        return None
-
-    def tell(event: Any) -> None:
-        try:
-            progress(event)
-        except Exception as error:
-            raise CallerError from error
-
-    return tell
-
-
-def _start(problem: Any, reduced: Any, start: Any) -> Any:
-    """A plan to begin with: `start` if it is one of this graph, or that of the smallest peak that was met."""
-    smallest = _smallest.get((reduced.graph.hash, *sorted(problem.techniques)))
-    try:
-        return start if start is not None and lowtide.simulate(problem.graph, start) else smallest
-    except ValueError:
-        return smallest
-
-
 def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, Any]]) -> Any:
     """Transforms, plan and facts from the cache if they are there and still hold; else None."""
     entry = cache.read(file)
@@ -138,48 +95,6 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
         return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
         return None
-
-
-def _leaner(problem: Any, reduced: Any, outcome: Any, asked: dict[str, Any], settings: Settings) -> Any:
-    """The outcome of a search for the smallest peak, or of two where transforms are allowed, without and with them, if that
-    keeps the budget after all, and the limits that `reduced` has in its graph.
-
-    Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
-    """
-    graph, floor = reduced.graph, outcome.floor or 0
-    seconds = min(max(settings.time or 1.0, 1.0), _LEANER_SECONDS)
-    found = None
-    for allowed in ({}, asked) if asked else ({},):
-        if floor < graph.own_peak:
-            one = lowtide.fit(graph, _ANY_OVERHEAD, time=seconds, order=problem.order, seed=settings.seed,
-                              threads=settings.threads, **allowed).outcome
-            found = min(filter(None, (found, one)), key=lambda outcome: outcome.peak, default=None)
-        if found and found.peak <= reduced.budget:
-            # the least memory at any price: within the budget less may do
-            again = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                                 threads=settings.threads, start=found.plan)
-            return again if again.plan is not None else found
-    if found:
-        _smallest[(graph.hash, *sorted(problem.techniques))] = found.plan
-    raise _refusal(problem, floor, found.peak if found else None, outcome, found)
-
-
-def _refusal(problem: Any, floor: int, smallest: int | None, outcome: Any, found: Any = None) -> BudgetError:
-    """found: the plan of the smallest peak, with its overhead, if it is known."""
-    budget, own_peak = problem.budget, problem.graph.own_peak
-    words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
-    if floor > budget:
-        words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
-    elif outcome.status == "infeasible":
-        words += "none that keeps it saves as little for the backward as it may, proven"
-    else:
-        words += f"the search found none (no plan can take less than {size_text(floor)})"
-    smallest = own_peak if smallest is None else smallest
-    words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
-    if found and smallest < own_peak:
-        words += f" and {100 * found.overhead:.0f} % more time"
-    words += f"; without a plan it takes {size_text(own_peak)}"
-    return BudgetError(words, floor, smallest, budget)
 
 
 def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
