@@ -102,7 +102,11 @@ class Search:
         """The least memory at any price is known; within the budget less may do."""
         made, exact = self._made(found.transforms)
         outcome = self._plan(exact, found.outcome.plan)
-        return Found(found.transforms, made, outcome) if outcome.plan is not None else found
+        if outcome.plan is None:
+            return found
+        if outcome.plan.transforms:  # which the search came upon
+            return self._as_run(outcome) or found
+        return Found(found.transforms, made, outcome)
 
     def _smallest_plan(self, outcome: Any) -> Found:
         """What was found of the smallest peak, without transforms and with them where these are allowed.
