@@ -173,24 +173,6 @@ TEST_CASE("transforms: what lives on the host is no part of the floor") {
   CHECK(bound(Bytes(64)).bound.peak <= Bytes(128));
 }
 
-TEST_CASE("transforms: a link that no plan may use changes nothing") {
-  const solve::SolverTable solvers = driver::all_solvers();
-  int split = 0;
-  for (std::uint64_t seed = 0; seed < 6; ++seed) {
-    Random random(seed);
-    const Graph graph = step_of(Classifier::random(random));
-    Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 6 / 10)};
-    problem.techniques = parse_techniques("recompute,in_place,split,hoist", false);
-    const Outcome without = driver::solve(solvers, problem, by("auto")).outcome;
-    problem.machine = Machine{{Ticks(0), Bytes(1000), Ticks(1)}, {Ticks(0), Bytes(1000), Ticks(1)}};
-    const Outcome with = driver::solve(solvers, problem, by("auto")).outcome;
-    CHECK(with.plan.has_value() == without.plan.has_value());
-    CHECK(with.cost == without.cost);
-    split += without.plan && !without.plan->transforms.empty();
-  }
-  CHECK(split > 0);
-}
-
 TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for it") {
   const solve::SolverTable solvers = driver::all_solvers();
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
