@@ -65,11 +65,11 @@ report::TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
 }
 
 CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::int64_t points,
-                 const std::string& order, std::optional<double> time,
+                 const std::string& order, const std::string& solver, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
-                 nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                 nb::handle techniques, nb::handle derate, nb::handle host_budget,
-                 nb::handle costs) {
+                 const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
+                 const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
+                 nb::handle host_budget, nb::handle costs) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
@@ -82,14 +82,17 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                                  nb::str(to).c_str(), report::bytes_text(request.from),
                                  report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(checked_points(points));
-  request.settings = {
-      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  request.settings = {.solver = solver,
+                      .options = options_of(options),
+                      .limits = search.limits(token),
+                      .seed = seed,
+                      .threads = search.thread_count()};
   Courier<driver::CurveProgress> courier(std::move(progress));
   if (courier.wanted())
     request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
-  result.how = search.found_by("auto", request.settings.limits);
+  result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
@@ -103,8 +106,9 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
 }
 
 FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
-                   std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
-                   int threads, nb::object progress, nb::handle device,
+                   const std::string& solver, std::optional<double> time,
+                   std::optional<std::int64_t> work, std::uint64_t seed, int threads,
+                   const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
                    const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
                    nb::handle host_budget, nb::handle costs) {
   const Search search{time, work, seed, threads};
@@ -112,14 +116,17 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   driver::FitRequest request;
   request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
-  request.settings = {
-      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  request.settings = {.solver = solver,
+                      .options = options_of(options),
+                      .limits = search.limits(token),
+                      .seed = seed,
+                      .threads = search.thread_count()};
   Courier<driver::FitProgress> courier(std::move(progress));
   if (courier.wanted())
     request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
-  result.how = search.found_by("auto", request.settings.limits);
+  result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
@@ -225,16 +232,18 @@ void bind_curve(nb::module_& module) {
       });
   module.def(
       "curve", &draw, nb::arg("graph"), nb::arg("from_") = "20%", nb::arg("to") = "100%",
-      nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free",
+      nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free", nb::arg("solver") = "auto",
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
-      nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
-      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(),
-      nb::arg("costs") = nb::none(),
+      nb::arg("threads") = 0, nb::arg("options") = nb::none(), nb::arg("progress") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
+      nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
+      nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig(
           "def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
-          "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
-          "None = None, seed: int = 0, threads: int = 0, progress: "
+          "points: int = 16, *, order: str = \"free\", solver: str = \"auto\", time: float | None "
+          "= "
+          "None, work: int | None = None, seed: int = 0, threads: int = 0, options: dict[str, "
+          "typing.Any] | None = None, progress: "
           "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
           "| str | os.PathLike[str] | None = None, link: str | None = None, "
           "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
@@ -282,14 +291,16 @@ void bind_fit(nb::module_& module) {
       });
   module.def(
       "fit", &smallest, nb::arg("graph"), nb::arg("overhead"), nb::kw_only(),
-      nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
-      nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("order") = "free", nb::arg("solver") = "auto", nb::arg("time") = nb::none(),
+      nb::arg("work") = nb::none(), nb::arg("seed") = 0, nb::arg("threads") = 0,
+      nb::arg("options") = nb::none(), nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig(
-          "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
-          "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
+          "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", solver: str = "
+          "\"auto\", time: float | None = None, work: int | None = None, seed: int = 0, threads: "
+          "int = 0, options: dict[str, typing.Any] | None = None, progress: "
           "collections.abc.Callable[[FitProgress], typing.Any] | None = None, device: Device | str "
           "| "
           "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
