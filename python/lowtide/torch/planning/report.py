@@ -38,6 +38,8 @@ class Report:
     floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
     done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
+    offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
+    as lowtide.plan takes it, before a tenth is left to others.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Report:
     updated: int = 0
     transforms: list[str] = field(default_factory=list)
     techniques: list[Technique] = field(default_factory=list)
+    offloaded: dict[str, int] = field(default_factory=dict)
+    link: str | None = None
 
     @property
     def overhead(self) -> float:
