@@ -18,7 +18,7 @@ from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
 from .program import Program
 from .roofline import DEVICES
-from .settings import check_order, seconds, state_tensors, whole
+from .settings import Settings, check_order, seconds, state_tensors, whole
 from .storages import allocated
 from .tracing.fake_step import Built, LossFunction
 
@@ -90,7 +90,8 @@ class Explanation:
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32",
             optimizer: Any = None, order: str = "free", points: int = 12,
-            time: float | None = 3.0, show: bool = True) -> Explanation:
+            time: float | None = 3.0, techniques: Any = None, link: str | None = None,
+            host_budget: int | str | None = None, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it.
 
@@ -99,6 +100,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     costs: as of the options of `optimize`; "auto" is measured for a model on the CPU, else estimated for the
         GPU at hand, or an A100.
     order, points, time: of lowtide.curve; time is in seconds.
+    techniques, link, host_budget: as of the options of `optimize`, which plans with the same.
     show: print the explanation too.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
@@ -106,6 +108,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     check_order(order)
     state_tensors(optimizer)
     time, points = seconds(time), whole("points", points, 2, 10_000)
+    device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
+    settings = Settings(1, order=order, costs=costs, techniques=techniques, link=link, host_budget=host_budget).on(device)
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     program = capture_program(as_builder(model, inputs, loss, kwargs), costs=_costs(costs, model, real), dtype=dtype,
                               name=name_of(model), real=real)
@@ -113,7 +117,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         program = _in_blocks(program)
     graph = with_optimizer(program, optimizer)
     floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
-    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time)
+    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time,
+                          **settings.planning(True, device))
     smallest = curve.smallest
     planned = [point for point in curve.points if point.plan is not None]
     planned += [smallest] if smallest is not None and smallest.budget >= curve.points[0].budget else []

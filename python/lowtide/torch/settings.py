@@ -84,7 +84,7 @@ class Settings:
     host_budget: int | str | None = None
     progress: Callable[[Any], None] | None = None
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
-    offload_on_cpu: bool = field(default=False, init=False)  # was it named?
+    named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
 
     def __post_init__(self) -> None:
         if self.fallback not in ("warn", "error"):
@@ -98,13 +98,14 @@ class Settings:
             raise TypeError(f"progress must be callable, not {self.progress!r}")
         checked = {"techniques": _techniques(self.techniques), "link": _link(self.link),
                    "host_budget": None if self.host_budget is None else _host_budget(self.host_budget),
-                   "offload_on_cpu": not isinstance(self.techniques, frozenset) and any(map(_is_offload, _names(self.techniques))), "budget": _budget(self.budget),
+                   "named_offload": _names_offload(self.techniques) if self.named_offload is None else self.named_offload,
+                   "budget": _budget(self.budget),
                    "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        if self.inner != "eager" and self.offload_on_cpu:
+        if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
         for name in ("link", "host_budget"):
             if getattr(self, name) is not None and "offload" not in self.techniques:
@@ -129,7 +130,7 @@ class Settings:
     def of(options: dict[str, Any] | None) -> Settings:
         """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
         options = dict(options or {})
-        known = [f.name for f in fields(Settings) if f.name not in ("whole", "offload_on_cpu")]
+        known = [f.name for f in fields(Settings) if f.name not in ("whole", "named_offload")]
         for name in options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
@@ -146,14 +147,12 @@ class Settings:
 
     def on(self, device: torch.device) -> Settings:
         """The same for regions on that device: with the techniques that plans may use there."""
-        copies = self.inner == "eager" and (device.type == "cuda" or device.type == "cpu" and self.offload_on_cpu)
+        copies = self.inner == "eager" and (device.type == "cuda" or device.type == "cpu" and self.named_offload)
         return self if copies or "offload" not in self.techniques else self._with(self.techniques - {"offload"})
 
     def _with(self, techniques: frozenset[str]) -> Settings:
         copies = {} if "offload" in techniques else {"link": None, "host_budget": None}
-        made = replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
-        object.__setattr__(made, "offload_on_cpu", self.offload_on_cpu and not copies)
-        return made
+        return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
 
     def planning(self, alone: bool, device: torch.device) -> dict[str, Any]:
         """What a Problem is told beside graph, budget and order.
@@ -274,6 +273,10 @@ def _techniques(techniques: Any) -> frozenset[str]:
 
 def _names(techniques: Any) -> list[Any]:
     return techniques.split(",") if isinstance(techniques, str) else list(techniques or ())
+
+
+def _names_offload(techniques: Any) -> bool:
+    return any(map(_is_offload, _names(techniques)))
 
 
 def _is_offload(name: Any) -> bool:

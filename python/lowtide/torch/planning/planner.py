@@ -45,8 +45,9 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     copies = _without_transforms(asked)
     program = splittable(program) if _transforms(asked) else program
     graph = constraints.graph(program)
-    problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
-                              live_limits=constraints.live_limits(program), **asked)
+    held = constraints.for_copies(program) if copies else constraints
+    limit = lowtide.Problem(graph, settings.budget if budget is None else budget).budget
+    problem = lowtide.Problem(held.graph(program), limit, order=settings.order, live_limits=held.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(),
                          asked.get("link"), asked.get("host_budget"), lowtide.__version__)
@@ -56,7 +57,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         if not transforms:
             return program, problem
         made = made_program(program, transforms, settings.guess(), price)
-        return made, lowtide.Problem(constraints.graph(made), problem.budget, order=settings.order, **copies)
+        return made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies)
 
     known = _known(file, made_by, problem.machine)
     if known:
@@ -65,9 +66,9 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     else:
         outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
                                threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
-        floor = outcome.floor
+        floor = max(0, (outcome.floor or 0) - held.resident + constraints.resident)
         if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome, asked)
+            outcome = _leaner(problem, reduced, outcome, asked, floor)
         plan, transforms = outcome.plan, outcome.plan.transforms
         try:
             made, exact = made_by(transforms)
@@ -79,7 +80,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         if transforms:  # until here parts were priced by estimates
             outcome = lowtide.plan(exact, time=settings.time, work=settings.work, seed=settings.seed,
                                    threads=settings.threads, progress=_told(settings.progress),
-                                   start=lowtide.apply(graph, plan)[1])
+                                   start=lowtide.apply(problem.graph, plan)[1])
             if outcome.plan is None:
                 try:
                     return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
@@ -93,20 +94,20 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     program = made
     scheduled = schedule(program, list(plan.steps))
     plan = _on_machine(scheduled.steps, problem.machine)
-    held = dataclasses.replace(program, graph=scheduled.graph)
-    final = constraints.graph(held)
+    run = dataclasses.replace(program, graph=scheduled.graph)
+    final = constraints.graph(run)
     try:
-        cost = lowtide.verify(lowtide.Problem(final, problem.budget, live_limits=constraints.live_limits(held), **copies), plan)
+        cost = lowtide.verify(lowtide.Problem(final, limit, live_limits=constraints.live_limits(run), **copies), plan)
     except lowtide.PlanError:
         if not copies:
             raise
-        return _with_fewer_copies(given, settings, constraints, problem.budget, start, price, attempts,
-                                  lowtide.simulate(final, plan))
+        return _with_fewer_copies(given, settings, constraints, limit, start, price, attempts, lowtide.simulate(final, plan),
+                                  facts["floor"])
     memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
     made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
     inputs = input_bytes(program)
     report = Report(
-        name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
+        name=program.graph["name"], ops=graph.num_ops, budget=limit, peak=cost.peak,
         early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
         saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=graph.own_peak,
         floor=facts["floor"], resident=constraints.resident,
@@ -138,9 +139,9 @@ def _on_machine(steps: Any, machine: Any) -> Any:
 
 
 def _with_fewer_copies(program: Program, settings: Settings, constraints: Constraints, budget: int, start: Any,
-                       price: Price | None, attempts: int, timeline: Any) -> tuple[Schedule, Report]:
+                       price: Price | None, attempts: int, timeline: Any, floor: int) -> tuple[Schedule, Report]:
     """The plan within as much less as the one of that timeline takes more, since no code can make all of its copies; at
-    last one without copies."""
+    last one without copies.  floor: of plans with them."""
     over = timeline.peak - budget
     if attempts and over > 0 and timeline.violation is None:
         try:
@@ -150,7 +151,11 @@ def _with_fewer_copies(program: Program, settings: Settings, constraints: Constr
         else:
             report.budget = budget
             return scheduled, report
-    return plan_program(program, settings.without_copies(), constraints, budget, None, price)
+    try:
+        return plan_program(program, settings.without_copies(), constraints, budget, None, price)
+    except BudgetError as error:
+        raise BudgetError(f"no plan was found that keeps this step within {size_text(budget)} ({budget} bytes) and copies "
+                          f"only what code can copy; without copies: {error}", floor, error.smallest, budget) from None
 
 
 def _offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
@@ -197,14 +202,14 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
         return None
 
 
-def _leaner(problem: Any, reduced: Any, outcome: Any, asked: dict[str, Any]) -> Any:
+def _leaner(problem: Any, reduced: Any, outcome: Any, asked: dict[str, Any], floor: int) -> Any:
     """The outcome of a second's search for the smallest peak, or of two where transforms are allowed, with and without
     them, if that keeps the budget after all, and the limits that `reduced` has in its graph.
 
-    Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
+    Otherwise the plan it found is where the next attempt at this graph begins.  floor: what no plan can take less than.
+    Raises BudgetError.
     """
-    graph, floor = reduced.graph, outcome.floor or 0
-    found = None
+    graph, found = reduced.graph, None
     for allowed in (_without_transforms(asked), asked) if _transforms(asked) else (asked,):
         if floor < graph.own_peak:
             one = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **allowed).smallest

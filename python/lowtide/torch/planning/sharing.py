@@ -140,8 +140,10 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
         program = regions[key].program
-        outcome = lowtide.plan(constraints.graph(program), limit, order=order, time=_SECONDS,
-                               live_limits=constraints.live_limits(program), **told(program))
+        machine = told(program)
+        held = constraints.for_copies(program) if machine else constraints
+        outcome = lowtide.plan(held.graph(program), limit, order=order, time=_SECONDS,
+                               live_limits=held.live_limits(program), **machine)
         if outcome.plan is None:
             return None
         assignments[key] = Assignment(constraints, limit, outcome.plan)
