@@ -148,7 +148,7 @@ class Side:
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
         new = self.graph.call_function(function, args, kwargs or {})
-        new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
+        new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta", "desc")} | {"val": value}
         return new
 
     def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:

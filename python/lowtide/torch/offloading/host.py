@@ -25,22 +25,27 @@ _PINNED_SUCCESSFULLY = 0  # what cudaHostRegister returns then
 
 
 class Place:
-    """Memory for one copy, whole pages.  pinned: may a GPU copy to and from it while the host goes on?  read: the latest
-    copy from here to the device, which has to have ended before anything is written here again."""
+    """Memory for one copy, whole pages.
+
+    pinned: may a GPU copy to and from it while the host goes on?  read: the latest copy from here to the device, which has
+    to have ended before anything is written here again.  written: the latest one from the device (transfers.py).
+    """
 
     def __init__(self, size: int, pin: bool) -> None:
         self.memory = np.frombuffer(mmap.mmap(-1, size), dtype=np.uint8)
         self.pinned = pin and _register(self.memory)
         self.read: Any = None
+        self.written: Any = None
 
     @property
     def address(self) -> int:
         return self.memory.ctypes.data
 
     def end(self) -> None:
-        """Give the memory back to the system, when nothing copies from or to it any more."""
+        """Let the memory go back to the system, when nothing copies from or to it any more."""
+        for copy in filter(None, (self.read, self.written)):
+            copy.finish()
         if self.pinned:
-            torch.cuda.synchronize()
             torch.cuda.cudart().cudaHostUnregister(self.address)
             self.pinned = False
 

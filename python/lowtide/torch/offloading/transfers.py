@@ -46,6 +46,9 @@ class LateCopy:
         """Nobody will read what it makes."""
         self._todo = None
 
+    def finish(self) -> None:
+        """It does not run by itself."""
+
 
 class QueuedCopy:
     """A copy in a stream of its direction.  after: copies that have to have run before."""
@@ -72,6 +75,10 @@ class QueuedCopy:
         if not self._waited:
             self._compute.wait_event(self.done)
 
+    def finish(self) -> None:
+        """The host waits for it."""
+        self.done.synchronize()
+
 
 def _stream(device: torch.device, way: str) -> Any:
     key = device.index, way
@@ -92,7 +99,7 @@ class Leaving:
     def __init__(self, t: torch.Tensor) -> None:
         self._source: torch.Tensor | None = _bytes(t)
         self._host, place = host_of(t.device).take(self._source.numel())
-        self._copy = _begin(self._host, self._source, may_be_rewritten_after(place), "out")
+        self._copy = place.written = _begin(self._host, self._source, may_be_rewritten_after(place), "out")
 
     def land(self) -> torch.Tensor:
         self._copy.wait()
