@@ -85,7 +85,7 @@ ALL = (*JOINT, "split", "hoist")
 
 @pytest.mark.parametrize(("name", "budget", "techniques"), [
     ("gpt_dropout", "act:45%", ALONE), ("unet", "act:70%", ALONE), ("dropout_mlp", "act:45%", JOINT),
-    ("cnn", "act:70%", JOINT), ("gpt_dropout", "act:25%", ALL), ("cnn", "act:50%", ALL)])
+    ("cnn", "act:70%", JOINT), ("gpt_dropout", "act:25%", ALL)])
 def test_bits_are_those_of_eager_within_the_budget_as_measured(name, budget, techniques):
     module, inputs = fresh(ZOO[name])
     plain = twin(module)
@@ -265,6 +265,18 @@ def test_backwards_in_every_order(run, techniques):
     assert HOST.bytes_now() == before
 
 
+def test_compiled_autograd_runs_backwards_that_fetch():
+    def run(module, step, inputs):
+        if step is module:
+            step(*inputs).backward()
+        else:
+            with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+                step(*inputs).backward()
+        return gradients(module)
+
+    assert equal(*both(run))
+
+
 def test_an_exception_leaves_nothing_behind(monkeypatch):
     module, inputs = mlp()
     mine = twin(module)
@@ -359,8 +371,7 @@ def test_the_link_is_measured_once_and_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
     link.measured_link.cache_clear()
     found = link.measured_link(torch.device("cpu"))
-    rate, latency = found.removesuffix("ns").split("B/s,")
-    assert int(rate) > 10_000_000 and int(latency) >= 0
+    assert found[0] > 10_000_000 and found[1] >= 0
     link.measured_link.cache_clear()
     monkeypatch.setattr(link, "_measured", lambda _: pytest.fail("measured again"))
     assert link.measured_link(torch.device("cpu")) == found
@@ -368,12 +379,12 @@ def test_the_link_is_measured_once_and_kept(monkeypatch, tmp_path):
 
 
 def test_the_link_of_a_caller_goes_before_that_of_a_device_and_that_before_the_measured_one(monkeypatch):
-    monkeypatch.setattr("lowtide.torch.settings.measured_link", lambda _: "3GB/s")
+    monkeypatch.setattr("lowtide.torch.settings.measured_link", lambda _: (3, 5))
 
     def told(**options):
         return Settings(budget=1, techniques=["offload"], **options).planning(True, torch.device("cpu"))["link"]
 
-    assert told() == "3GB/s" and told(costs="cpu") == "3GB/s"
+    assert told() == told(costs="cpu") == "3B/s,5ns"
     assert told(costs="a100") == "25000000000B/s,10000ns" and told(costs="a100", link=LINK) == LINK
 
 
@@ -387,13 +398,15 @@ def test_on_a_gpu_plans_copy_by_default_and_on_a_cpu_if_that_is_named():
     assert "offload" not in Settings(budget=1, inner="inductor").on(gpu).techniques
 
 
-def test_the_report_says_what_left():
+def test_the_report_says_what_left(tmp_path):
     _, report = planned(*mlp())
     (technique,) = report.techniques
     assert technique.name == "offload" and technique.saved == report.own_peak - report.peak
     assert technique.modules.total() == len(report.offloaded) and "body" in next(iter(technique.modules))
     assert report.link == LINK and all(size == 512 * 32 * 4 for size in report.offloaded.values())
     assert technique.cost == pytest.approx(report.overhead)
+    report.save_html(tmp_path / "plan.html")
+    assert "copies out" in (tmp_path / "plan.html").read_text()
 
 
 def test_plans_are_kept_with_their_link(monkeypatch, tmp_path):

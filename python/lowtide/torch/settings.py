@@ -179,8 +179,11 @@ class Settings:
         return self.on(program.device).planning(False, program.device)
 
     def _link(self, device: torch.device) -> str:
+        if self.link:
+            return self.link
         known = DEVICES[self.costs].host_link if self.costs in DEVICES else None
-        return self.link or (f"{known[0]}B/s,{known[1]}ns" if known else measured_link(device))
+        rate, latency = known or measured_link(device)
+        return f"{rate}B/s,{latency}ns"
 
     def without_transforms(self) -> Settings:
         """The same for plans of the graph as it was captured."""

@@ -8,6 +8,7 @@ reference to that is gone, whether a backward has read it, failed, or never came
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import threading
@@ -21,7 +22,7 @@ import torch
 
 _PAGE = mmap.PAGESIZE
 _SHARE = 2  # one part in so many of the host's memory may be pinned
-_PINNED_SUCCESSFULLY = 0  # what cudaHostRegister returns then
+_PORTABLE = 1  # cudaHostRegisterPortable
 
 
 class Place:
@@ -97,6 +98,12 @@ class Host:
         """Raise the limit of pinned bytes to what a user has allowed."""
         self.limit = max(self.limit, limit)
 
+    def close(self) -> None:
+        """Give back all places that nobody has."""
+        with self._lock:
+            self._collect()
+            self._trim()
+
     def _collect(self) -> None:
         while self._returned:
             place, size = self._taken.pop(self._returned.popleft())
@@ -133,8 +140,12 @@ def host_limit() -> int:
 
 
 def _register(memory: np.ndarray[Any, Any]) -> bool:
-    """Pin memory for GPUs; did it work?"""
-    return int(torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, len(memory), 0)) == _PINNED_SUCCESSFULLY
+    """Pin memory for all GPUs; did it work?"""
+    if int(torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, len(memory), _PORTABLE)) == 0:
+        return True
+    with contextlib.suppress(RuntimeError):
+        torch.zeros(1, device="cuda")  # the next kernel is blamed for that error
+    return False
 
 
 _hosts: dict[str, Host] = {}

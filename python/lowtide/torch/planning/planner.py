@@ -115,7 +115,8 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
         transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost),
-        offloaded=_offloaded(program, scheduled), link=asked.get("link") if scheduled.copied else None)
+        offloaded=_offloaded(program, scheduled), link=asked.get("link") if scheduled.copied else None,
+        graph=final, plan=plan)
     return scheduled, report
 
 
