@@ -265,6 +265,12 @@ def test_backwards_in_every_order(run, techniques):
     assert HOST.bytes_now() == before
 
 
+def test_a_kept_graph_whose_backward_gives_up_what_was_saved(monkeypatch):
+    follow(monkeypatch, 6)
+    expected, got = both(kept, lambda: (Gpt(d=32, layers=1), tuple(torch.randint(128, (2, 8, 64)))), budget="1TiB")
+    assert equal(expected, got)
+
+
 def test_compiled_autograd_runs_backwards_that_fetch():
     def run(module, step, inputs):
         if step is module:
@@ -395,7 +401,8 @@ def test_on_a_gpu_plans_copy_by_default_and_on_a_cpu_if_that_is_named():
         settings = Settings(budget=1, techniques=techniques)
         assert ("offload" in settings.on(gpu).techniques, "offload" in settings.on(cpu).techniques) == (there, here)
         assert settings.on(cpu).without_transforms().on(cpu).techniques == settings.on(cpu).techniques - {"split", "hoist"}
-    assert "offload" not in Settings(budget=1, inner="inductor").on(gpu).techniques
+    for options in ({"inner": "inductor"}, {"costs": "flops"}):
+        assert "offload" not in Settings(budget=1, **options).on(gpu).techniques
 
 
 def test_the_report_says_what_left(tmp_path):
@@ -406,7 +413,8 @@ def test_the_report_says_what_left(tmp_path):
     assert report.link == LINK and all(size == 512 * 32 * 4 for size in report.offloaded.values())
     assert technique.cost == pytest.approx(report.overhead)
     report.save_html(tmp_path / "plan.html")
-    assert "copies out" in (tmp_path / "plan.html").read_text()
+    drawn = '"bytesOut":'
+    assert drawn in (tmp_path / "plan.html").read_text() and drawn not in lowtide.report_html(report.graph)
 
 
 def test_plans_are_kept_with_their_link(monkeypatch, tmp_path):

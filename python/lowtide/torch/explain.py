@@ -109,16 +109,17 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     state_tensors(optimizer)
     time, points = seconds(time), whole("points", points, 2, 10_000)
     device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
-    settings = Settings(1, order=order, costs=costs, techniques=techniques, link=link, host_budget=host_budget).on(device)
     real = isinstance(model, torch.nn.Module) and _is_real(model)
-    program = capture_program(as_builder(model, inputs, loss, kwargs), costs=_costs(costs, model, real), dtype=dtype,
+    costs = _costs(costs, model, real)
+    settings = Settings(1, order=order, costs=costs, techniques=techniques, link=link, host_budget=host_budget).on(device)
+    program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
                               name=name_of(model), real=real)
     if _is_on_gpu(model):
         program = _in_blocks(program)
     graph = with_optimizer(program, optimizer)
-    floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
-    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time,
-                          **settings.planning(True, device))
+    told = settings.planning(True, device)
+    floor = lowtide.plan(graph, 1, work=1, **told).floor or 1  # of one byte: refused at once, with the floor
+    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time, **told)
     smallest = curve.smallest
     planned = [point for point in curve.points if point.plan is not None]
     planned += [smallest] if smallest is not None and smallest.budget >= curve.points[0].budget else []

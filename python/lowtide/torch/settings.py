@@ -147,7 +147,8 @@ class Settings:
 
     def on(self, device: torch.device) -> Settings:
         """The same for regions on that device: with the techniques that plans may use there."""
-        copies = self.inner == "eager" and (device.type == "cuda" or device.type == "cpu" and self.named_offload)
+        by_itself = device.type == "cuda" and self.costs != "flops"  # by which nothing says what takes longer
+        copies = self.inner == "eager" and (by_itself or device.type in ("cpu", "cuda") and self.named_offload)
         return self if copies or "offload" not in self.techniques else self._with(self.techniques - {"offload"})
 
     def _with(self, techniques: frozenset[str]) -> Settings:

@@ -85,7 +85,7 @@ class Host:
         """The place over which a tensor lies; None for any other tensor."""
         with self._lock:
             self._collect()
-            found = self._taken.get(t.data_ptr()) if t.device.type == "cpu" else None
+            found = self._taken.get(t.data_ptr()) if t.device.type == "cpu" and t.layout == torch.strided else None
             return found and found[0]
 
     def bytes_now(self) -> int:

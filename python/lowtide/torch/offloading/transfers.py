@@ -25,6 +25,7 @@ import torch
 from .host import Place, host_of
 
 _POISON = 255
+_OF_STORAGE = 2  # references to a storage: the tensor's and that of the storage's own object
 _streams: dict[tuple[int | None, str], Any] = {}
 
 
@@ -107,7 +108,7 @@ class Leaving:
 
     def give_up(self) -> None:
         """Nothing reads the storage on the device any more."""
-        if self._source is not None and self._source.device.type == "cpu":
+        if self._source is not None and self._source.device.type == "cpu" and _is_alone(self._source):
             self._source.fill_(_POISON)
         self._source = None
 
@@ -175,6 +176,12 @@ def fetch(host: torch.Tensor, shape: list[int], strides: list[int], offset: int,
 def arrive(coming: Coming) -> torch.Tensor:
     """The tensor."""
     return coming.land()
+
+
+def _is_alone(t: torch.Tensor) -> bool:
+    """Has nobody else a hold of its storage?  What a graph that is kept has saved stays for its next backward."""
+    storage = t.untyped_storage()
+    return torch._C._storage_Use_Count(storage._cdata) <= _OF_STORAGE
 
 
 def _bytes(t: torch.Tensor) -> torch.Tensor:
