@@ -16,6 +16,7 @@ import lowtide
 
 from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
+from .planning.constraints import small_fixed_bytes
 from .program import Program
 from .roofline import DEVICES
 from .settings import Settings, check_order, seconds, state_tensors, whole
@@ -116,8 +117,10 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
                               name=name_of(model), real=real)
     if _is_on_gpu(model):
         program = _in_blocks(program)
-    graph = with_optimizer(program, optimizer)
-    told = settings.planning(True, device)
+    graph, told = with_optimizer(program, optimizer), settings.planning(True, device)
+    if "link" in told:
+        resident = graph.resident_bytes + small_fixed_bytes(program)
+        graph = lowtide.Graph.from_dict(graph.to_dict() | {"resident_bytes": resident})
     floor = lowtide.plan(graph, 1, work=1, **told).floor or 1  # of one byte: refused at once, with the floor
     curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time, **told)
     smallest = curve.smallest

@@ -19,6 +19,7 @@ from .offloading.host import host_limit, host_of
 from .offloading.link import measured_link
 from .program import Program
 from .roofline import DEVICES
+from .techniques import NOTHING, host_budget_of, link_of, names_offload, techniques_of
 from .transforms.hoist import Guess
 from .updates import check_optimizer, state_bytes
 from .updating.updater import check_hooks
@@ -27,12 +28,6 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
     "adadelta": 2, "rprop": 2, "asgd": 1,
 }  # fmt: skip
-
-# what a text of bytes is read by; its shares are of nothing
-_NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [], "ops": [], "outputs": []})
-
-
-TECHNIQUES = frozenset({"recompute", "in_place", "offload", "split", "hoist"})  # that the code which runs a plan can follow
 
 
 @dataclass(frozen=True)
@@ -96,9 +91,9 @@ class Settings:
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
-        checked = {"techniques": _techniques(self.techniques), "link": _link(self.link),
-                   "host_budget": None if self.host_budget is None else _host_budget(self.host_budget),
-                   "named_offload": _names_offload(self.techniques) if self.named_offload is None else self.named_offload,
+        checked = {"techniques": techniques_of(self.techniques), "link": link_of(self.link),
+                   "host_budget": None if self.host_budget is None else host_budget_of(self.host_budget),
+                   "named_offload": names_offload(self.techniques) if self.named_offload is None else self.named_offload,
                    "budget": _budget(self.budget),
                    "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
@@ -254,58 +249,8 @@ def _budget(budget: Any) -> int | str:
     if isinstance(budget, torch.Tensor):
         raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {budget!r}')
     budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
-    lowtide.Problem(_NOTHING, budget)
+    lowtide.Problem(NOTHING, budget)
     return budget
-
-
-def _techniques(techniques: Any) -> frozenset[str]:
-    try:
-        techniques = techniques if techniques is None or isinstance(techniques, str) else list(techniques)
-    except TypeError:
-        raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
-                        f"{techniques!r}") from None
-    names = _names(techniques)
-    if any(isinstance(name, str) and name.strip().lower() == "all" for name in names):
-        return TECHNIQUES
-    others = [name for name in names if not _is_offload(name)]
-    if names and not others:
-        return frozenset({"offload"})
-    found = frozenset(lowtide.Problem(_NOTHING, 0, techniques=others or None).techniques) & TECHNIQUES
-    default = not names or any(isinstance(name, str) and name.strip().lower() == "default" for name in names)
-    return found | {"offload"} if default or others != names else found
-
-
-def _names(techniques: Any) -> list[Any]:
-    return techniques.split(",") if isinstance(techniques, str) else list(techniques or ())
-
-
-def _names_offload(techniques: Any) -> bool:
-    return any(map(_is_offload, _names(techniques)))
-
-
-def _is_offload(name: Any) -> bool:
-    return isinstance(name, str) and name.strip().lower() == "offload"
-
-
-def _link(link: Any) -> str | None:
-    if link is None:
-        return None
-    if not isinstance(link, str):
-        raise TypeError(f'link must be bytes a second and a latency ("25GB/s,10us"), not {link!r}')
-    lowtide.Problem(_NOTHING, 0, link=link)
-    return link
-
-
-def _host_budget(value: Any) -> int:
-    words = f'host_budget is bytes on the host (an int, or "8GiB"), not {value!r}'
-    if not isinstance(value, (str, numbers.Integral)) or isinstance(value, bool):
-        raise TypeError(words)
-    if "%" in str(value):
-        raise ValueError(words)
-    try:
-        return int(lowtide.Problem(_NOTHING, value if isinstance(value, str) else int(value)).budget)
-    except ValueError as error:
-        raise ValueError(words) from error
 
 
 def _reserve(reserve: Any) -> int | None:
@@ -319,7 +264,7 @@ def _reserve(reserve: Any) -> int | None:
     if isinstance(reserve, str) and "%" in reserve:
         raise ValueError(words)
     try:
-        return int(lowtide.Problem(_NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
+        return int(lowtide.Problem(NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
     except ValueError as error:
         raise ValueError(words) from error
 
