@@ -22,8 +22,8 @@ from ..program import Program
 from ..settings import Settings
 from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
-from .report import Report, Technique
 from .copies import COPIES
+from .report import Report, Technique
 from .schedule import Schedule, schedule
 
 _ATTEMPTS = 3  # at a plan whose copies code can make as they are
