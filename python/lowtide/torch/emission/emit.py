@@ -15,7 +15,7 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from ..operators import is_tangent, leaves
-from ..planning.schedule import Schedule, idle_ops
+from ..planning.schedule import Computation, Transfers, idle_ops
 from ..program import Program, owned
 from ..storages import storage
 from ..tracing.origins import unexpected
@@ -24,13 +24,15 @@ from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
 
-def emit(program: Program, plan: Schedule) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward modules that make the computations and copies of a plan of `program`, in their order.
+def emit(program: Program, computes: list[Computation],
+         transfers: Transfers | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Forward and backward modules that make these computations of program.graph's ops, in their order, and these copies
+    between them.
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
     with _named() as sides:
-        computes, transfers, ops = plan.computes, plan.transfers, plan.ops
+        ops, transfers = [op for op, _ in computes], transfers or {}
         cut = ops.index(program.barrier)
         inputs = program.joint.graph.find_nodes(op="placeholder")
         idle, done = idle_ops(program, ops), set()
@@ -61,15 +63,15 @@ def emit(program: Program, plan: Schedule) -> tuple[fx.GraphModule, fx.GraphModu
         return _module(program, forward), _module(program, backward)
 
 
-def emit_forward(program: Program, plan: Schedule) -> fx.GraphModule:
+def emit_forward(program: Program, computes: list[Computation], transfers: Transfers | None = None) -> fx.GraphModule:
     """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
     with _named() as sides:
-        computes, ops = plan.computes, plan.ops
+        ops = [op for op, _ in computes]
         cut = ops.index(program.barrier)
         sides.append(side := Side(program, None, idle_ops(program, ops), set()))
         for node in program.joint.graph.find_nodes(op="placeholder"):
             side.placeholder(node)
-        side.run(computes[:cut], plan.transfers)
+        side.run(computes[:cut], transfers or {})
         side.settle()
         handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
         side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)

@@ -16,7 +16,7 @@ import torch
 from torch import fx
 
 from ..operators import is_symbol, leaves
-from ..planning.schedule import Computation
+from ..planning.schedule import Computation, Transfers
 from ..program import Program
 from .copies import Copies
 from .execute import note_overwriting
@@ -115,10 +115,10 @@ class Side:
 
     # ---- ops
 
-    def run(self, computes: list[Computation], transfers: dict[int, list[tuple[str, int]]], first: int = 0) -> None:
+    def run(self, computes: list[Computation], transfers: Transfers, first: int = 0) -> None:
         """Append the nodes of these ops, and of the copies to the host and back between them.
 
-        transfers: as of Schedule.  first: how many computations the step makes before these.
+        first: how many computations the step makes before these.
         """
         is_made = False  # by the nodes of the op before
         pairs = itertools.zip_longest(computes, (op for op, _ in computes[1:]))

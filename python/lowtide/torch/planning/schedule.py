@@ -18,6 +18,8 @@ from ..program import Program
 from .copies import COMPUTES, COPIES, Step, with_copies
 
 Computation = tuple[int, tuple[int, ...]]  # an op, and the tensors over which it writes
+# copies, and the frees of what is copied, by the number of computations before them
+Transfers = dict[int, list[tuple[str, int]]]
 
 
 @dataclass
@@ -44,10 +46,9 @@ class Schedule:
         return [tensor for kind, tensor, *_ in self.steps if kind == "offload"]
 
     @property
-    def transfers(self) -> dict[int, list[tuple[str, int]]]:
-        """Copies, and the frees of what is copied, by the number of computations before them."""
+    def transfers(self) -> Transfers:
         moved = {tensor for kind, tensor, *_ in self.steps if kind in COPIES}
-        found: dict[int, list[tuple[str, int]]] = {}
+        found: Transfers = {}
         computed = 0
         for kind, tensor, *_ in self.steps:
             if kind in COMPUTES:

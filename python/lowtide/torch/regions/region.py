@@ -195,7 +195,7 @@ class Region:
             if self._symbols:
                 self._symbols.check(joint)
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
-            return planned and (emit if trains else emit_forward)(*planned)
+            return planned and (emit if trains else emit_forward)(planned.program, planned.computes, planned.transfers)
         except CaptureError as error:
             if self._planner.updates:
                 self._planner.updates.slots = {}

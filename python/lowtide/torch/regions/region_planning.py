@@ -49,8 +49,8 @@ class RegionPlanner:
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
-             trains: bool) -> tuple[Program, Schedule] | None:
-        """The program of a joint graph and its schedule; None for a region that is planned later.
+             trains: bool) -> Schedule | None:
+        """The schedule of a joint graph's program; None for a region that is planned later.
 
         gm, inputs: what the joint graph was traced from.  trains: has it a backward?  Raises CaptureError and
         BudgetError.
@@ -102,7 +102,7 @@ class RegionPlanner:
             record.steps, record.place = same.steps, same.place
             self._tell(same.report)
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
-            return program, schedule(program, same.steps)
+            return schedule(program, same.steps)
         try:
             planned, report = plan_program(program, settings, constraints, budget, start, self._part_price)
         except BudgetError as error:
@@ -118,7 +118,7 @@ class RegionPlanner:
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
         self._guess = planned.program.guess
-        return planned.program, planned
+        return planned
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
