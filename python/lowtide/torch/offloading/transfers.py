@@ -147,8 +147,8 @@ class Coming:
 
 
 def may_be_rewritten_after(place: Place) -> Sequence[Any]:
-    """The copies that still read a place.  Those that write there are in the stream of the next one, which is later."""
-    return () if place.read is None else (place.read,)
+    """The copies that may still read a place, or write to it for a graph that is gone."""
+    return [copy for copy in (place.read, place.written) if copy is not None]
 
 
 def leave(t: torch.Tensor) -> Leaving:
