@@ -75,6 +75,26 @@ def test_random_modules_under_random_budgets(recipe, share, numbers):
     assert equal(got, expected)
 
 
+@examples(3)
+@given(RECIPES, st.integers(0, 60), st.sampled_from(["1GB/s", "100GB/s,1us"]))
+def test_random_modules_that_copy_to_the_host(recipe, share, link):
+    module, inputs = made(recipe, numbers="f32")
+    plain, mine = twin(module), twin(module)
+    budget, options = f"act:{share}%", {"techniques": ["recompute", "in_place", "offload"], "link": link}
+    for _ in range(3):
+        torch._dynamo.reset()
+        try:
+            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=30_000, time=None,
+                                          fallback="error", **options)
+            break
+        except lowtide.torch.BudgetError as error:
+            budget = error.smallest or "act:100%"
+    assert equal(train(plain, inputs, plain), train(mine, inputs, step))
+    mine.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    assert report.inputs + live_rise(lambda: step(*inputs).backward()) <= report.peak + 64
+
+
 OPTIMIZERS = st.sampled_from([
     lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), lambda p: torch.optim.AdamW(p, fused=True),
     lambda p: torch.optim.Adam(p, foreach=True, amsgrad=True), lambda p: torch.optim.NAdam(p)])

@@ -16,9 +16,10 @@ import lowtide
 
 from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
+from .planning.constraints import small_fixed_bytes
 from .program import Program
 from .roofline import DEVICES
-from .settings import TECHNIQUES, check_order, seconds, state_tensors, whole
+from .settings import Settings, check_order, seconds, state_tensors, whole
 from .storages import allocated
 from .tracing.fake_step import Built, LossFunction
 from .transforms.made import splittable
@@ -113,7 +114,8 @@ class Explanation:
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
             kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32",
             optimizer: Any = None, order: str = "free", points: int = 12,
-            time: float | None = 3.0, show: bool = True) -> Explanation:
+            time: float | None = 3.0, techniques: Any = None, link: str | None = None,
+            host_budget: int | str | None = None, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it: with the default techniques, and with all.
 
@@ -122,6 +124,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     costs: as of the options of `optimize`; "auto" is measured for a model on the CPU, else estimated for the
         GPU at hand, or an A100.
     order, points, time: of lowtide.curve; time is in seconds, half of them for either curve.
+    techniques, link, host_budget: as of the options of `optimize`, which plans with the same.
     show: print the explanation too.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
@@ -129,26 +132,33 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     check_order(order)
     state_tensors(optimizer)
     time, points = seconds(time), whole("points", points, 2, 10_000)
+    device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     costs = _costs(costs, model, real)
     program = splittable(capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
                                          name=name_of(model), real=real))
     if _is_on_gpu(model):
         program = _in_blocks(program)
-    graph = with_optimizer(program, optimizer)
-    half_time = None if time is None else time / 2
-    explanation = _explained(program, graph, points, order=order, time=half_time)
-    explanation.every_technique = _explained(program, graph, points, order=order, time=half_time, techniques=sorted(TECHNIQUES),
-                                             device=costs if costs in DEVICES else "cpu")
+    common = {"order": order, "costs": costs, "link": link, "host_budget": host_budget}
+    settings = Settings(1, techniques=techniques, **common).on(device)
+    every = Settings(1, techniques=["all", *settings.techniques & {"offload"}], **common).on(device)
+    graph, told, every_told = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)
+    if "link" in every_told:
+        resident = graph.resident_bytes + small_fixed_bytes(program)
+        graph = lowtide.Graph.from_dict(graph.to_dict() | {"resident_bytes": resident})
+    curves = [told] if told == every_told else [told, every_told]
+    explanation, *others = (_explained(program, graph, points, order=order, time=None if time is None else time / len(curves), **one)
+                            for one in curves)
+    explanation.every_technique = next(iter(others), None)
     if show:
         print(explanation)
     return explanation
 
 
-def _explained(program: Program, graph: Any, points: int, **options: Any) -> Explanation:
-    """One curve of it, and what of it is named."""
-    floor = lowtide.plan(graph, 1, work=1).floor or 1  # of one byte: refused at once, with the floor
-    curve = lowtide.curve(graph, max(floor if "techniques" not in options else 1, graph.own_peak // 5), points=points, **options)
+def _explained(program: Program, graph: Any, points: int, *, order: str, time: float | None, **told: Any) -> Explanation:
+    """One curve of it, and what of it is named.  told: what planning is told of techniques."""
+    floor = lowtide.plan(graph, 1, work=1, **told).floor or 1  # of one byte: refused at once, with the floor
+    curve = lowtide.curve(graph, max(floor, graph.own_peak // 5), points=points, order=order, time=time, **told)
     planned = _planned(curve)
     half = max((p for p in planned if 2 * p.budget <= curve.own_peak), key=lambda p: p.budget, default=None)
     free, cheap = (min((p for p in planned if p.duration <= limit), key=lambda p: p.peak, default=None)

@@ -45,14 +45,15 @@ class Search:
     """The search for a plan of one problem.
 
     problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
-    beside graph, budget and order.  made_by: transforms -> the program after them, and what is asked of that.
+    beside graph, budget and order; kept: the same for a graph that stays as it is.  made_by: transforms -> the program
+    after them, and what is asked of that.
     """
 
-    def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], settings: Settings,
+    def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], kept: dict[str, Any], settings: Settings,
                  made_by: Callable[[Transforms], tuple[Program, Any]]) -> None:
-        self._problem, self._reduced, self._asked, self._made_by = problem, reduced, asked, made_by
-        self._settings = settings
-        self._key = reduced.graph.hash, *sorted(problem.techniques)
+        self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
+        self._settings, self._made_by = settings, made_by
+        self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
 
     def run(self, start: Any) -> tuple[Found, int]:
         """A plan, and the bytes that no plan can go below.  start: a plan that may be known.
@@ -114,14 +115,14 @@ class Search:
         Raises BudgetError where none is smaller than that without a plan.
         """
         graph, best = self._reduced.graph, None
-        for allowed in ({}, self._asked) if self._asked else ({},):
+        for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
             if best is not None and best.outcome.peak <= self._reduced.budget:
                 break
             found = self._leanest(graph, allowed)
             if found is not None and found.plan.transforms:
                 transforms = found.plan.transforms
                 made, exact = self._made(transforms)
-                found = self._leanest(exact.graph, {})
+                found = self._leanest(exact.graph, self._kept)
             else:
                 transforms, (made, _) = [], self._made_by([])
             if found is not None and (best is None or found.peak < best.outcome.peak):

@@ -22,7 +22,7 @@ from ..errors import CaptureError
 from ..lowerings.interface import Emitter
 from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves
-from ..program import Program, Run
+from ..program import Program, Run, owned
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
@@ -62,13 +62,6 @@ def splittable(program: Program) -> Program:
     return replace(program, graph=program.graph | {"ops": ops})
 
 
-def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
-    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
-    if key is node:
-        return node.meta.get("val")
-    return node.meta["val"][key[1]] if key[0] is node else None
-
-
 class _Made:
     def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None) -> None:
         self._program, self._guess = program, guess
@@ -97,7 +90,7 @@ class _Made:
         for op in order:
             runs[op] = self._run_of(op)
         barrier = self._op_at[self._program.barrier]
-        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
+        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier, owners=dict(self._keys),
                        guess=self._guess if self._hoisted else self._program.guess)
 
     def price(self, price: Price) -> None:
