@@ -52,10 +52,10 @@ class Explanation:
 
         Paths are cut short where there would be more than twenty.
         """
-        graph = self.curve.graph
-        if outcome.plan.transforms:
-            graph = lowtide.transform(graph, outcome.plan.transforms)["graph"]
-        times = Counter(outcome.plan.sequence)
+        graph, plan = self.curve.graph, outcome.plan
+        if plan.transforms:
+            graph, plan = lowtide.apply(graph, plan)
+        times = Counter(plan.sequence)
         again = [(graph.op(op).origin or "", count - 1, (count - 1) * graph.op(op).time)
                  for op, count in times.items() if count > 1]
         depth = max((path.count(".") for path, _, _ in again), default=0) + 1
@@ -149,7 +149,10 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     curves = [told] if told == every_told else [told, every_told]
     explanation, *others = (_explained(program, graph, points, order=order, time=None if time is None else time / len(curves), **one)
                             for one in curves)
-    explanation.every_technique = next(iter(others), None)
+    for every_technique in others:
+        explanation.every_technique = every_technique
+        both = filter(None, (explanation.smallest, every_technique.smallest))
+        every_technique.smallest = min(both, key=lambda outcome: outcome.peak, default=None)
     if show:
         print(explanation)
     return explanation
