@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from costs import COSTS
-from report import COLUMNS, report
+from magis_report import COLUMNS, draw, report
 from systems import ABLATIONS, SYSTEMS, Answer, Question
 from workloads import PAPER, REAL, WORKLOADS, capture
 
@@ -106,8 +106,6 @@ def main() -> None:
                 writer.writerows(rows)
             given.output.with_suffix(".md").write_text(report(rows, how), encoding="utf-8")
     if given.curves:
-        from report import draw
-
         draw(rows, given.output.with_suffix(".png"))
     print(f"written: {given.output}.md, .csv")
 

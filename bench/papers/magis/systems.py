@@ -96,7 +96,7 @@ class PofoSystem:
 
     title: str = "POFO"
     layers: int = 12
-    slots: int = 50
+    slots: int = 100
 
     def memory(self, at: Question, own_peak: int, overhead: float) -> Answer:
         return within(overhead, own_peak, lambda budget: self.time(at, budget))
@@ -113,7 +113,7 @@ GIVEN = ("--order", "given")
 SYSTEMS = {
     "xla": Ours("XLA-like greedy", ("--techniques", "recompute", *GIVEN),
                 ("--solver", "greedy", "--option", "choice=bytes_per_tick")),
-    "dtr": Ours("DTR", ("--techniques", "recompute", *GIVEN), ("--solver", "evict", "--option", "score=dtr")),
+    "dtr": Ours("DTR", ("--techniques", "recompute", *GIVEN), ("--solver", "evict", "--option", "score=dtr_eq")),
     "offload": Ours("offload only", ("--techniques", "offload", *GIVEN)),
     "pofo": PofoSystem(),
     "checkmate": Ours("recompute, order given", ("--techniques", "recompute", *GIVEN)),
