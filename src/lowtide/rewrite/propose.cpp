@@ -103,8 +103,8 @@ class Proposer {
   void suffixes(const Family& family) {
     const auto order = graph_.order();
     const std::size_t middle = profile_.fullest;
-    for (const std::size_t share : {2, 4, 8}) {
-      const std::size_t first = middle - middle / share;
+    for (const std::size_t eighths : {6, 4, 2, 1}) {
+      const std::size_t first = middle - middle * eighths / 8;
       std::size_t last = middle;
       for (std::size_t at = first; at <= middle && at < order.size(); ++at)
         for (const TensorId made : graph_.outputs(order[at]))
