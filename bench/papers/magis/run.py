@@ -45,12 +45,15 @@ def priced(lowtide_binary: Path, graph: Path, device: Path, costs: str) -> Path:
     return path
 
 
-def answers(at: Question, own_peak: int, systems: dict[str, Any]) -> list[dict[str, Any]]:
+def answers(at: Question, own_peak: int, in_use: int, systems: dict[str, Any]) -> list[dict[str, Any]]:
+    """in_use: bytes of the own peak that are there from the start, weights and inputs."""
     rows = []
 
     def add(system: str, question: str, answer: Answer) -> None:
         rows.append({"system": system, "question": question, "peak": answer.peak, "own_peak": own_peak,
                      "ratio": None if answer.peak is None else round(answer.peak / own_peak, 4),
+                     "ratio_beside": None if answer.peak is None else round(
+                         (answer.peak - in_use) / (own_peak - in_use), 4),
                      "overhead_percent": None if answer.overhead is None else round(answer.overhead, 3),
                      "floor_ratio": None if answer.floor is None else round(answer.floor / own_peak, 4),
                      "bound_percent": None if answer.bound is None else round(answer.bound, 3),
@@ -89,14 +92,15 @@ def main() -> None:
         f" for each answer that is searched for, {given.threads} threads. {given.note}"
     for name in dict.fromkeys([*given.only, *(REAL if given.real else ())]):
         graph = captured(given.output, name, given.batch)
-        own_peak = lowtide.Graph.load(str(graph)).own_peak
+        step = lowtide.Graph.load(str(graph))
         for costs in given.costs:
             device = given.output / f"{costs}.device.json"
             device.write_text(json.dumps(COSTS[costs]))
             rate = COSTS[costs]["host_link"]["bytes_per_second"] / 1e9
             at = Question(given.lowtide, priced(given.lowtide, graph, device, costs), device, rate,
                           (*limit, "--threads", str(given.threads)))
-            rows += [{"workload": name, "costs": costs} | row for row in answers(at, own_peak, systems)]
+            rows += [{"workload": name, "costs": costs} | row for row in
+                     answers(at, step.own_peak, step.input_bytes + step.resident_bytes, systems)]
             at.graph.unlink()
             print(name, costs, file=sys.stderr, flush=True)
             # at once, so that a run that is stopped leaves what it found
