@@ -66,8 +66,8 @@ def test_long_chains_are_cut_into_as_many_layers_as_are_allowed():
 def test_the_command_keeps_what_it_promises(tmp_path):
     out = tmp_path / "magis"
     done = subprocess.run(
-        [sys.executable, str(MAGIS / "run.py"), "--only", "tiny-resnet", "--costs", "waves", "--systems", "xla", "pofo", "auto",
-         "--ablation", "--work", "20000", "--threads", "1", "--lowtide", BINARY, "-o", str(out)],
+        [sys.executable, str(MAGIS / "run.py"), "--only", "tiny-resnet", "--costs", "waves", "--systems", "xla", "pofo",
+         "auto", "--ablation", "--work", "20000", "--threads", "1", "--lowtide", BINARY, "-o", str(out)],
         capture_output=True, text=True, timeout=240, env=os.environ | {"LOWTIDE_CACHE": "off"})
     assert done.returncode == 0, done.stderr
     with open(f"{out}.csv", newline="") as file:

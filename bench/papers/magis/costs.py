@@ -7,7 +7,8 @@ from typing import Any
 LINK = {"bytes_per_second": 25 * 10**9, "latency_ns": 10_000}
 
 
-def _device(name: str, title: str, f32: float, bf16: float, gigabytes: int, launch_ns: int, **more: int) -> dict[str, Any]:
+def _device(name: str, title: str, f32: float, bf16: float, gigabytes: int, launch_ns: int,
+            **more: int) -> dict[str, Any]:
     """Rates in TFLOPS; convolutions run at the same as products, whatever their number type is called."""
     rates = {"f32": int(f32 * 1e12), "tf32": int(f32 * 1e12), "bf16": int(bf16 * 1e12)}
     return {"format": "lowtide-device", "version": 1, "name": name, "title": title, "operations_per_second": rates,

@@ -58,7 +58,8 @@ def summary(rows: Rows) -> list[str]:
     lines = ["| workload | costs | auto | beside weights | best other | study | paper |",
              "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
     for workload, costs in dict.fromkeys((w, c) for w, c, _ in of):
-        others = {s: r for (w, c, s), r in of.items() if (w, c) == (workload, costs) and s in SYSTEMS and s != "auto" and r}
+        others = {s: r for (w, c, s), r in of.items()
+                  if (w, c) == (workload, costs) and s in SYSTEMS and s != "auto" and r}
         least = min(others, key=others.get, default=None)
         ours = of.get((workload, costs, "auto"))
         bare = beside.get((workload, costs))
@@ -72,10 +73,11 @@ def summary(rows: Rows) -> list[str]:
 def report(rows: Rows, how: str) -> str:
     text = ["# MAGIS' workloads", "",
             f"`bench/papers/magis/run.py`, {how}".strip(), "",
-            "Memory is the whole peak, weights, inputs and labels included, as `torch.cuda.max_memory_allocated` counts it, "
-            "as a share of the peak in PyTorch's order; times are overheads in per cent. `-`: no plan. Links are PCIe 4, "
-            "25 GB/s each way, none of it kept back. Nothing here ran on a GPU; MAGIS' bars were measured on one, by its own "
-            "builders, whose baselines hold 8 to 24 % more in ResNet, the transformers and U-Net (the input of each ReLU, "
+            "Memory is the whole peak, weights, inputs and labels included, as `torch.cuda.max_memory_allocated` counts "
+            "it, as a share of the peak in PyTorch's order; times are overheads in per cent. `-`: no plan. Links are "
+            "PCIe 4, 25 GB/s each way, none of it kept back. Nothing here ran on a GPU; MAGIS' bars were measured on "
+            "one, by its own "
+            "builders, whose baselines hold 15 to 31 % more in ResNet, the transformers and U-Net (the input of each ReLU, "
             "which PyTorch does not keep, and updates that are not in place), and 7 % less in U-Net++. POFO is priced by its "
             "own model on a chain of layers.", ""]
     text += [f"- `{name}`: {device['title']}" for name, device in COSTS.items()]
