@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
   install clean
 
 DATA ?=
@@ -54,6 +54,11 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 	@tools/build release lowtide_cli
 	@build/venv/bin/python bench/papers/kumar.py
 	@build/venv/bin/python bench/papers/spines.py
+
+bench-magis: wheel ## MAGIS' figures 9 and 10, ours and peers beside its bars; no GPU; BENCH_TIME=2: sooner
+	@tools/deps capture bench
+	@mkdir -p build/bench
+	@build/venv/bin/python bench/papers/magis/run.py --time $(BENCH_TIME)
 
 bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of DATA=DIR/moccasin; BENCH_TIME=, BENCH_LONG= seconds
 	@tools/deps engines bench

@@ -33,11 +33,18 @@ INFINITE = math.inf
 
 
 class Chain:
-    """Bytes of a[0..L]; times of the forward and backward of layers 1..L (index 0 is not used)."""
+    """Bytes of a[0..L]; times of the forward and backward of layers 1..L (index 0 is not used).
 
-    def __init__(self, size, forward, backward):
+    A layer that is more than one op says, too, the bytes that it keeps for its backward, a[i] among them, and those
+    that its forward and its backward need at most while they run, all beside a[i-1].
+    """
+
+    def __init__(self, size, forward, backward, kept=None, need_forward=None, need_backward=None):
         assert len(size) == len(forward) == len(backward)
         self.size, self.forward, self.backward = size, forward, backward
+        self.kept = kept or list(size)
+        self.need_forward = need_forward or list(size)
+        self.need_backward = need_backward or [0] + [2 * b + a for a, b in zip(size, size[1:])]
         self.layers = len(size) - 1
 
     def total(self):
@@ -68,7 +75,9 @@ class Pofo:
         self.slots = slots
         self.rate = rate / self.unit
         self.chain = chain
-        self.size = [math.ceil(b / self.unit) for b in chain.size]
+        self.size, self.kept, self.run, self.back = (
+            [math.ceil(b / self.unit) for b in bytes_]
+            for bytes_ in (chain.size, chain.kept, chain.need_forward, chain.need_backward))
         self.before = [0.0]
         for t in chain.forward[1:]:
             self.before.append(self.before[-1] + t)
@@ -85,19 +94,15 @@ class Pofo:
 
     def need_forward(self, i, j):
         """Beside a[i-1], to run i..j with nothing kept in between."""
-        return max(self.size[k] + (self.size[k - 1] if k > i else 0) for k in range(i, j + 1))
-
-    def need_backward(self, i):
-        """Beside a[i-1]: a[i], its gradient, and that of a[i-1]."""
-        return 2 * self.size[i] + self.size[i - 1]
+        return max(self.run[k] + (self.size[k - 1] if k > i else 0) for k in range(i, j + 1))
 
     def _rotor(self, i, j, m):
         """Forward and backward of i..j with a[i-1] and the gradient of a[j] given; m beside a[i-1]."""
         if i > j:
             return 0.0
         best = INFINITE
-        if m >= max(self.need_backward(i), self.size[i] + self.size[j]):
-            best = self.chain.forward[i] + self.chain.backward[i] + self.rotor(i + 1, j, m - self.size[i])
+        if m >= max(self.back[i], self.kept[i] + self.size[j]):
+            best = self.chain.forward[i] + self.chain.backward[i] + self.rotor(i + 1, j, m - self.kept[i])
         if m >= self.size[j] + self.need_forward(i, j - 1) if j > i else False:
             for k in range(i + 1, j + 1):
                 if m < self.size[k - 1]:
@@ -124,9 +129,10 @@ class Pofo:
             return INFINITE
         best = INFINITE
         # Runs with its output kept.
-        need_f, need_b = self.size[i], self.need_backward(i)
+        need_f, need_b = max(self.run[i], self.kept[i]), self.back[i]
         if need_f <= room and need_b <= room:
-            best = self._then(i + 1, kept, x, df, db, need_f, self.chain.forward[i], need_b, self.chain.backward[i])
+            best = self._then(i + 1, kept, x + self.kept[i] - self.size[i], df, db, need_f, self.chain.forward[i], need_b,
+                              self.chain.backward[i], room)
         # The layers up to j run with nothing kept.
         need = 0
         for j in range(i, self.chain.layers + 1):
@@ -137,12 +143,12 @@ class Pofo:
                 break
             for m, time in self.breaks(i, j):
                 if m <= room:
-                    best = min(best, self._then(j + 1, kept, x, df, db, need, self.forward_only(i, j), m, time))
+                    best = min(best, self._then(j + 1, kept, x, df, db, need, self.forward_only(i, j), m, time, room))
         return best
 
-    def _then(self, following, kept, x, df, db, need_f, time_f, need_b, time_b):
-        """Forward and backward of a part with so much memory and time each, and the rest of the chain between."""
-        room = self.slots - kept - x
+    def _then(self, following, kept, x, df, db, need_f, time_f, need_b, time_b, room):
+        """Forward and backward of a part with so much memory and time each, and the rest of the chain between, while
+        x that the backward needs stays or leaves."""
         wait_f, wait_b = max(0, df + need_f - room), max(0, db + need_b - room)
         time = time_f + time_b + (wait_f + wait_b) / self.rate
         left_f = df - wait_f - time_f * self.rate

@@ -56,6 +56,26 @@ TEST_CASE("profile: the peak and the time of a graph's own order") {
   }
 }
 
+TEST_CASE("propose: a suffix leaves the backward of what comes before it alone") {
+  // The barrier, which the hoist puts last, reads the loss.
+  Classifier classifier;
+  classifier.widths = {4, 60, 61, 62, 63, 64, 10};
+  classifier.in_place = false;
+  const Graph graph = step_of(classifier);
+  const std::vector<Transform> hoist{hoist_of(graph)};
+  const Transformed now = apply_transforms(graph, hoist);
+  const auto candidates = propose(now.graph);
+  const auto whole = std::ranges::find(candidates, "whole graph", &Candidate::what);
+  REQUIRE(whole != candidates.end());
+  std::size_t suffixes = 0;
+  for (const Candidate& candidate : candidates)
+    if (candidate.what == "suffix") {
+      ++suffixes;
+      CHECK(candidate.ops.back() != whole->ops.back());
+    }
+  CHECK(suffixes > 1);
+}
+
 TEST_CASE("propose: whatever is proposed can be done, takes what was said, and needs about that") {
   const Device& device = *find_built_in_device("a100");
   std::size_t done = 0, crops = 0, without_sums = 0;

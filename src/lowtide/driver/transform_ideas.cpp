@@ -210,7 +210,7 @@ bool TransformIdeas::complete(Idea& idea) {
     idea.transforms.emplace_back(
         rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
             .split(base.now));
-    apply_transforms(problem_.graph, idea.transforms);
+    idea.least = apply_transforms(problem_.graph, idea.transforms).graph.total_time();
     return true;
   } catch (const InputError&) {
     return false;

@@ -70,11 +70,12 @@ class TransformIdeas {
   // What one place of the order says of computing again is far from what a plan loses, and about as
   // far on graphs that are alike: the graph as it is, planned, tells by how much.
   void calibrate(Ticks planned);
-  // What to plan next, best first, on the graphs that the transforms in `begun` make: of each region
-  // the best number of parts, and the best that fits into the budget as it is, which needs no luck.
-  // The best of each kind goes first, since estimates of one kind err alike.
+  // What to plan next, best first, on the graphs that the transforms in `begun` make: of each
+  // region the best number of parts, and the best that fits into the budget as it is, which needs
+  // no luck. The best of each kind goes first, since estimates of one kind err alike.
   std::vector<Idea> best(const std::vector<Transforms>& begun, const ToBeat& to_beat);
-  // Fills in its transforms; false where they are refused as a whole.
+  // Fills in its transforms, and the time of the graph that they make; false where they are refused
+  // as a whole.
   bool complete(Idea& idea);
 
  private:

@@ -38,6 +38,7 @@ constexpr double kTrialShare = 0.05;  // for each transform that is planned
 // Where all that could be won is so small a part of the time, fewer, and with half of the shares.
 constexpr double kLittle = 0.02;
 constexpr int kLevels = 3;
+constexpr int kMostMisses = 2;  // in a row, of an idea with more and more parts or with fewer
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
 
@@ -201,21 +202,28 @@ class TransformSearch {
         .transforms;
   }
 
-  // Plans the idea that won with more parts and with fewer, as long as that wins.
+  // Plans the idea that won with more parts and with fewer, as long as that wins. Six parts may
+  // lose to eight and five win, as waves come out, so one miss ends nothing.
   void tune(const Idea& won) {
     const std::vector<std::int64_t> numbers = rewrite::parts_for(won.region.slices);
     const auto at = std::ranges::find(numbers, won.parts) - numbers.begin();
     for (const std::ptrdiff_t step : {-1, 1}) {
       bool better = false;
+      int misses = 0;
       for (auto next = at + step; next >= 0 && next < std::ssize(numbers); next += step) {
         if (limits_.stopped()) return;
         Idea idea = won;
         idea.parts = numbers[static_cast<std::size_t>(next)];
         const std::int64_t ops = static_cast<std::int64_t>(idea.region.ops.size());
         if (idea.parts * ops > kMostMadeOps || !ideas_.complete(idea)) break;
+        if (idea.least >= duration()) continue;
         run_with(idea.transforms, trial_share());
-        if (best_transforms() != idea.transforms) break;
-        better = true;
+        if (best_transforms() == idea.transforms) {
+          better = true;
+          misses = 0;
+        } else if (++misses == kMostMisses) {
+          break;
+        }
       }
       if (better) return;
     }

@@ -97,18 +97,20 @@ class Proposer {
            family.reach.tensors[id.index()].state == dimensions::State::split;
   }
 
-  // From some op of the order on, as far as anything that is made before the middle is read: the
-  // end of the forward and the begin of the backward. The middle is where most is kept.
+  // From some op of the order on, as far as anything that is cut and made before the middle is
+  // read: the end of the forward and the begin of the backward. The middle is where most is kept.
+  // What is not cut does not count: the loss is read at the very end.
   void suffixes(const Family& family) {
     const auto order = graph_.order();
     const std::size_t middle = profile_.fullest;
-    for (const std::size_t share : {2, 4, 8}) {
-      const std::size_t first = middle - middle / share;
+    for (const std::size_t eighths : {6, 4, 2, 1}) {
+      const std::size_t first = middle - middle * eighths / 8;
       std::size_t last = middle;
       for (std::size_t at = first; at <= middle && at < order.size(); ++at)
         for (const TensorId made : graph_.outputs(order[at]))
-          for (const OpId reader : graph_.consumers(made))
-            last = std::max(last, graph_.position(reader));
+          if (is_cut(family, made))
+            for (const OpId reader : graph_.consumers(made))
+              last = std::max(last, graph_.position(reader));
       last = std::min(last, order.size() - 1);
       add(family, order.subspan(first, last + 1 - first), "suffix");
     }
