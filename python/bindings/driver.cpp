@@ -31,7 +31,6 @@ std::string option_text(nb::handle value) {
   return nb::str(value).c_str();
 }
 
-// A dict gives some ops a value of their own, by their names or indices.
 void add_option(std::vector<std::pair<std::string, std::string>>& options, std::string_view name,
                 nb::handle value) {
   if (!nb::isinstance<nb::dict>(value)) {
@@ -82,11 +81,12 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
                    int threads, std::optional<nb::dict> options, nb::handle start,
                    nb::object progress, nb::handle device, const std::optional<std::string>& link,
                    nb::handle techniques, nb::handle derate, nb::handle host_budget,
-                   const std::optional<nb::dict>& live_limits, nb::handle transforms, nb::handle costs) {
+                   const std::optional<nb::dict>& live_limits, nb::handle transforms,
+                   nb::handle costs) {
   OutcomeObject result;
-  result.asked =
-      asked_of(graph, budget, objective, time_limit,
-               {order, device, link, techniques, derate, host_budget, costs, transforms}, live_limits);
+  result.asked = asked_of(graph, budget, objective, time_limit,
+                          {order, device, link, techniques, derate, host_budget, costs, transforms},
+                          live_limits);
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::Request request;
@@ -94,8 +94,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   request.limits = search.limits(token);
   request.seed = seed;
   request.threads = search.thread_count();
-  if (options)
-    for (const auto& [name, value] : *options) add_option(request.options, text_of(name), value);
+  request.options = options_of(options);
   request.starts = starts_of(start);
   result.how = search.found_by(solver, request.limits);
 
@@ -182,6 +181,13 @@ Search::Search(std::optional<double> time, std::optional<std::int64_t> work, std
                      "is not in range [1 - 4096], or 0 for all cores");
 }
 
+std::vector<std::pair<std::string, std::string>> options_of(const std::optional<nb::dict>& given) {
+  std::vector<std::pair<std::string, std::string>> options;
+  if (given)
+    for (const auto& [name, value] : *given) add_option(options, text_of(name), value);
+  return options;
+}
+
 FoundBy Search::found_by(const std::string& solver, const LimitSettings& limits) const {
   FoundBy found;
   found.solver = solver;
@@ -213,11 +219,13 @@ void bind_driver(nb::module_& module) {
           "| os.PathLike[str] | None = None, link: str | None = None, techniques: str | "
           "collections.abc.Iterable[str] | None = None, derate: str | float | None = None, "
           "host_budget: int | str | None = None, live_limits: dict[int, int | str] | None "
-          "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, costs: "
+          "= None, transforms: collections.abc.Sequence[dict[str, typing.Any]] | None = None, "
+          "costs: "
           "str | os.PathLike[str] | None = None) -> Outcome"),
       "Plan a graph into a memory budget. The plan found is verified.\n\n"
       "`budget`, `order`, `objective`, `time_limit`, `device`, `link`, `techniques`, `derate`, "
-      "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: stop after so many seconds "
+      "`host_budget`, `live_limits`, `transforms`, `costs`: see Problem. `time`: stop after so "
+      "many seconds "
       "(10, or none "
       "with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "

@@ -93,11 +93,6 @@ std::int64_t own_peak_of(const GraphObject& graph) {
   return graph.own_peak->count();
 }
 
-const std::string& hash_of(const GraphObject& graph) {
-  if (graph.hash.empty()) graph.hash = graph_hash(*graph);
-  return graph.hash;
-}
-
 void bind_op(nb::module_& module) {
   nb::class_<OpObject>(module, "Op", "One operation of a graph.")
       .def_prop_ro("index", [](const OpObject& o) { return o.id.index(); })
@@ -200,6 +195,11 @@ TensorObject tensor_at(const GraphObject& g, std::int64_t index) {
 
 }  // namespace
 
+const std::string& graph_hash_of(const GraphObject& graph) {
+  if (graph.hash.empty()) graph.hash = graph_hash(*graph);
+  return graph.hash;
+}
+
 GraphObject make_graph(Graph graph) { return {std::make_shared<const Graph>(std::move(graph))}; }
 
 void bind_graph(nb::module_& module) {
@@ -255,7 +255,7 @@ void bind_graph(nb::module_& module) {
       .def_prop_ro(
           "tick", [](const GraphObject& g) { return to_string(g->tick()); },
           "Unit of a tick: \"ns\", \"us\", \"ms\", \"flop\" or \"none\".")
-      .def_prop_ro("hash", &hash_of,
+      .def_prop_ro("hash", &graph_hash_of,
                    "\"sha256:...\" of all that planning depends on; names are left out.")
       .def("op", &op_at, nb::arg("index"))
       .def("tensor", &tensor_at, nb::arg("index"))

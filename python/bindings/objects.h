@@ -34,6 +34,7 @@ struct GraphObject {
 };
 
 GraphObject make_graph(Graph graph);
+const std::string& graph_hash_of(const GraphObject& graph);
 
 // A plan of a file or of an outcome knows which graph it is for and what it claims; one made of
 // steps alone has an empty hash and claims nothing.

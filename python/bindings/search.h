@@ -4,9 +4,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lowtide/driver/driver.h"
 #include "lowtide/io/plan_json.h"
+
+#include "convert.h"
 
 namespace lowtide::python {
 
@@ -30,5 +34,9 @@ class Search {
   std::uint64_t seed_;
   int threads_;
 };
+
+// Options of a solver by name, as text; a dict in the place of a value gives some ops one of their
+// own, by their names or indices.
+std::vector<std::pair<std::string, std::string>> options_of(const std::optional<nb::dict>& given);
 
 }  // namespace lowtide::python

@@ -65,11 +65,11 @@ report::TerminalStyle style_of(std::size_t width, bool colour, bool unicode) {
 }
 
 CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::int64_t points,
-                 const std::string& order, std::optional<double> time,
+                 const std::string& order, const std::string& solver, std::optional<double> time,
                  std::optional<std::int64_t> work, std::uint64_t seed, int threads,
-                 nb::object progress, nb::handle device, const std::optional<std::string>& link,
-                 nb::handle techniques, nb::handle derate, nb::handle host_budget,
-                 nb::handle costs) {
+                 const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
+                 const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
+                 nb::handle host_budget, nb::handle costs) {
   const Search search{time, work, seed, threads};
   CancelToken token;
   driver::CurveRequest request;
@@ -82,14 +82,17 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                                  nb::str(to).c_str(), report::bytes_text(request.from),
                                  report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(checked_points(points));
-  request.settings = {
-      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  request.settings = {.solver = solver,
+                      .options = options_of(options),
+                      .limits = search.limits(token),
+                      .seed = seed,
+                      .threads = search.thread_count()};
   Courier<driver::CurveProgress> courier(std::move(progress));
   if (courier.wanted())
     request.watcher = [&](const driver::CurveProgress& now) { courier.post(now); };
   CurveObject result;
   result.graph = graph;
-  result.how = search.found_by("auto", request.settings.limits);
+  result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
@@ -103,8 +106,9 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
 }
 
 FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::string& order,
-                   std::optional<double> time, std::optional<std::int64_t> work, std::uint64_t seed,
-                   int threads, nb::object progress, nb::handle device,
+                   const std::string& solver, std::optional<double> time,
+                   std::optional<std::int64_t> work, std::uint64_t seed, int threads,
+                   const std::optional<nb::dict>& options, nb::object progress, nb::handle device,
                    const std::optional<std::string>& link, nb::handle techniques, nb::handle derate,
                    nb::handle host_budget, nb::handle costs) {
   const Search search{time, work, seed, threads};
@@ -112,14 +116,17 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   driver::FitRequest request;
   request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
-  request.settings = {
-      .limits = search.limits(token), .seed = seed, .threads = search.thread_count()};
+  request.settings = {.solver = solver,
+                      .options = options_of(options),
+                      .limits = search.limits(token),
+                      .seed = seed,
+                      .threads = search.thread_count()};
   Courier<driver::FitProgress> courier(std::move(progress));
   if (courier.wanted())
     request.watcher = [&](const driver::FitProgress& now) { courier.post(now); };
   FitObject result;
   result.graph = graph;
-  result.how = search.found_by("auto", request.settings.limits);
+  result.how = search.found_by(solver, request.settings.limits);
   const solve::SolverTable solvers = all_solvers(graph);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
@@ -128,6 +135,13 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
       [&](bool last) { courier.deliver(last); });
   result.facts = {seed, seconds_since(begun)};
   return result;
+}
+
+// Of which the curve beside it, if any, is one of the same graph.
+std::string page_of(const CurveObject& c, const CurveObject* beside) {
+  if (beside != nullptr && graph_hash_of(beside->graph) != graph_hash_of(c.graph))
+    throw InputError("beside", "is a curve of another graph: give one of the same");
+  return report::html_curve(*c.graph, *c.curve, beside != nullptr ? beside->curve.get() : nullptr);
 }
 
 void bind_progress(nb::module_& module) {
@@ -186,16 +200,21 @@ void bind_curve(nb::module_& module) {
           [](const CurveObject& c) { return io::curve_json(*c.graph, *c.curve, c.facts); },
           "As `lowtide curve --json` prints it.")
       .def(
-          "to_html", [](const CurveObject& c) { return report::html_curve(*c.graph, *c.curve); },
-          "One self-contained page.")
+          "to_html",
+          [](const CurveObject& c, const CurveObject* beside) { return page_of(c, beside); },
+          nb::arg("beside") = nb::none(),
+          "One self-contained page. beside: another curve of the graph, drawn as a line.")
       .def(
           "save_html",
-          [](const CurveObject& c, nb::handle path) {
+          [](const CurveObject& c, nb::handle path, const CurveObject* beside) {
             const std::string name = path_of(path);
+            const std::string page = page_of(c, beside);
             const nb::gil_scoped_release released;
-            io::write_text_file(name, report::html_curve(*c.graph, *c.curve));
+            io::write_text_file(name, page);
           },
-          nb::arg("path"), nb::sig("def save_html(self, path: str | os.PathLike[str]) -> None"))
+          nb::arg("path"), nb::arg("beside") = nb::none(),
+          nb::sig("def save_html(self, path: str | os.PathLike[str], beside: Curve | None = None) "
+                  "-> None"))
       .def(
           "to_text",
           [](const CurveObject& c, std::size_t width, bool colour, bool unicode) {
@@ -213,19 +232,23 @@ void bind_curve(nb::module_& module) {
       });
   module.def(
       "curve", &draw, nb::arg("graph"), nb::arg("from_") = "20%", nb::arg("to") = "100%",
-      nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free",
+      nb::arg("points") = 16, nb::kw_only(), nb::arg("order") = "free", nb::arg("solver") = "auto",
       nb::arg("time") = nb::none(), nb::arg("work") = nb::none(), nb::arg("seed") = 0,
-      nb::arg("threads") = 0, nb::arg("progress") = nb::none(), nb::arg("device") = nb::none(),
-      nb::arg("link") = nb::none(), nb::arg("techniques") = nb::none(),
-      nb::arg("derate") = nb::none(), nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
-      nb::sig("def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
-              "points: int = 16, *, order: str = \"free\", time: float | None = None, work: int | "
-              "None = None, seed: int = 0, threads: int = 0, progress: "
-              "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
-              "| str | os.PathLike[str] | None = None, link: str | None = None, "
-              "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
-              "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
-              "None = None) -> Curve"),
+      nb::arg("threads") = 0, nb::arg("options") = nb::none(), nb::arg("progress") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
+      nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
+      nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
+      nb::sig(
+          "def curve(graph: Graph, from_: int | str = \"20%\", to: int | str = \"100%\", "
+          "points: int = 16, *, order: str = \"free\", solver: str = \"auto\", time: float | None "
+          "= "
+          "None, work: int | None = None, seed: int = 0, threads: int = 0, options: dict[str, "
+          "typing.Any] | None = None, progress: "
+          "collections.abc.Callable[[CurveProgress], typing.Any] | None = None, device: Device "
+          "| str | os.PathLike[str] | None = None, link: str | None = None, "
+          "techniques: str | collections.abc.Iterable[str] | None = None, derate: str | float "
+          "| None = None, host_budget: int | str | None = None, costs: str | os.PathLike[str] | "
+          "None = None) -> Curve"),
       "Plan `points` budgets, evenly spaced from `from_` to `to`, in one run.\n\n"
       "The limits are for the whole curve; otherwise as `plan`. Raises Error.");
 }
@@ -268,14 +291,16 @@ void bind_fit(nb::module_& module) {
       });
   module.def(
       "fit", &smallest, nb::arg("graph"), nb::arg("overhead"), nb::kw_only(),
-      nb::arg("order") = "free", nb::arg("time") = nb::none(), nb::arg("work") = nb::none(),
-      nb::arg("seed") = 0, nb::arg("threads") = 0, nb::arg("progress") = nb::none(),
+      nb::arg("order") = "free", nb::arg("solver") = "auto", nb::arg("time") = nb::none(),
+      nb::arg("work") = nb::none(), nb::arg("seed") = 0, nb::arg("threads") = 0,
+      nb::arg("options") = nb::none(), nb::arg("progress") = nb::none(),
       nb::arg("device") = nb::none(), nb::arg("link") = nb::none(),
       nb::arg("techniques") = nb::none(), nb::arg("derate") = nb::none(),
       nb::arg("host_budget") = nb::none(), nb::arg("costs") = nb::none(),
       nb::sig(
-          "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", time: float | "
-          "None = None, work: int | None = None, seed: int = 0, threads: int = 0, progress: "
+          "def fit(graph: Graph, overhead: str | float, *, order: str = \"free\", solver: str = "
+          "\"auto\", time: float | None = None, work: int | None = None, seed: int = 0, threads: "
+          "int = 0, options: dict[str, typing.Any] | None = None, progress: "
           "collections.abc.Callable[[FitProgress], typing.Any] | None = None, device: Device | str "
           "| "
           "os.PathLike[str] | None = None, link: str | None = None, techniques: str | "

@@ -249,3 +249,23 @@ def test_fit_refuses(chain, arguments, words):
     assert done.code == 2 and done.out == ""
     for word in words:
         assert word in done.err
+
+
+@pytest.mark.parametrize("solver", ["greedy", "search"])
+def test_another_solver_answers_alone(resnet, tmp_path, solver):
+    given = ("--solver", solver, "--work", 300_000, "--json")
+    plan = tmp_path / "fit.plan.json"
+    fit = lowtide("fit", resnet, "--overhead", "20%", *given, "-o", plan)
+    assert fit.code == 0 and fit.json()["found_by"] == solver
+    written = json.loads(plan.read_text())
+    assert written["found_by"]["solver"] == solver and lowtide("verify", resnet, plan).code == 0
+    curve = lowtide("curve", resnet, "--points", 4, *given)
+    assert {point["found_by"] for point in curve.json()["points"] if point["found_by"]} <= {solver, "given"}
+
+
+def test_options_are_those_of_the_solver(resnet):
+    for command in (("fit", resnet, "--overhead", "20%"), ("curve", resnet, "--points", 2)):
+        refused = lowtide(*command, "--solver", "greedy", "--option", "colour=red", "--work", 1000)
+        assert refused.code == 2 and "colour" in refused.err
+        assert lowtide(*command, "--option", "colour").code == 2
+        assert lowtide(*command, "--solver", "abacus").code == 2

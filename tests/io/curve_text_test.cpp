@@ -64,6 +64,18 @@ TEST_CASE("curve text: a smallest budget outside of the range is named and not d
   CHECK(has(page, "inRange"));
 }
 
+TEST_CASE("curve page: another curve beside it has its points and its techniques") {
+  Tradeoff curve{.own_peak = Bytes(1000), .points = {point(500, 100, 480, 150)}};
+  Tradeoff beside = curve;
+  beside.smallest = point(300, 100, 290, 170);
+  curve.terms.techniques.split = true;
+  const std::string alone = report::html_curve(graph_of(100), curve);
+  CHECK(has(alone, "\"beside\":null"));
+  const std::string page = report::html_curve(graph_of(100), curve, &beside);
+  CHECK(has(page, "\"beside\":{\"techniques\":[\"recompute\",\"in_place\",\"offload\"]"));
+  CHECK(has(page, "\"peak\":290"));
+}
+
 TEST_CASE("curve text: without any plan in the range, what is proven is drawn and explained") {
   Tradeoff curve{.own_peak = Bytes(1000),
                  .points = {point(300, 0), point(400, 160), point(500, 150)},

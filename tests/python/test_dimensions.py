@@ -7,7 +7,11 @@ torch = pytest.importorskip("torch")
 from dimension_cases import CASES, Make, aten
 from dimension_support import TYPES, NotTheSame, OneOp
 
+from torch.utils import _pytree as pytree
+
 from lowtide import _core
+from lowtide.torch.arguments import tensors_in
+from lowtide.torch.transforms.parts import PACKED
 
 # Kernels of GPUs alone, what fills memory with nothing in particular, and ops that are split by no operator of a name.
 ELSEWHERE = {"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_product_flash_attention_backward",
@@ -37,6 +41,52 @@ def test_parts_give_the_whole(kind):
         for name in ("f32", *names):
             torch.manual_seed(0)
             OneOp(target, make(Make(TYPES[name]))).check()
+
+
+def wider(t, dim):
+    """t as a slice of what is twice as wide along a dimension."""
+    packed = t.contiguous()
+    return torch.cat([packed, ~packed if t.dtype == torch.bool else torch.full_like(packed, 3)], dim).narrow(dim, 0, t.shape[dim])
+
+
+def as_a_slice(given, name, index, dim):
+    value = given[name]
+    if index is None:
+        return given | {name: wider(value, dim)}
+    return given | {name: [wider(t, dim) if i == index else t for i, t in enumerate(value)]}
+
+
+def runs_alike(target, given, other):
+    """Do two calls give the same, up to the order of sums?"""
+    found = []
+    for call in (given, other):
+        torch.manual_seed(7)
+        try:
+            found.append([t.to(torch.complex128) for t in tensors_in(target(**call))])
+        except RuntimeError:
+            return False
+    return all(torch.allclose(a, b, rtol=2e-2, atol=2e-2, equal_nan=True) for a, b in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="there is no GPU"))])
+def test_parts_may_be_slices_of_what_is_larger(device):
+    """Parts read slices of whole tensors.  Kernels that go by other strides than those of their operands are listed."""
+    wrong = {}
+    for cases in CASES.values():
+        for target, make, names in cases:
+            for type_ in ("f32", *names):
+                torch.manual_seed(0)
+                given = pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), make(Make(TYPES[type_])))
+                if device == "cuda" and not runs_alike(target, given, given):  # a kernel of the CPU alone
+                    continue
+                for name, value in given.items():
+                    several = isinstance(value, (list, tuple))
+                    for i, t in enumerate(value if several else [value]):
+                        for dim in range(t.dim() if isinstance(t, torch.Tensor) else 0):
+                            if not runs_alike(target, given, as_a_slice(given, name, i if several else None, dim)):
+                                wrong.setdefault(target, set()).add(name)
+    assert wrong == PACKED if device == "cpu" else all(names <= PACKED.get(target, set()) for target, names in wrong.items())
 
 
 # Operands that are crops of what the parts have, and of which dimension of that.

@@ -103,6 +103,10 @@ def test_regions_and_the_transforms_that_auto_finds():
     assert lowtide.verify(graph, outcome.plan).peak == outcome.peak <= graph.own_peak * 2 // 5
     only = lowtide.plan(graph, "40%", techniques=["recompute", "split"], work=600_000, threads=1)
     assert only.plan is None or {t["kind"] for t in only.plan.transforms} <= {"split"}
+    kept = ["recompute", "in_place", "split", "hoist"]  # and a link that no plan may use
+    durations = [lowtide.plan(graph, "act:30%", techniques=kept, device=device, work=300_000, threads=1).duration
+                 for device in (None, "a100")]
+    assert durations[0] == durations[1]
     fit = lowtide.fit(graph, "10%", techniques="all", work=1_000_000)
     assert fit.outcome.plan.transforms and fit.budget < 0.45 * graph.own_peak
     curve = lowtide.curve(graph, "40%", points=2, techniques="all", work=1_000_000)

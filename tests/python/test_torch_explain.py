@@ -4,6 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import lowtide
 import lowtide.torch
 from torch_run import fresh
 from torch_zoo import Gpt
@@ -20,7 +21,9 @@ def test_explain_says_what_each_budget_costs(capsys, tmp_path):
     found = lowtide.torch.explain(module, inputs, costs="flops", points=5, time=1.0, optimizer="adamw")
     text = capsys.readouterr().out
     assert all(word in text for word in ("costs nothing", "at most 1 %", "smallest", "by module", "blocks."))
-    assert sum(line.startswith("smallest") for line in text.splitlines()) == 1
+    default, every = text.split('techniques="all"')
+    assert sum(line.startswith("smallest") for line in default.splitlines()) == 1
+    assert all(len(line) <= 100 for line in text.splitlines())
     assert found.free.duration == found.curve.graph.duration and found.smallest.peak <= found.half.peak
     assert found.cheap.peak <= found.free.peak <= found.curve.own_peak and found.cheap.overhead <= 0.01
     assert found.half.budget == max(p.budget for p in [*found.curve.points, found.smallest]
@@ -29,8 +32,15 @@ def test_explain_says_what_each_budget_costs(capsys, tmp_path):
     again = sum(count for _, count, _ in found.modules(found.half))
     assert again == len(found.half.plan.sequence) - found.curve.graph.num_ops
     assert sum(share for *_, share in found.modules(found.half)) == pytest.approx(found.half.overhead)
+    changed = found.every_technique
+    assert changed.smallest.peak <= found.smallest.peak and changed.modules(changed.smallest)
+    transforms = [point.plan.transforms for point in changed.curve.points if point.plan is not None and point.plan.transforms]
+    assert all(f"{len(t[-1]['ops'])} ops in {t[-1]['parts']} parts" in every for t in transforms if t[-1]["kind"] == "split")
     found.save_html(tmp_path / "curve.html")
-    assert "Gpt training" in (tmp_path / "curve.html").read_text()
+    page = (tmp_path / "curve.html").read_text()
+    assert "Gpt training" in page and '"beside":{"techniques"' in page
+    with pytest.raises(ValueError, match="beside.*another graph"):
+        found.curve.to_html(beside=lowtide.curve(lowtide.generate("chain", ops=6), points=2, work=1))
     state = torch.get_rng_state()
     lowtide.torch.explain(module, inputs, points=2, time=0.2, show=False)
     assert torch.equal(torch.get_rng_state(), state) and capsys.readouterr().out == ""

@@ -18,6 +18,7 @@ from lowtide.torch.costs import pricing
 from lowtide.torch.emission.emit import emit
 from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.lowering import lower
+from lowtide.torch.planning import planner
 from lowtide.torch.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
@@ -74,6 +75,26 @@ def test_random_modules_under_random_budgets(recipe, share, numbers):
     assert equal(got, expected)
 
 
+@examples(3)
+@given(RECIPES, st.integers(0, 60), st.sampled_from(["1GB/s", "100GB/s,1us"]))
+def test_random_modules_that_copy_to_the_host(recipe, share, link):
+    module, inputs = made(recipe, numbers="f32")
+    plain, mine = twin(module), twin(module)
+    budget, options = f"act:{share}%", {"techniques": ["recompute", "in_place", "offload"], "link": link}
+    for _ in range(3):
+        torch._dynamo.reset()
+        try:
+            step = lowtide.torch.optimize(mine, inputs, budget=budget, costs="cpu", work=30_000, time=None,
+                                          fallback="error", **options)
+            break
+        except lowtide.torch.BudgetError as error:
+            budget = error.smallest or "act:100%"
+    assert equal(train(plain, inputs, plain), train(mine, inputs, step))
+    mine.zero_grad()
+    report = lowtide.torch.reports()[-1]
+    assert report.inputs + live_rise(lambda: step(*inputs).backward()) <= report.peak + 64
+
+
 OPTIMIZERS = st.sampled_from([
     lambda p: torch.optim.SGD(p, 0.01, momentum=0.9), lambda p: torch.optim.AdamW(p, fused=True),
     lambda p: torch.optim.Adam(p, foreach=True, amsgrad=True), lambda p: torch.optim.NAdam(p)])
@@ -94,6 +115,44 @@ def test_random_modules_whose_backwards_make_updates(recipe, share, optimizer):
         step = lowtide.torch.optimize(mine, inputs, budget=error.smallest or "act:100%", **options)
     assert steps(plain, by, lambda i: inputs)[0] == steps(step, by_mine, lambda i: inputs)[0]
     assert_same((plain, by), (mine, by_mine))
+
+
+TECHNIQUES = st.sets(st.sampled_from(["recompute", "in_place", "hoist"])).map(lambda names: [*sorted(names), "split"])
+
+
+@examples(8)
+@given(RECIPES, TECHNIQUES, st.booleans(), st.randoms(use_true_random=False))
+def test_random_modules_in_random_parts(recipe, techniques, updates, chance):
+    """Any region in any number of parts: in double precision only a wrong slice, weight or sum is seen."""
+    module, inputs = made(recipe, numbers="f64")
+    plain, mine = twin(module), twin(module)
+    by, by_mine = (torch.optim.SGD(m.parameters(), 0.01, momentum=0.9) for m in (plain, mine))
+    plan, taken = lowtide.plan, []
+
+    def with_parts(problem, **options):
+        if "split" not in problem.techniques:
+            return plan(problem, **options)
+        hoist = "hoist" in problem.techniques
+        places = len(problem.graph.regions(hoist=hoist)["regions"])
+        if not places:
+            return plan(problem, **options)
+        taken.extend(problem.graph.regions(hoist=hoist, pick=chance.randrange(places))["transforms"])
+        return plan(problem.graph, problem.budget, transforms=taken, work=1000)
+
+    torch._dynamo.reset()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(planner.lowtide, "plan", with_parts)
+        step = lowtide.torch.optimize(mine, inputs, budget="4GiB", costs="cpu", work=5000, time=None, fallback="error",
+                                      techniques=techniques, optimizer=by_mine, update="backward" if updates else "step")
+    expected, got = (steps(m, o, lambda i: inputs, 2) for m, o in ((plain, by), (step, by_mine)))
+    report = lowtide.torch.reports()[-1]
+    assert torch.equal(got[1], expected[1]), report.transforms
+    assert got[0] == pytest.approx(expected[0], rel=1e-6, nan_ok=True), report.transforms
+    for (name, a), b in zip(mine.named_parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(a, b, rtol=1e-6, atol=1e-8, equal_nan=True), (name, report.transforms)
+    assert len(report.transforms) == len(taken)
+    if not updates:
+        assert report.inputs + live_rise(lambda: step(*inputs).backward()) <= report.peak + 64
 
 
 # ---- plans that no planner would make

@@ -97,10 +97,25 @@ def picks(graph):
     return found
 
 
+class Spectra(nn.Module):
+    """Conjugates and negatives that are flags of a view until somebody computes with them."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.weight = nn.Linear(16, 32), nn.Parameter(torch.randn(17))
+
+    def forward(self, x):
+        found = torch.fft.rfft(self.up(x)) * torch.complex(self.weight, self.weight)
+        return found.conj().imag.sin().sum() + torch.fft.irfft(found).square().mean()
+
+
+MODELS = ZOO | {"spectra": lambda: (Spectra(), (torch.randn(24, 16),))}
+
+
 @pytest.mark.parametrize("name", ["gpt", "gpt_dropout", "mixer", "encoder", "norms", "group_norm", "cells", "unet",
-                                  "dropout_mlp", "attention_dropout"])
+                                  "dropout_mlp", "attention_dropout", "spectra"])
 def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
-    module, inputs = fresh(ZOO[name])
+    module, inputs = fresh(MODELS[name])
     module = module.double()
     inputs = tuple(t.double() if t.is_floating_point() else t for t in inputs)
     plain = twin(module)
@@ -129,6 +144,80 @@ def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
         measured = report.inputs + report.resident + peak_rise(lambda step=step: step(*inputs).backward())
         assert abs(measured - report.peak) <= SLACK, report.transforms
     assert tried or name in ("norms", "unet")  # batch norm takes the whole batch
+
+
+class Depthwise(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.GroupNorm(4, 8)
+        self.second = nn.Conv2d(8, 32, 1)
+
+    def forward(self, x):
+        return self.second(F.silu(self.norm(self.first(x)))).square().mean()
+
+
+class Grouped(nn.Module):
+    """Attention of four queries for two keys."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = nn.Linear(32, 32), nn.Linear(32, 16), nn.Linear(32, 16)
+
+    def forward(self, x):
+        heads = (layer(x).unflatten(-1, (-1, 8)).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        return F.scaled_dot_product_attention(*heads, is_causal=True, enable_gqa=True).square().mean()
+
+
+@pytest.mark.parametrize(("make", "share"), [
+    (lambda: (Depthwise(), (torch.randn(6, 8, 12, 12),)), 0.5),
+    (lambda: (Grouped(), (torch.randn(6, 12, 32),)), 0.8),
+    (lambda: (nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Flatten(0)), (torch.randn(7, 16),)), 1.0)], ids=["conv", "gqa", "odd"])
+def test_the_smallest_budget_that_is_named_is_kept(make, share):
+    """It is that of parts as they are priced, not as they were estimated; and no larger than without parts."""
+    module, inputs = fresh(make)
+    if isinstance(module, nn.Sequential):
+        module.register_forward_hook(lambda _, __, x: x.square().mean())
+    module, inputs = module.double(), tuple(t.double() for t in inputs)
+    plain, least = twin(module), {}
+    expected = trained(plain, inputs, plain)
+    for techniques in ("default", "all"):
+        torch._dynamo.reset()
+        with pytest.raises(lowtide.torch.BudgetError) as refused:
+            planned(twin(module), inputs, 1, techniques=techniques)
+        least[techniques] = refused.value.smallest
+    assert least["all"] <= share * least["default"]
+    torch._dynamo.reset()
+    step, report = planned(module, inputs, least["all"])
+    assert report.peak <= least["all"] and distance(trained(module, inputs, step), expected) < 1e-9
+    module.zero_grad()
+    assert report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward()) <= least["all"] + SLACK
+
+
+def test_kernels_that_go_by_other_strides_get_copies(monkeypatch):
+    """Along the tokens the statistics of a part of a layer norm lie far apart in those of the whole."""
+    class Normed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(8)
+
+        def forward(self, x):
+            return self.norm(x).sin().sum()
+
+    def choose(graph):
+        op = next(graph.op(i) for i in range(graph.num_ops) if graph.op(i).kind == "aten.native_layer_norm_backward")
+        entry = graph.to_dict()["ops"][op.index]
+        return [{"kind": "split", "ops": [op.index], "parts": 2, "axes": [{"tensor": entry["operands"][0]["tensor"], "dim": 1}],
+                 "prices": [[op.index, 1, 0]], "joins": [[t, 1, 0] for t in entry["outputs"]]}]
+
+    module, inputs = fresh(lambda: (Normed(), (torch.randn(300, 16, 8),)))
+    plain = twin(module)
+    expected = trained(plain, inputs, plain)
+    force(monkeypatch, choose)
+    step, report = planned(module, inputs, 10**9)
+    assert report.transforms and distance(trained(module, inputs, step), expected) < 1e-5
+    module.zero_grad()
+    measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
+    assert abs(measured - report.peak) <= SLACK
 
 
 def test_a_head_in_parts_needs_a_third():

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import numpy
 import torch.nn.functional as F
 from lowtide.torch.lowerings.dropout import dropout_apply
-from lowtide.torch.lowerings.random_draws import read_state, replay
+from lowtide.torch.lowerings.random_draws import INTO, draw_into, read_state, replay
 from lowtide.torch.meter import measure_peak
 from torch import nn
 from torch_bits import COMPLEX, LAYOUTS, REAL, SIZES, alike, numbers
@@ -51,6 +51,20 @@ def test_dropout_of_other_ranks(size, device):
         x = numbers(size, dtype, device).t() if len(size) == 2 else numbers(size, dtype, device)
         made, mask = aten.native_dropout(x, p, True)
         assert alike(dropout_apply(x, mask, p), made), f"{size} {dtype} p={p}"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_draws_without_their_operand(layout, device):
+    names = {"high": 9, "low": 2, "p": 0.3, "lambd": 1.5, "from": -1.0, "to": 2.0, "mean": 1.0, "std": 3.0}
+    for (target, (method, arguments)), size, dtype in itertools.product(INTO.items(), SIZES, REAL):
+        x = LAYOUTS[layout](numbers(size, dtype, device))
+        taken = [a.name for a in target._schema.arguments if a.name in names]
+        torch.manual_seed(3)
+        made = target(x, *(names[name] for name in taken))
+        torch.manual_seed(3)
+        alone = draw_into(x.shape, made.stride(), dtype, x.device, method, tuple(names.get(a, a) for a in arguments))
+        assert alike(alone, made) if x.numel() else alone.shape == made.shape, f"{target} {size} {dtype}"
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -161,10 +161,17 @@ def test_every_technique(name, numbers):
         eager = first_gradients(plain, inputs)
     except ONLY_F32 as error:
         pytest.skip(f"{name} has no {numbers} or no double precision without a plan either: {error}")
-    rows, own = [], None
-    for share in (0.5, 0.2, 0.05):
-        own = own or planned(module, inputs, "100%")[2]
-        mine, step, report = within(module, inputs, own, share, techniques="all")
+    rows = []
+    own = planned(module, inputs, "100%")[2]
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        planned(module, inputs, 1, techniques="all")
+    least = refused.value.smallest
+    for budget in (own.floor + (own.own_peak - own.floor) // 5, (least + own.own_peak) // 2, least):
+        try:
+            mine, step, report = planned(module, inputs, budget, techniques="all")
+        except lowtide.torch.BudgetError as error:  # parts are priced, and found to hold more than was estimated
+            assert error.smallest > budget
+            mine, step, report = planned(module, inputs, error.smallest, techniques="all")
         got = first_gradients(mine, inputs, step)
         mine.zero_grad()
         measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())

@@ -124,7 +124,7 @@ class Prices:
                  real: bool) -> None:
         self._device, self._times, self._seconds, self.real = device, times, seconds, real
         self._estimate = roofline(DEVICES["cpu" if device.type == "cpu" else "a100"])
-        self._file = cache.path_of("costs", _FORMAT, *_identity(device)) if real else None
+        self._file = cache.path_of("costs", _FORMAT, *identity(device)) if real else None
         self._known = _known(self._file)
 
     def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]:
@@ -279,7 +279,7 @@ def _is_figure(value: Any, several: bool) -> bool:
     return isinstance(value, list) and all(isinstance(n, int) for n in value) if several else isinstance(value, int)
 
 
-def _identity(device: torch.device) -> tuple[Any, ...]:
+def identity(device: torch.device) -> tuple[Any, ...]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.__version__)

@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from .program_builder import ProgramBuilder
 
 
+CONJUGATES, NEGATIVES = "lowtide.conjugates", "lowtide.negatives"  # literals: names of operands
+
+
 def describe(builder: ProgramBuilder, op: Op, arguments: dict[str, Any], results: dict[str, Any]) -> None:
     """Note operands, literal arguments and results of an op, by their names in its operator's schema.
 
     arguments: nodes of the joint graph, fake tensors, literals, and lists of these.  results: fake tensors, or tuples
-    and lists of them; those that lie in tensors which the op does not make are left out.
+    and lists of them; those that lie in tensors which the op does not make are left out.  Operands that are conjugates or
+    negatives which nobody has computed yet are named in the literals CONJUGATES and NEGATIVES, since no strides say so.
     """
+    for word, is_one in ((CONJUGATES, torch.Tensor.is_conj), (NEGATIVES, torch.Tensor.is_neg)):
+        named = [name for name, value in arguments.items() if any(map(is_one, leaves(values([value]))))]
+        if named:
+            op.arguments[word] = named
     for name, value in arguments.items():
         if leaves(values([value])):
             op.operands += _entries(builder, name, values(value), op.inputs)

@@ -100,7 +100,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
     if group.to_plan:
-        group.share_budget(settings.budget, settings.order)
+        group.share_budget(settings)
         compiled = _Compiled(module, settings, group)
         compiled.rehearse(given, named)
     if not compiled.regions:

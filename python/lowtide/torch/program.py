@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .operators import leaves
-from .storages import storages
+from .storages import storage, storages
 
 if TYPE_CHECKING:
     from .lowerings.interface import Emitter
@@ -61,11 +62,38 @@ class Program:
         """Does its forward make the updates?"""
         return self.guess is not None and self.updates is not None
 
+    def movable(self) -> set[int]:
+        """The tensors that code can send to the host: what one node alone makes, under one key, and the caller never
+        sees between forward and backward."""
+        made = {t for op in self.graph["ops"] for t in op["outputs"]}
+        barrier = self.graph["ops"][self.barrier]
+        seen = {*barrier["inputs"], *barrier["outputs"]}
+        keys: dict[int, int] = {}  # storage -> how many keys of nodes it has
+        for node in self.joint.graph.nodes:
+            if node not in self.views and node.target is not operator.getitem:
+                for t in leaves(node.meta.get("val")):
+                    keys[storage(t)] = keys.get(storage(t), 0) + 1
+        found = set()
+        for tensor, (key, node) in self.owners.items():
+            fake = owned(key, node)
+            alone = fake is not None and keys.get(storage(fake)) == 1 or isinstance(key, tuple) and key[0] == "tensor"
+            if alone and tensor in made and tensor not in seen and node.op == "call_function":
+                found.add(tensor)
+        return found
+
     @property
-    def on_cpu(self) -> bool:
-        """Is all that it is given on the host?"""
+    def device(self) -> torch.device:
+        """Where it runs: the first device among what it is given that is not the host, if there is one."""
         inputs = self.joint.graph.find_nodes(op="placeholder")
-        return all(t.device.type == "cpu" for n in inputs for t in leaves(n.meta.get("val")))
+        devices = (t.device for n in inputs for t in leaves(n.meta.get("val")))
+        return next((d for d in devices if d.type != "cpu"), torch.device("cpu"))
+
+
+def owned(key: Any, node: torch.fx.Node) -> torch.Tensor | None:
+    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
+    if key is node:
+        return node.meta.get("val")
+    return node.meta["val"][key[1]] if key[0] is node else None
 
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:

@@ -11,6 +11,7 @@ import torch
 
 import lowtide
 
+from .offloading.link import measured_link
 from .operators import DTYPES
 
 _SECONDS = 0.05  # of runs of one kernel, and
@@ -52,6 +53,7 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
     if on_gpu:
         described["multiprocessors"] = torch.cuda.get_device_properties(device).multi_processor_count
         described["memory_bytes"] = torch.cuda.get_device_properties(device).total_memory
+        described["host_link"] = dict(zip(("bytes_per_second", "latency_ns"), measured_link(device), strict=True))
     return lowtide.Device.from_json(json.dumps(_FORMAT | described))
 
 

@@ -15,7 +15,11 @@ import lowtide
 
 from .costs import check_costs
 from .meter import bytes_held, storages_held
+from .offloading.host import host_limit, host_of
+from .offloading.link import measured_link
+from .program import Program
 from .roofline import DEVICES
+from .techniques import NOTHING, host_budget_of, link_of, names_offload, techniques_of
 from .transforms.hoist import Guess
 from .updates import check_optimizer, state_bytes
 from .updating.updater import check_hooks
@@ -24,12 +28,6 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
     "adadelta": 2, "rprop": 2, "asgd": 1,
 }  # fmt: skip
-
-# what a text of bytes is read by; its shares are of nothing
-_NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [], "ops": [], "outputs": []})
-
-
-TECHNIQUES = frozenset({"recompute", "in_place", "split", "hoist"})  # that the code which runs a plan can follow
 
 
 @dataclass(frozen=True)
@@ -50,8 +48,12 @@ class Settings:
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
-    techniques: what plans may use, of "recompute", "in_place", "split" and "hoist", as of lowtide.plan; None: the
-        first two; "all": all.
+    techniques: what plans may use, of "recompute", "in_place", "offload", "split" and "hoist"; None: the first three;
+        "all": all.  On a CPU, where the host is emulated, "offload" counts only if it is named.
+    link: to the host, bytes a second and the latency of a transfer ("25GB/s,10us"); None: that of the device that `costs`
+        names, else as measured (offloading/link.py).
+    host_budget: the most bytes of copies on the host (an int or "8GiB"); None: on a GPU half of the host's memory
+        (offloading/host.py), on a CPU as many as help.
     loss_scale: what a backward that runs in the forward takes for the gradient of the loss: "last", what it was in
         the last backward; a number, a tensor of one element or a GradScaler.
     progress: called with the planner's events (lowtide.plan).
@@ -73,8 +75,11 @@ class Settings:
     inner: str = "eager"
     techniques: Any = None
     loss_scale: Any = "last"
+    link: str | None = None
+    host_budget: int | str | None = None
     progress: Callable[[Any], None] | None = None
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
+    named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
 
     def __post_init__(self) -> None:
         if self.fallback not in ("warn", "error"):
@@ -86,12 +91,20 @@ class Settings:
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
-        checked = {"techniques": _techniques(self.techniques), "budget": _budget(self.budget),
+        checked = {"techniques": techniques_of(self.techniques), "link": link_of(self.link),
+                   "host_budget": None if self.host_budget is None else host_budget_of(self.host_budget),
+                   "named_offload": names_offload(self.techniques) if self.named_offload is None else self.named_offload,
+                   "budget": _budget(self.budget),
                    "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
+            raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
+        for name in ("link", "host_budget"):
+            if getattr(self, name) is not None and "offload" not in self.techniques:
+                raise ValueError(f"{name} is for plans that offload, and techniques leaves that out")
 
     def _check_update(self) -> None:
         if self.update not in ("step", "backward"):
@@ -112,7 +125,7 @@ class Settings:
     def of(options: dict[str, Any] | None) -> Settings:
         """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
         options = dict(options or {})
-        known = [f.name for f in fields(Settings) if f.name != "whole"]
+        known = [f.name for f in fields(Settings) if f.name not in ("whole", "named_offload")]
         for name in options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
@@ -127,20 +140,54 @@ class Settings:
         """What of this a plan depends on, beside graph, budget and order."""
         return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs)
 
-    def transforms(self, alone: bool, on_cpu: bool) -> dict[str, Any]:
-        """What a Problem is told of transforms of the graph.  alone: of a region that nothing limits but the budget.
-        on_cpu: does it run there?"""
+    def on(self, device: torch.device) -> Settings:
+        """The same for regions on that device: with the techniques that plans may use there."""
+        by_itself = device.type == "cuda" and self.costs != "flops"  # by which nothing says what takes longer
+        copies = self.inner == "eager" and (by_itself or device.type in ("cpu", "cuda") and self.named_offload)
+        return self if copies or "offload" not in self.techniques else self._with(self.techniques - {"offload"})
+
+    def _with(self, techniques: frozenset[str]) -> Settings:
+        copies = {} if "offload" in techniques else {"link": None, "host_budget": None}
+        return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
+
+    def planning(self, alone: bool, device: torch.device) -> dict[str, Any]:
+        """What a Problem is told beside graph, budget and order.
+
+        alone: is nothing limited but the budget?  Else the graph is not changed.  device: where the region runs.
+        """
         techniques = self.techniques - {"hoist"} if self.update == "backward" else self.techniques
-        if not alone or self.inner != "eager" or not techniques & {"split", "hoist"}:
-            return {}
-        told: dict[str, Any] = {"techniques": sorted(techniques)}
-        if self.costs in DEVICES or on_cpu:
-            told["device"] = self.costs if self.costs in DEVICES else "cpu"
+        if not alone or self.inner != "eager":
+            techniques -= {"split", "hoist"}
+        told: dict[str, Any] = {}
+        if techniques & {"split", "hoist"}:
+            told["techniques"] = sorted(techniques)
+            if self.costs in DEVICES or device.type == "cpu":
+                told["device"] = self.costs if self.costs in DEVICES else "cpu"
+        if "offload" in techniques:
+            told |= {"techniques": sorted(techniques), "link": self._link(device), "host_budget": self.host_budget}
+            if device.type == "cuda":
+                told["host_budget"] = host_limit() if self.host_budget is None else self.host_budget
+                host_of(device).allow(told["host_budget"])
         return told
+
+    def told(self, program: Program) -> dict[str, Any]:
+        """The same of one of several regions that share a budget."""
+        return self.on(program.device).planning(False, program.device)
+
+    def _link(self, device: torch.device) -> str:
+        if self.link:
+            return self.link
+        known = DEVICES[self.costs].host_link if self.costs in DEVICES else None
+        rate, latency = known or measured_link(device)
+        return f"{rate}B/s,{latency}ns"
 
     def without_transforms(self) -> Settings:
         """The same for plans of the graph as it was captured."""
-        return replace(self, techniques=self.techniques - {"split", "hoist"})
+        return self._with(self.techniques - {"split", "hoist"})
+
+    def without_copies(self) -> Settings:
+        """The same for plans that copy nothing to the host."""
+        return self._with(self.techniques - {"offload"})
 
     def guess(self) -> Guess:
         """Of the tangent of a backward that runs in the forward."""
@@ -202,24 +249,8 @@ def _budget(budget: Any) -> int | str:
     if isinstance(budget, torch.Tensor):
         raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {budget!r}')
     budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
-    lowtide.Problem(_NOTHING, budget)
+    lowtide.Problem(NOTHING, budget)
     return budget
-
-
-def _techniques(techniques: Any) -> frozenset[str]:
-    try:
-        techniques = techniques if techniques is None or isinstance(techniques, str) else list(techniques)
-    except TypeError:
-        raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
-                        f"{techniques!r}") from None
-    words = techniques.split(",") if isinstance(techniques, str) else techniques or ()
-    named = {word.strip().lower() for word in words if isinstance(word, str)}
-    if "offload" in named:
-        raise ValueError(f"techniques: PyTorch runs plans that use {', '.join(sorted(TECHNIQUES))}, not offload: "
-                         "tensors are not copied to the host while it runs")
-    if "all" in named:
-        return TECHNIQUES
-    return frozenset(lowtide.Problem(_NOTHING, 0, techniques=techniques).techniques) & TECHNIQUES
 
 
 def _reserve(reserve: Any) -> int | None:
@@ -233,7 +264,7 @@ def _reserve(reserve: Any) -> int | None:
     if isinstance(reserve, str) and "%" in reserve:
         raise ValueError(words)
     try:
-        return int(lowtide.Problem(_NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
+        return int(lowtide.Problem(NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
     except ValueError as error:
         raise ValueError(words) from error
 

@@ -58,7 +58,9 @@ driver::CurveRequest make_request(const CurveArguments& given, const Graph& grap
         fmt::format("is more than --to {}: {} against {}; give the smaller first", given.to,
                     report::bytes_text(request.from), report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(given.points);
-  request.settings = {.limits = given.search.limits(cancel),
+  request.settings = {.solver = given.search.solver,
+                      .options = given.search.solver_options(),
+                      .limits = given.search.limits(cancel),
                       .seed = given.search.seed,
                       .threads = given.search.thread_count()};
   return request;

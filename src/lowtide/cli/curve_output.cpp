@@ -23,6 +23,8 @@ std::string plan_path(const std::string& folder, Bytes budget) {
 
 CurveOutput::CurveOutput(const Graph& graph, const driver::CurveRequest& request, CurvePaths paths)
     : graph_(graph), paths_(std::move(paths)) {
+  found_by_.solver = request.settings.solver;
+  found_by_.options = request.settings.options;
   found_by_.limits = request.settings.limits;
   found_by_.seed = request.settings.seed;
   require_writable(paths_.csv);

@@ -57,6 +57,8 @@ class FitOutput {
   FitOutput(const Graph& graph, const driver::FitRequest& request, const std::string& path)
       : graph_(graph), path_(path), autosave_(std::in_place, io::may_be_replaced(path)) {
     require_writable(path);
+    found_by_.solver = request.settings.solver;
+    found_by_.options = request.settings.options;
     found_by_.limits = request.settings.limits;
     found_by_.seed = request.settings.seed;
   }
@@ -112,7 +114,9 @@ int run(const FitArguments& given) {
   driver::FitRequest request;
   request.terms = given.links.terms(given.search.problem_order(), graph, given.graph);
   request.time_limit = time_limit(given.overhead, graph);
-  request.settings = {.limits = given.search.limits(interrupt.token()),
+  request.settings = {.solver = given.search.solver,
+                      .options = given.search.solver_options(),
+                      .limits = given.search.limits(interrupt.token()),
                       .seed = given.search.seed,
                       .threads = given.search.thread_count()};
   std::optional<FitOutput> output;

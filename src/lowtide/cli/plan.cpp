@@ -27,10 +27,9 @@ namespace lowtide::cli {
 namespace {
 
 struct PlanArguments {
-  std::string graph, budget, solver = "auto", start, transforms, output;
+  std::string graph, budget, start, transforms, output;
   SearchFlags search;
   MachineFlags links;
-  std::vector<std::string> options;
   bool json = false;
 };
 
@@ -70,7 +69,7 @@ Plan load_start(const std::string& path, const Problem& problem, bool looked_for
 driver::Request make_request(const PlanArguments& given, const Problem& problem, bool looked_for,
                              const CancelToken& cancel) {
   driver::Request request;
-  request.solver = given.solver;
+  request.solver = given.search.solver;
   request.limits = given.search.limits(cancel);
   request.seed = given.search.seed;
   request.threads = given.search.thread_count();
@@ -78,13 +77,7 @@ driver::Request make_request(const PlanArguments& given, const Problem& problem,
     request.options.emplace_back("start", given.start);
   else if (!given.start.empty())
     request.starts.push_back(load_start(given.start, problem, looked_for));
-  for (const std::string& option : given.options) {
-    const auto sign = option.find('=');
-    if (sign == std::string::npos)
-      throw InputError("--option " + option,
-                       "write NAME=VALUE; 'lowtide solvers --options' lists them");
-    request.options.emplace_back(option.substr(0, sign), option.substr(sign + 1));
-  }
+  for (auto& option : given.search.solver_options()) request.options.push_back(std::move(option));
   return request;
 }
 
@@ -119,7 +112,7 @@ int run(const PlanArguments& given) {
       problem_on(graph, resolve_budget(parse_budget(given.budget), graph), terms);
   require_writable(given.output);
   const solve::SolverTable solvers = driver::all_solvers();
-  const bool looked_for = driver::looks_for_transforms(solvers, given.solver, problem);
+  const bool looked_for = driver::looks_for_transforms(solvers, given.search.solver, problem);
 
   const auto start = std::chrono::steady_clock::now();
   driver::Answer answer;
@@ -155,7 +148,7 @@ int run(const PlanArguments& given) {
                             .terms = terms,
                             .answer = answer,
                             .looked_for_transforms = looked_for,
-                            .solver = given.solver,
+                            .solver = given.search.solver,
                             .seed = given.search.seed,
                             .seconds = seconds.count(),
                             .plan_file = not_written.empty() ? given.output : ""};
@@ -178,13 +171,6 @@ void add_plan(CLI::App& app, int& status) {
                    "Bytes (8GiB, 512MB), share of the graph's own peak (80%), or of what is "
                    "plannable (act:50%)")
       ->required();
-  std::vector<std::string> names;
-  const solve::SolverTable solvers = driver::all_solvers();
-  for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
-  command->add_option("--solver", given->solver, "Which solver; 'lowtide solvers' lists them")
-      ->check(CLI::IsMember(names))
-      ->capture_default_str();
-  command->add_option("--option", given->options, "NAME=VALUE of the solver; may be repeated");
   command->add_option("--start", given->start,
                       "A plan file to begin from; auto: what the other solvers find first, for "
                       "moccasin and checkmate");

@@ -5,10 +5,12 @@
 #include <limits>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "lowtide/base/error.h"
 #include "lowtide/driver/driver.h"
 
 namespace lowtide::cli {
@@ -18,6 +20,18 @@ LimitSettings SearchFlags::limits(const CancelToken& cancel) const {
 }
 
 int SearchFlags::thread_count() const { return driver::threads_or_all(threads); }
+
+std::vector<std::pair<std::string, std::string>> SearchFlags::solver_options() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const std::string& option : options) {
+    const auto sign = option.find('=');
+    if (sign == std::string::npos)
+      throw InputError("--option " + option,
+                       "write NAME=VALUE; 'lowtide solvers --options' lists them");
+    found.emplace_back(option.substr(0, sign), option.substr(sign + 1));
+  }
+  return found;
+}
 
 namespace {
 
@@ -39,6 +53,13 @@ CLI::Validator no_less_than_zero(const char* what) {
 }  // namespace
 
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
+  std::vector<std::string> names;
+  const solve::SolverTable solvers = driver::all_solvers();
+  for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
+  command.add_option("--solver", flags.solver, "Which solver; 'lowtide solvers' lists them")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
+  command.add_option("--option", flags.options, "NAME=VALUE of the solver; may be repeated");
   command.add_option("--time", flags.time, "Stop after so many seconds (10, or none with --work)")
       ->check(no_less_than_zero<double>("a number of seconds"));
   command

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lowtide/base/limits.h"
 #include "lowtide/plan/problem.h"
@@ -15,6 +17,8 @@ class App;
 namespace lowtide::cli {
 
 struct SearchFlags {
+  std::string solver = "auto";
+  std::vector<std::string> options;  // of the solver, as they are written
   std::string order = "free";
   std::optional<double> time;
   std::optional<std::int64_t> work;
@@ -24,6 +28,8 @@ struct SearchFlags {
   // `cancel` must outlive the limits.
   LimitSettings limits(const CancelToken& cancel) const;
   int thread_count() const;  // all cores unless told
+  // Names and values; InputError for what has no sign of equality.
+  std::vector<std::pair<std::string, std::string>> solver_options() const;
   Order problem_order() const { return order == "given" ? Order::given : Order::free; }
 };
 

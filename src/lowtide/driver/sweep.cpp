@@ -163,7 +163,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
     if (tried.to_the_end && tried.starts == starts) continue;
     tried.starts = std::move(starts);
     job.request.solver = solver;
-    job.request.options = task.options;
+    job.request.options = task.solver.empty() ? settings_.options : task.options;
     job.request.seed = settings_.seed + 0x9e3779b97f4a7c15u * solves_++;
     if (!open_) job.request.known = {known_.bound(task.budget), known_.floor()};
     weights += task.weight;

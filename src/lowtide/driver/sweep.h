@@ -31,7 +31,7 @@ struct SweepTask {
   double weight = 1;        // of the round's limits, against the other tasks'; > 0
   Ticks enough = Ticks(0);  // a plan no longer than this ends the task
   std::string solver = {};  // another one than the settings'
-  std::vector<std::pair<std::string, std::string>> options = {};  // of it
+  std::vector<std::pair<std::string, std::string>> options = {};  // of that one
   // Plans with these alone; absent: with those that the solver finds, or none.
   std::optional<std::vector<Transform>> transforms = std::nullopt;
 };

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lowtide/base/limits.h"
 #include "lowtide/plan/outcome.h"
@@ -14,6 +16,7 @@ namespace lowtide::driver {
 
 struct SweepSettings {
   std::string solver = "auto";
+  std::vector<std::pair<std::string, std::string>> options = {};  // of it, by name
   LimitSettings limits;  // of all solves together: the clock's seconds, the sum of their work
   std::uint64_t seed = 0;
   int threads = 1;  // shared out among the solves of a round: one each, more if these are few

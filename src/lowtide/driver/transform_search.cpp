@@ -277,6 +277,12 @@ bool may_transform(const Problem& problem) {
 }
 
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
+  // A link that no plan may use wins nothing.
+  if (problem.machine && !problem.techniques.offload) {
+    Problem without = problem;
+    without.machine.reset();
+    return TransformSearch(without, request, solve).run();
+  }
   return TransformSearch(problem, request, solve).run();
 }
 

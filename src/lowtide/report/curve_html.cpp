@@ -30,9 +30,20 @@ Json point_json(const Graph& graph, const TradeoffPoint& point) {
           {"note", clean_text(outcome.note)}};
 }
 
-std::string data_of(const Graph& graph, const Tradeoff& curve) {
+Json points_json(const Graph& graph, const Tradeoff& curve) {
   Json points = Json::array();
   for (const TradeoffPoint& point : curve.points) points.push_back(point_json(graph, point));
+  return points;
+}
+
+// The smallest found is a point like the others here.
+Json beside_json(const Graph& graph, const Tradeoff& curve) {
+  Json points = points_json(graph, curve);
+  if (curve.smallest) points.push_back(point_json(graph, *curve.smallest));
+  return {{"techniques", names_of(curve.terms.techniques)}, {"points", points}};
+}
+
+std::string data_of(const Graph& graph, const Tradeoff& curve, const Tradeoff* beside) {
   const Json data = {{"name", shorten(graph.name(), kLongestName)},
                      {"tick", to_string(graph.tick())},
                      {"opCount", graph.op_count()},
@@ -41,20 +52,22 @@ std::string data_of(const Graph& graph, const Tradeoff& curve) {
                      {"order", to_string(curve.terms.order)},
                      {"ownPeak", curve.own_peak.count()},
                      {"floor", curve.floor.count()},
-                     {"points", points},
-                     {"smallest", curve.smallest ? point_json(graph, *curve.smallest) : Json()}};
+                     {"points", points_json(graph, curve)},
+                     {"smallest", curve.smallest ? point_json(graph, *curve.smallest) : Json()},
+                     {"techniques", names_of(curve.terms.techniques)},
+                     {"beside", beside != nullptr ? beside_json(graph, *beside) : Json()}};
   return data.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
 
-std::string html_curve(const Graph& graph, const Tradeoff& curve) {
+std::string html_curve(const Graph& graph, const Tradeoff& curve, const Tradeoff* beside) {
   const std::string name = graph.name().empty() ? "Graph" : shorten(graph.name(), kLongestName);
   return make_page({.title = name + ": overhead against memory",
                     .text = curve_text(graph, curve, TerminalStyle{.width = 100}),
                     .main = kCurveMain,
                     .style = std::string(kCurveStyle),
-                    .data = data_of(graph, curve),
+                    .data = data_of(graph, curve, beside),
                     .script = std::string(kCurveScript)});
 }
 

@@ -8,6 +8,7 @@
 
 namespace lowtide::report {
 
-std::string html_curve(const Graph& graph, const Tradeoff& curve);
+// beside: another curve of the graph, such as one with fewer techniques, drawn as a line.
+std::string html_curve(const Graph& graph, const Tradeoff& curve, const Tradeoff* beside = nullptr);
 
 }  // namespace lowtide::report

@@ -16,6 +16,14 @@ for (const point of all) {
   point.boundOverhead = point.bound === null ? null : overheadOf(point.bound);
 }
 const planned = points.filter((point) => point.overhead !== null);
+// The curve beside it: the least overhead of its plans within each budget.
+const besides = (D.beside ? D.beside.points : []).filter((point) => point.duration !== null).sort((a, b) => a.peak - b.peak);
+const besideWithin = (budget) => {
+  const durations = besides.filter((point) => point.peak <= budget).map((point) => point.duration);
+  return durations.length ? overheadOf(Math.min(...durations)) : null;
+};
+const lacking = D.beside ? D.techniques.filter((name) => !D.beside.techniques.includes(name)).join(", ").replaceAll("_", " ") : "";
+const besideText = lacking ? `without ${lacking}` : "beside it";
 let geometry, cursor = -1, everything = false;
 
 // Where few points are far above all others, as budgets near the smallest are, they are left out at
@@ -69,6 +77,16 @@ function drawStairs(node, { right, x, y }) {
     node.append(svg("path", { class: "plans", d: planned.map((point, i) => `${i ? `H${px(start(point, i))}V` : `M${px(start(point, i))},`}${px(y(point.overhead))}`).join("") + `H${px(right)}` }));
 }
 
+// Its plans as stairs down to the right, from the smallest that is in the range.
+function drawBeside(node, { range, right, x, y }) {
+  let path = "";
+  for (const { peak } of besides) {
+    const from = Math.max(peak, points[0].budget), at = px(x(from)), height = px(y(besideWithin(from)));
+    if (from <= range[1]) path += path ? `H${at}V${height}` : `M${at},${height}`;
+  }
+  if (path) node.append(svg("path", { class: "beside", d: `${path}H${px(right)}` }));
+}
+
 function drawFloor(node, { range, x, y, right }) {
   if (D.floor <= range[0]) return;
   const at = Math.min(x(D.floor), right);
@@ -86,6 +104,7 @@ function drawChart() {
   drawAxes(node, geometry);
   drawFloor(node, geometry);
   drawStairs(node, geometry);
+  drawBeside(node, geometry);
   for (const point of planned) {
     const at = x(point.budget), kind = point.status === "optimal" ? "dot optimal" : "dot";
     node.append(point.overhead > geometry.top
@@ -108,6 +127,7 @@ function linesOf(point) {
   else lines.push(
     line("", `overhead ${percentText(point.overhead)}${point.status === "optimal" ? ", proven the least" : ""}`),
     line("muted", `${ticksText(point.duration)}, peak ${bytesText(point.peak)}`));
+  if (D.beside) lines.push(line("muted", `${besideText} ${besideWithin(point.budget) === null ? "no plan was found" : percentText(besideWithin(point.budget))}`));
   if (point.boundOverhead !== null && point.status !== "optimal") lines.push(line("muted", `no plan has less than ${percentText(point.boundOverhead)}`));
   if (point.note && point.overhead === null) lines.push(line("muted", point.note));
   return lines;
@@ -175,6 +195,7 @@ function drawTable() {
     { title: "budget", kind: "number", text: (point) => bytesText(point.budget), value: (point) => point.budget },
     { title: "share", kind: "number", text: (point) => shareText(point.budget), value: (point) => point.budget },
     { title: "overhead", kind: "number", text: (point) => percent(point.overhead), value: (point) => point.overhead ?? missing },
+    ...(D.beside ? [{ title: besideText, kind: "number", text: (point) => percent(besideWithin(point.budget)), value: (point) => besideWithin(point.budget) ?? missing }] : []),
     { title: "bound", kind: "number", text: (point) => percent(point.boundOverhead), value: (point) => point.boundOverhead ?? missing },
     { title: "duration", kind: "number", text: (point) => (point.duration === null ? "\u2013" : ticksText(point.duration)), value: (point) => point.duration ?? missing },
     { title: "peak", kind: "number", text: (point) => (point.peak === null ? "\u2013" : bytesText(point.peak)), value: (point) => point.peak ?? missing },
@@ -187,6 +208,7 @@ function drawLegend() {
   if (planned.some((point) => point.status !== "optimal")) entries.push(["plan", "overhead of the plan"]);
   if (planned.some((point) => point.status === "optimal")) entries.push(["plan optimal", "proven the least"]);
   if (planned.some((point) => point.overhead > geometry.top)) entries.push(["far", "far above"]);
+  if (besides.length) entries.push(["beside", `overhead ${besideText}`]);
   if (points.some((point) => point.boundOverhead > 0)) entries.push(["proven", "no plan has so little, proven"]);
   if (D.floor > geometry.range[0]) entries.push(["impossible", "no plan fits, proven"]);
   $("legend").replaceChildren(...entries.map(([key, text]) => element("li", {}, element("span", { class: `key ${key}` }), text)));

@@ -15,23 +15,24 @@ from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutpu
 from torch.fx._lazy_graph_module import _make_graph_module
 
 from ..operators import is_tangent, leaves
-from ..planning.schedule import Computation, idle_ops
-from ..program import Program
+from ..planning.schedule import Computation, Transfers, idle_ops
+from ..program import Program, owned
 from ..storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
-from ..transforms.made import owned
 from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .side import Side
 
 
-def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Forward and backward modules that make these computations of program.graph's ops, in their order.
+def emit(program: Program, computes: list[Computation],
+         transfers: Transfers | None = None) -> tuple[fx.GraphModule, fx.GraphModule]:
+    """Forward and backward modules that make these computations of program.graph's ops, in their order, and these copies
+    between them.
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
     with _named() as sides:
-        ops = [op for op, _ in computes]
+        ops, transfers = [op for op, _ in computes], transfers or {}
         cut = ops.index(program.barrier)
         inputs = program.joint.graph.find_nodes(op="placeholder")
         idle, done = idle_ops(program, ops), set()
@@ -39,7 +40,8 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         for node in inputs:
             if not is_tangent(node):
                 forward.placeholder(node)
-        forward.run(computes[:cut])
+        forward.run(computes[:cut], transfers)
+        forward.settle()
         sides.append(backward := Side(program, forward, idle, done))
         for node in inputs:
             if is_tangent(node):
@@ -47,7 +49,8 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         if program.updates is not None and not program.in_one_call:
             token = forward.add(open_forward, (program.updates,), fake_token(inputs))
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
-        backward.run(computes[cut + 1:])
+        backward.run(computes[cut + 1:], transfers, cut + 1)
+        backward.settle()
         if program.guess:
             _scale(program, backward)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
@@ -60,7 +63,7 @@ def emit(program: Program, computes: list[Computation]) -> tuple[fx.GraphModule,
         return _module(program, forward), _module(program, backward)
 
 
-def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModule:
+def emit_forward(program: Program, computes: list[Computation], transfers: Transfers | None = None) -> fx.GraphModule:
     """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
     with _named() as sides:
         ops = [op for op, _ in computes]
@@ -68,7 +71,8 @@ def emit_forward(program: Program, computes: list[Computation]) -> fx.GraphModul
         sides.append(side := Side(program, None, idle_ops(program, ops), set()))
         for node in program.joint.graph.find_nodes(op="placeholder"):
             side.placeholder(node)
-        side.run(computes[:cut])
+        side.run(computes[:cut], transfers or {})
+        side.settle()
         handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
         side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
         return _module(program, side)

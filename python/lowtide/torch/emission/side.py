@@ -16,8 +16,9 @@ import torch
 from torch import fx
 
 from ..operators import is_symbol, leaves
-from ..planning.schedule import Computation
+from ..planning.schedule import Computation, Transfers
 from ..program import Program
+from .copies import Copies
 from .execute import note_overwriting
 from .saved import note_left
 
@@ -48,6 +49,7 @@ class Side:
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self._made_as_views: set[fx.Node] = set()
         self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
+        self._copies = Copies(self, parent and parent._copies)
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
@@ -69,6 +71,7 @@ class Side:
 
     def value(self, key: Value, node: fx.Node) -> fx.Node:
         """The newest value of what is known by `key`, which `node` of the joint graph makes."""
+        self._copies.arrive(key)
         if key not in self.values:
             assert self._parent, f"{node} is read before it is computed"
             if is_symbol(node.meta["val"]):
@@ -112,10 +115,20 @@ class Side:
 
     # ---- ops
 
-    def run(self, computes: list[Computation]) -> None:
-        """Append the nodes of these ops."""
+    def run(self, computes: list[Computation], transfers: Transfers, first: int = 0) -> None:
+        """Append the nodes of these ops, and of the copies to the host and back between them.
+
+        first: how many computations the step makes before these.
+        """
         is_made = False  # by the nodes of the op before
-        for (op, over), following in itertools.zip_longest(computes, (op for op, _ in computes[1:])):
+        pairs = itertools.zip_longest(computes, (op for op, _ in computes[1:]))
+        for at, ((op, over), following) in enumerate(pairs, first):
+            for kind, tensor in transfers.get(at, ()):
+                self._copies.step(kind, tensor)
+            for tensor in over:
+                self._copies.land(tensor)
+            if at + 1 in transfers:
+                following = None
             run, again = self.program.runs[op], op in self._done
             self.at = run.node
             self._done.add(op)
@@ -123,13 +136,19 @@ class Side:
                 is_made = False
             elif op not in self._idle:
                 is_made = run.emitter.emit(self, op, again, following, over)
+        for kind, tensor in transfers.get(first + len(computes), ()):
+            self._copies.step(kind, tensor)
+
+    def settle(self) -> None:
+        """Wait for all copies that have begun here."""
+        self._copies.settle()
 
     # ---- what emitters make nodes with
 
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
         new = self.graph.call_function(function, args, kwargs or {})
-        new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta")} | {"val": value}
+        new.meta = {k: v for k, v in like.meta.items() if k not in ("val", "tensor_meta", "desc")} | {"val": value}
         return new
 
     def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node:

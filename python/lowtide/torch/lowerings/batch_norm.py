@@ -31,6 +31,8 @@ _BACKWARD = aten.native_batch_norm_backward.default
 class _StatisticsEmitter(Emitter):
     """Nothing: the first NORM makes them."""
 
+    made_by_next = True
+
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         return False
 

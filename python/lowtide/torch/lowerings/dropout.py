@@ -23,7 +23,7 @@ from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
 from .in_place import Twin, is_laid_out_as
 from .interface import Emitter, Lowering
-from .random_draws import DRAW, DrawEmitter, append_draw, replay
+from .random_draws import DRAW, AloneEmitter, append_draw
 
 if TYPE_CHECKING:
     from ..emission.side import Side
@@ -90,31 +90,22 @@ class _MaskEmitter(Emitter):
         side.item(node, made, 1)  # APPLY reads it where nobody else does
         return both
 
-
     def before_parts(self, node: fx.Node) -> Emitter | None:
         return _MASK_ALONE if device_of(node).type == "cpu" else None
 
 
-class _MaskAloneEmitter(DrawEmitter):
-    """The mask without its input, of which it has the shape."""
+class _MaskAloneEmitter(AloneEmitter):
+    """The mask without its input, of which it has the shape, as native_dropout draws it on a CPU."""
 
-    def call(self, side: Side, op: int, again: bool) -> fx.Node:
-        node, state = side.program.runs[op].node, side.program.runs[op].state
-        mask = node.meta["val"][1]
-        args = (tuple(mask.shape), tuple(mask.stride()), arguments_of(node)["p"])
-        if not again or state is None:
-            return side.call(draw_mask, args, node, mask)
-        value = side.value(("state", state), side.program.runs[state].node)
-        return side.call(replay, (value, device_of(node), draw_mask, *args), node, mask)
+    def result(self, node: fx.Node) -> torch.Tensor:
+        return node.meta["val"][1]
+
+    def into(self, node: fx.Node) -> tuple[str, tuple[Any, ...]]:
+        return "bernoulli_", (1.0 - arguments_of(node)["p"],)
 
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         side.values[side.program.runs[op].node, 1] = self.call(side, op, again)
         return False
-
-
-def draw_mask(shape: tuple[int, ...], strides: tuple[int, ...], p: float) -> torch.Tensor:
-    """The mask that native_dropout draws on a CPU for an input of that shape, in the order in which it lies."""
-    return torch.empty_strided(shape, strides, dtype=torch.bool).bernoulli_(1.0 - p)
 
 
 class _ApplyEmitter(Emitter):

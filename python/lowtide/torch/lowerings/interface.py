@@ -18,9 +18,11 @@ class Emitter:
 
     holds_results: are the op's outputs what its node's kernel returns, so that what the kernel's results were seen to
     hold is what the outputs take?
+    made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
     """
 
     holds_results = False
+    made_by_next = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
         """The arguments of its node over which it can write the op's only output, with their fake tensors."""

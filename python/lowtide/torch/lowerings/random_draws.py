@@ -18,7 +18,7 @@ import torch
 from torch import fx
 
 from ...graph_builder import Op
-from ..operators import device_of, is_effect, leaves
+from ..operators import arguments_of, device_of, is_effect, leaves
 from ..program import Run
 from .call import CallEmitter, call_op
 from .interface import Emitter, Lowering
@@ -28,6 +28,19 @@ if TYPE_CHECKING:
     from ..program import Program
     from ..program_builder import ProgramBuilder
 
+aten = torch.ops.aten
+# Draws that look at nothing of their operand but its shape, strides and type: what they do to an empty tensor that is like
+# it, a method and its arguments (names are those of the draw's own)
+INTO: dict[Any, tuple[str, tuple[Any, ...]]] = {
+    aten.rand_like.default: ("uniform_", ()),
+    aten.randn_like.default: ("normal_", ()),
+    aten.randint_like.default: ("random_", (0, "high")),
+    aten.randint_like.low_dtype: ("random_", ("low", "high")),
+    aten.bernoulli.p: ("bernoulli_", ("p",)),
+    aten.exponential.default: ("exponential_", ("lambd",)),
+    aten.uniform.default: ("uniform_", ("from", "to")),
+    aten.normal_functional.default: ("normal_", ("mean", "std")),
+}
 _WORTH_A_STATE = 4  # times the state's bytes that a draw's results must have
 
 # bytes of one generator's state as a tensor (on the host for both)
@@ -86,16 +99,52 @@ class DrawEmitter(CallEmitter):
     def part_of(self, node: fx.Node) -> None:
         return None
 
+    def before_parts(self, node: fx.Node) -> Emitter | None:
+        return _ALONE if node.target in INTO else None
+
     def call(self, side: Side, op: int, again: bool) -> fx.Node:
         node, state = side.program.runs[op].node, side.program.runs[op].state
         if not again or state is None:
             return super().call(side, op, again)
         args, kwargs = side.arguments(node)
+        return self.replayed(side, op, node.target, args, kwargs, node.meta["val"])
+
+    def replayed(self, side: Side, op: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> fx.Node:
+        """function(*args, **kwargs) from the state before the op."""
+        node, state = side.program.runs[op].node, side.program.runs[op].state
         value = side.value(("state", state), side.program.runs[state].node)
-        return side.call(replay, (value, device_of(node), node.target, *args), node, node.meta["val"], kwargs)
+        return side.call(replay, (value, device_of(node), function, *args), node, like, kwargs)
 
 
-_STATE, DRAW = _StateEmitter(), DrawEmitter()
+class AloneEmitter(DrawEmitter):
+    """The draw without its operand."""
+
+    def result(self, node: fx.Node) -> torch.Tensor:
+        """What it makes, as a fake tensor."""
+        return node.meta["val"]
+
+    def into(self, node: fx.Node) -> tuple[str, tuple[Any, ...]]:
+        """The method that fills an empty tensor, and its arguments."""
+        method, names = INTO[node.target]
+        given = arguments_of(node)
+        return method, tuple(given[name] if isinstance(name, str) else name for name in names)
+
+    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+        node, state = side.program.runs[op].node, side.program.runs[op].state
+        fake = self.result(node)
+        args = (tuple(fake.shape), tuple(fake.stride()), fake.dtype, fake.device, *self.into(node))
+        if again and state is not None:
+            return self.replayed(side, op, draw_into, args, {}, fake)
+        return side.call(draw_into, args, node, fake)
+
+
+def draw_into(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: str,
+              arguments: tuple[Any, ...]) -> torch.Tensor:
+    """A new tensor, filled in the order in which it lies."""
+    return getattr(torch.empty_strided(shape, strides, dtype=dtype, device=device), method)(*arguments)
+
+
+_STATE, DRAW, _ALONE = _StateEmitter(), DrawEmitter(), AloneEmitter()
 
 
 class RandomDraw(Lowering):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import lowtide
 
 from ..program import Program
+
+_SMALL = 512  # bytes; a block of a GPU's allocator
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Constraints:
         """Is nothing to be saved for later than the region's own backward limited or counted?"""
         return not self.gradients and self.save_limit is None
 
+    def for_copies(self, program: Program) -> Constraints:
+        """The same for plans that may copy to the host, to which no file can say that the loss and its tangent, a few
+        bytes, stay where they are: these are taken to stand there all the time."""
+        return replace(self, resident=self.resident + small_fixed_bytes(program))
+
     def graph(self, program: Program) -> lowtide.Graph:
         """The program's graph beside what others hold."""
         graph = program.graph | {"resident_bytes": self.resident}
@@ -50,6 +57,13 @@ class Constraints:
         barrier = program.graph["ops"][program.barrier]
         made = self.gradients + sum(program.graph["tensors"][t]["bytes"] for t in barrier["outputs"])
         return {program.barrier: self.resident + input_bytes(program) + made + barrier["workspace"] + self.save_limit}
+
+
+def small_fixed_bytes(program: Program) -> int:
+    """Bytes of what is small and goes through the caller's hands between forward and backward."""
+    barrier, made = program.graph["ops"][program.barrier], {t for op in program.graph["ops"] for t in op["outputs"]}
+    seen = made & {*barrier["inputs"], *barrier["outputs"]}
+    return sum(size for size in (program.graph["tensors"][t]["bytes"] for t in seen) if size <= _SMALL)
 
 
 def input_bytes(program: Program) -> int:

@@ -16,169 +16,151 @@ from typing import Any
 import lowtide
 
 from ... import cache
-from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
+from ..errors import BudgetError, LowtideWarning, size_text
 from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
 from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
+from .copies import COPIES
 from .report import Report, Technique
 from .schedule import Schedule, schedule
+from .search import NotInParts, Search
 
-_smallest: dict[Any, Any] = {}  # hash of a graph, techniques -> the plan of the smallest peak that was met
+_ATTEMPTS = 3  # at a plan whose copies code can make as they are
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
-                 start: Any = None, price: Price | None = None) -> tuple[Schedule, Report]:
+                 start: Any = None, price: Price | None = None, attempts: int = _ATTEMPTS) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.  budget: bytes in the place of the settings' budget.  start: a
-    plan that may be known.  price: what parts of its ops cost.
+    plan that may be known.  price: what parts of its ops cost.  attempts: how often a plan is asked for less than the
+    budget, because it copies what no code can.
 
     Raises BudgetError if none keeps the budget.
     """
     began = time.perf_counter()
-    asked = settings.transforms(constraints.alone, program.on_cpu)
-    program = splittable(program) if asked else program
+    given = program
+    asked = settings.planning(constraints.alone, program.device)
+    copies = _without_transforms(asked)
+    program = splittable(program) if _transforms(asked) else program
     graph = constraints.graph(program)
-    problem = lowtide.Problem(graph, settings.budget if budget is None else budget, order=settings.order,
-                              live_limits=constraints.live_limits(program), **asked)
+    held = constraints.for_copies(program) if copies else constraints
+    limit = lowtide.Problem(graph, settings.budget if budget is None else budget).budget
+    problem = lowtide.Problem(held.graph(program), limit, order=settings.order, live_limits=held.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
-    file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(), lowtide.__version__)
+    file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(),
+                         asked.get("link"), asked.get("host_budget"), lowtide.__version__)
 
     def made_by(transforms: list[dict[str, Any]]) -> tuple[Program, Any]:
         """The program after these transforms, and what is asked of it."""
         if not transforms:
             return program, problem
         made = made_program(program, transforms, settings.guess(), price)
-        return made, lowtide.Problem(constraints.graph(made), problem.budget, order=settings.order)
+        return made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies)
 
-    known = _known(file, made_by)
+    known = _known(file, made_by, problem.machine)
     if known:
         transforms, plan, facts = known
         made, _ = made_by(transforms)
     else:
-        outcome = lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed,
-                               threads=settings.threads, progress=_told(settings.progress), start=_start(problem, reduced, start))
-        floor = outcome.floor
-        if outcome.plan is None:
-            outcome = _leaner(problem, reduced, outcome, asked)
-        plan, transforms = outcome.plan, outcome.plan.transforms
         try:
-            made, exact = made_by(transforms)
-        except CaptureError as error:
-            if not transforms:
-                raise
+            found, floor = Search(problem, reduced, asked, copies, settings, made_by).run(start)
+            floor = max(0, floor - held.resident + constraints.resident)
+        except NotInParts as error:
             warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
             return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
-        if transforms:  # until here parts were priced by estimates
-            outcome = lowtide.plan(exact, time=settings.time, work=settings.work, seed=settings.seed,
-                                   threads=settings.threads, progress=_told(settings.progress),
-                                   start=lowtide.apply(graph, plan)[1])
-            if outcome.plan is None:
-                try:
-                    return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
-                except BudgetError as error:
-                    raise _refusal(problem, floor, min(error.smallest, outcome.smallest_peak or error.smallest),
-                                   outcome) from None
-            plan = outcome.plan
+        transforms, made, outcome = found.transforms, found.made, found.outcome
+        plan = outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})
     program = made
     scheduled = schedule(program, list(plan.steps))
-    plan = lowtide.Plan(scheduled.steps)
-    held = dataclasses.replace(program, graph=scheduled.graph)
-    final = constraints.graph(held)
-    cost = lowtide.verify(lowtide.Problem(final, problem.budget, live_limits=constraints.live_limits(held)), plan)
+    plan = _on_machine(scheduled.steps, problem.machine)
+    run = dataclasses.replace(program, graph=scheduled.graph)
+    final = constraints.graph(run)
+    try:
+        cost = lowtide.verify(lowtide.Problem(final, limit, live_limits=constraints.live_limits(run), **copies), plan)
+    except lowtide.PlanError:
+        if not copies:
+            raise
+        return _with_fewer_copies(given, settings, constraints, limit, start, price, attempts, lowtide.simulate(final, plan),
+                                  facts["floor"])
     memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
     made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
     inputs = input_bytes(program)
     report = Report(
-        name=program.graph["name"], ops=graph.num_ops, budget=problem.budget, peak=cost.peak,
+        name=program.graph["name"], ops=graph.num_ops, budget=limit, peak=cost.peak,
         early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
         saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=graph.own_peak,
         floor=facts["floor"], resident=constraints.resident,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
-        transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost.peak))
+        transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost),
+        offloaded=_offloaded(program, scheduled), link=asked.get("link") if scheduled.copied else None,
+        graph=final, plan=plan)
     return scheduled, report
 
 
-def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
-    """The caller's function, whose exceptions are known as the caller's."""
-    if progress is None:
-        return None
+def _transforms(asked: dict[str, Any]) -> set[str]:
+    """The transforms among the techniques that are allowed."""
+    return {"split", "hoist"} & set(asked.get("techniques", ()))
 
-    def tell(event: Any) -> None:
+
+def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
+    """The same for a graph that stays as it is."""
+    if "link" not in asked:
+        return {}
+    techniques = [name for name in asked["techniques"] if name not in ("split", "hoist")]
+    return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
+
+
+def _on_machine(steps: Any, machine: Any) -> Any:
+    """A plan of these steps, with the links that they use."""
+    steps = list(steps)
+    return lowtide.Plan(steps, machine=machine if any(kind in COPIES for kind, *_ in steps) else None)
+
+
+def _with_fewer_copies(program: Program, settings: Settings, constraints: Constraints, budget: int, start: Any,
+                       price: Price | None, attempts: int, timeline: Any, floor: int) -> tuple[Schedule, Report]:
+    """The plan within as much less as the one of that timeline takes more, since no code can make all of its copies; at
+    last one without copies.  floor: of plans with them."""
+    over = timeline.peak - budget
+    if attempts and over > 0 and timeline.violation is None:
         try:
-            progress(event)
-        except Exception as error:
-            raise CallerError from error
-
-    return tell
-
-
-def _start(problem: Any, reduced: Any, start: Any) -> Any:
-    """A plan to begin with: `start` if it is one of this graph, or that of the smallest peak that was met."""
-    smallest = _smallest.get((reduced.graph.hash, *sorted(problem.techniques)))
+            scheduled, report = plan_program(program, settings, constraints, budget - over, start, price, attempts - 1)
+        except BudgetError:
+            pass
+        else:
+            report.budget = budget
+            return scheduled, report
     try:
-        return start if start is not None and lowtide.simulate(problem.graph, start) else smallest
-    except ValueError:
-        return smallest
+        return plan_program(program, settings.without_copies(), constraints, budget, None, price)
+    except BudgetError as error:
+        raise BudgetError(f"no plan was found that keeps this step within {size_text(budget)} ({budget} bytes) and copies "
+                          f"only what code can copy; without copies: {error}", floor, error.smallest, budget) from None
 
 
-def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, Any]]) -> Any:
+def _offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
+    tensors = program.graph["tensors"]
+    return {tensors[t]["name"]: tensors[t]["bytes"] for t in scheduled.copied}
+
+
+def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, Any]], machine: Any) -> Any:
     """Transforms, plan and facts from the cache if they are there and still hold; else None."""
     entry = cache.read(file)
     try:
-        transforms, plan = entry["transforms"], lowtide.Plan([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
+        transforms = entry["transforms"]
+        plan = _on_machine([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]], machine)
         lowtide.verify(made_by(transforms)[1], plan)
         return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor")}
     except (TypeError, KeyError, ValueError):
         return None
 
 
-def _leaner(problem: Any, reduced: Any, outcome: Any, transforms: dict[str, Any]) -> Any:
-    """The outcome of a second's search for the smallest peak, or of two where transforms are allowed, with and without
-    them, if that keeps the budget after all, and the limits that `reduced` has in its graph.
-
-    Otherwise the plan it found is where the next attempt at this graph begins.  Raises BudgetError.
-    """
-    graph, floor = reduced.graph, outcome.floor or 0
-    found = None
-    for allowed in ({}, transforms) if transforms else ({},):
-        if floor < graph.own_peak:
-            one = lowtide.curve(graph, max(floor, 1), points=2, time=1.0, order=problem.order, **allowed).smallest
-            found = min(filter(None, (found, one)), key=lambda outcome: outcome.peak, default=None)
-        if found and found.peak <= reduced.budget:
-            break
-    if found:
-        _smallest[(graph.hash, *sorted(problem.techniques))] = found.plan
-        if found.peak <= reduced.budget:
-            return found
-    raise _refusal(problem, floor, found.peak if found else None, outcome, found)
-
-
-def _refusal(problem: Any, floor: int, smallest: int | None, outcome: Any, found: Any = None) -> BudgetError:
-    """found: the plan of the smallest peak, with its overhead, if it is known."""
-    budget, own_peak = problem.budget, problem.graph.own_peak
-    words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
-    if floor > budget:
-        words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
-    elif outcome.status == "infeasible":
-        words += "none that keeps it saves as little for the backward as it may, proven"
-    else:
-        words += f"the search found none (no plan can take less than {size_text(floor)})"
-    smallest = own_peak if smallest is None else smallest
-    words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
-    if found and smallest < own_peak:
-        words += f" and {100 * found.overhead:.0f} % more time"
-    words += f"; without a plan it takes {size_text(own_peak)}"
-    return BudgetError(words, floor, smallest, budget)
-
-
 def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
-                peak: int) -> list[Technique]:
+                plan: Any) -> list[Technique]:
     """What each technique did: the transforms one by one, then what the plan of their graph does."""
     found, whole, own = [], graph.duration or 1, graph
     for i, t in enumerate(transforms):
@@ -192,7 +174,15 @@ def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], 
     times = Counter(op for op, _ in computes)
     again = Counter({op: count - 1 for op, count in times.items() if count > 1})
     over = Counter(op for op, written in computes if written)
-    saved = max(0, own.own_peak - peak)
+    saved = max(0, own.own_peak - plan.peak)
+    away = Counter(schedule_.copied)
+    if away:
+        modules, waits = Counter(), plan.duration - sum(entries[op]["time"] for op, _ in computes)
+        tensors = program.graph["tensors"]
+        for op in entries:
+            modules[op.get("origin") or "(the model itself)"] += sum(away[t] for t in op["outputs"])
+        size = size_text(sum(tensors[t]["bytes"] * count for t, count in away.items()))
+        found.append(Technique("offload", f"{away.total()} results, {size}, to the host and back", saved, waits / whole, +modules))
     for name, ops, detail in (("recompute", again, "computed again"), ("in_place", over, "written over what is read last")):
         if ops:
             modules = Counter()

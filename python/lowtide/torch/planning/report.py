@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lowtide
 
 from ..errors import size_text
 
@@ -38,6 +43,9 @@ class Report:
     floor: bytes that no plan can go below.  again: module path -> op names that
     run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
     done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
+    offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
+    as lowtide.plan takes it, before a tenth is left to others.  graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan
+    of it.
     """
 
     name: str
@@ -62,11 +70,19 @@ class Report:
     updated: int = 0
     transforms: list[str] = field(default_factory=list)
     techniques: list[Technique] = field(default_factory=list)
+    offloaded: dict[str, int] = field(default_factory=dict)
+    link: str | None = None
+    graph: Any = field(default=None, repr=False, compare=False)
+    plan: Any = field(default=None, repr=False, compare=False)
 
     @property
     def overhead(self) -> float:
         """Share of the time of one pass that the plan adds."""
         return self.duration / self.own_duration - 1 if self.own_duration else 0.0
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write a page that shows the plan: memory over its steps, and what moves over the link meanwhile."""
+        Path(path).write_text(lowtide.report_html(self.graph, self.plan), encoding="utf-8")
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"

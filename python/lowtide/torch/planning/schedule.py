@@ -3,7 +3,7 @@
 A plan of the planner says when each tensor is freed; code frees a tensor when its last name goes, which
 is right after its last use, or writes over it there.  `schedule` brings a plan to that form, and each special op
 (lowerings) puts its computations as its code has them, so that the peak that is simulated is the peak that the code will
-have.
+have.  What is copied to the host and back stands in copies.py.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 
 import lowtide
 
-from ..errors import CaptureError
 from ..lowerings import LOWERINGS
 from ..program import Program
+from .copies import COMPUTES, COPIES, Step, with_copies
 
-Step = tuple[Any, ...]  # its kind, an op or a tensor, and the tensors over which an op writes
 Computation = tuple[int, tuple[int, ...]]  # an op, and the tensors over which it writes
+# copies, and the frees of what is copied, by the number of computations before them
+Transfers = dict[int, list[tuple[str, int]]]
 
 
 @dataclass
 class Schedule:
-    """steps: computations and frees, in the order in which they happen.  graph: the graph on which their peak is the
-    code's (states that nobody draws from again take no bytes).  program: what runs."""
+    """steps: computations, frees and copies, in the order in which they happen.  graph: the graph on which their peak is
+    the code's (states that nobody draws from again take no bytes).  program: what runs."""
 
     steps: list[Step]
     graph: dict[str, Any]
@@ -32,32 +33,44 @@ class Schedule:
 
     @property
     def computes(self) -> list[Computation]:
-        return [(op, tuple(over)) for kind, op, *over in self.steps if kind in _COMPUTES]
+        return [(op, tuple(over)) for kind, op, *over in self.steps if kind in COMPUTES]
 
     @property
     def ops(self) -> list[int]:
         """The ops that are computed, in their order."""
         return [op for op, _ in self.computes]
 
+    @property
+    def copied(self) -> list[int]:
+        """The tensors that leave, once for each time."""
+        return [tensor for kind, tensor, *_ in self.steps if kind == "offload"]
 
-_COMPUTES = ("compute", "compute_in_place")
+    @property
+    def transfers(self) -> Transfers:
+        moved = {tensor for kind, tensor, *_ in self.steps if kind in COPIES}
+        found: Transfers = {}
+        computed = 0
+        for kind, tensor, *_ in self.steps:
+            if kind in COMPUTES:
+                computed += 1
+            elif tensor in moved:
+                found.setdefault(computed, []).append((kind, tensor))
+        return found
 
 
 def schedule(program: Program, steps: list[Step]) -> Schedule:
     """The schedule of a plan of program.graph; the steps may be in any valid form.
 
-    Raises CaptureError for steps that code cannot take, such as copies to the host.
+    What no code can copy is not copied (Program.movable), so that the peak may be higher than the plan's then.
     """
-    for at, (kind, tensor, *_) in enumerate(steps):
-        if kind not in (*_COMPUTES, "free"):
-            raise CaptureError(f"step {at} of the plan is {kind} {tensor}: PyTorch runs plans that recompute, and none "
-                               "that copy to the host; plan without a device and a link")
-    computes = [op for kind, op, *_ in steps if kind in _COMPUTES]
+    computes = [op for kind, op, *_ in steps if kind in COMPUTES]
     for lowering in LOWERINGS:
         computes = lowering.order(program, computes)
     graph = program.graph
     for lowering in LOWERINGS:
         graph = lowering.as_run(program, graph, computes)
+    if any(kind in COPIES for kind, *_ in steps):
+        return Schedule(with_copies(program, steps, computes), graph, program)
     plan = lowtide.Plan.from_sequence(lowtide.Graph.from_dict(graph), computes)
     return Schedule(list(plan.steps), graph, program)
 
@@ -65,4 +78,3 @@ def schedule(program: Program, steps: list[Step]) -> Schedule:
 def idle_ops(program: Program, computes: list[int]) -> set[int]:
     """Ops that need not run when the step makes these computations."""
     return set().union(*(lowering.idle(program, computes) for lowering in LOWERINGS))
-

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +100,11 @@ def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
     return passes
 
 
-def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) -> dict[str, Assignment]:
+def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
+                 told: Callable[[Program], dict[str, Any]] = lambda _: {}) -> dict[str, Assignment]:
     """What to plan each region of these passes with, by their keys, so that all of them keep the budget.
 
-    fixed: bytes that no plan changes.
+    fixed: bytes that no plan changes.  told: what a Problem of a region is told beside graph, budget and order.
 
     Raises BudgetError if no way is found.
     """
@@ -114,7 +116,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) 
     limit = _bytes(budget, graph, fixed)
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
-        tried = _try(passes, regions, waiting, fraction, limit, order)
+        tried = _try(passes, regions, waiting, fraction, limit, order, told)
         if tried and (best is None or tried[0] < best[0]):
             best = tried
         if not waiting:
@@ -123,13 +125,13 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int) 
         fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
         floor = max(lowtide.plan(fewest[key].graph(region.program), 1, work=1).floor or 0
                     for key, region in regions.items())  # of one byte: refused at once, with the floor
-        smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order)
+        smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
     return best[1]
 
 
 def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Callable[[Program], dict[str, Any]]) -> tuple[int, dict[str, Assignment]] | None:
     """The time of plans in which those that wait save that fraction of what they can, and the plans; None where one
     of them is not found."""
     saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
@@ -138,8 +140,10 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
         program = regions[key].program
-        outcome = lowtide.plan(constraints.graph(program), limit, order=order, time=_SECONDS,
-                               live_limits=constraints.live_limits(program))
+        machine = told(program)
+        held = constraints.for_copies(program) if machine else constraints
+        outcome = lowtide.plan(held.graph(program), limit, order=order, time=_SECONDS,
+                               live_limits=held.live_limits(program), **machine)
         if outcome.plan is None:
             return None
         assignments[key] = Assignment(constraints, limit, outcome.plan)
@@ -148,14 +152,14 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
 
 
 def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str) -> int:
+              order: str, told: Callable[[Program], dict[str, Any]]) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, regions, waiting, fraction, limit, order) for fraction in (0.0, 0.3)):
+        if any(_try(passes, regions, waiting, fraction, limit, order, told) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit

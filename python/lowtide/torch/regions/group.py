@@ -74,10 +74,11 @@ class Group:
             return None
         return RegionUpdates(Updater.of(settings.optimizer))
 
-    def share_budget(self, budget: int | str, order: str) -> None:
+    def share_budget(self, settings: Settings) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
-        self.assignments = share_budget(one_after_another(calls, self.held), budget, order, self.held)
+        self.assignments = share_budget(one_after_another(calls, self.held), settings.budget, settings.order, self.held,
+                                        settings.told)
         self.budget = next(iter(self.assignments.values())).budget
 
     # ---- when a region is planned

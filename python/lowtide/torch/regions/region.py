@@ -26,6 +26,7 @@ from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward, nothing_donated
 from ..errors import BudgetError, CallerError, CaptureError, fall_back
+from ..offloading.host import is_on_host
 from ..operators import is_tangent
 from ..settings import Settings
 from ..storages import storages
@@ -144,7 +145,8 @@ class Region:
             results = run(args)
             if kept is None:
                 handed = storages(results[:handed_out])
-                left = {key: bytes_ for key, bytes_ in storages(results).items() if key not in given}
+                here = [t for t in results if not isinstance(t, torch.Tensor) or not is_on_host(t)]
+                left = {key: bytes_ for key, bytes_ in storages(here).items() if key not in given}
                 size = sum(left.values())
                 private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
                 alone = bool(private)
@@ -193,7 +195,7 @@ class Region:
             if self._symbols:
                 self._symbols.check(joint)
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
-            return planned and (emit if trains else emit_forward)(*planned)
+            return planned and (emit if trains else emit_forward)(planned.program, planned.computes, planned.transfers)
         except CaptureError as error:
             if self._planner.updates:
                 self._planner.updates.slots = {}

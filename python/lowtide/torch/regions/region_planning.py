@@ -19,7 +19,7 @@ from ..meter import bytes_held
 from ..operators import is_marked, leaves
 from ..planning.planner import plan_program
 from ..planning.report import Report, publish
-from ..planning.schedule import Computation, schedule
+from ..planning.schedule import Schedule, schedule
 from ..planning.sharing import RegionToPlan
 from ..prices import Remembered
 from ..program import Program, made_gradient_bytes, updated_inputs, with_gradient
@@ -49,16 +49,17 @@ class RegionPlanner:
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
-             trains: bool) -> tuple[Program, list[Computation]] | None:
-        """The program of a joint graph and what it computes, in that order; None for a region that is planned later.
+             trains: bool) -> Schedule | None:
+        """The schedule of a joint graph's program; None for a region that is planned later.
 
         gm, inputs: what the joint graph was traced from.  trains: has it a backward?  Raises CaptureError and
         BudgetError.
         """
-        record, group, settings = self._record, self._group, self._settings
+        record, group = self._record, self._group
         record.trains = trains
         tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+        settings = self._settings.on(device)
         if self._price is None:
             self._price = Remembered(pricing(settings.costs, device, real=True))
             self._part_price = Remembered(pricing(settings.costs, device, real=True))
@@ -101,7 +102,7 @@ class RegionPlanner:
             record.steps, record.place = same.steps, same.place
             self._tell(same.report)
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
-            return program, schedule(program, same.steps).computes
+            return schedule(program, same.steps)
         try:
             planned, report = plan_program(program, settings, constraints, budget, start, self._part_price)
         except BudgetError as error:
@@ -117,7 +118,7 @@ class RegionPlanner:
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
         self._guess = planned.program.guess
-        return planned.program, planned.computes
+        return planned
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
@@ -157,7 +158,7 @@ class RegionPlanner:
         trained = trained_arguments(inputs)
         try:
             program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
-                            alone.graph["name"], trained=trained, techniques=self._settings.techniques,
+                            alone.graph["name"], trained=trained, techniques=self._settings.on(device).techniques,
                             updates=self._updates(inputs, trained, device))
         except CaptureError:
             return None

@@ -43,7 +43,7 @@ def plan_together(group: Group, settings: Settings, args: tuple[Any, ...]) -> No
         wanted = settings.budget if group.budget is None else group.budget
         to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
                          tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
-        assignments = share_budget(to_share, wanted, settings.order, fixed)
+        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told)
         group.warn_over_budget(*most)
         for region in regions:
             region.plans += 1

@@ -49,10 +49,12 @@ def join_anew(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Te
 CHUNK = 1 << 14  # elements that are added at a time where number types differ: a kernel of the CPU copies them first
 
 
-def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, over: int | None) -> torch.Tensor:
-    """before + part, rounded once to `dtype`; over: which of the two it is written to."""
-    out = (before, part)[over] if over is not None else \
-        torch.empty_strided(part.shape, part.stride(), dtype=dtype, device=part.device)
+def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...],
+        over: int | None) -> torch.Tensor:
+    """before + part, rounded once to `dtype`; over: which of the two it is written to.  Both lie as the result does, but
+    what parts of parts made is known as a storage without a shape."""
+    before, part = (t if t.shape == shape else t.as_strided(shape, strides, 0) for t in (before, part))
+    out = (before, part)[over] if over is not None else torch.empty_strided(shape, strides, dtype=dtype, device=part.device)
     if before.dtype == part.dtype == dtype or part.device.type != "cpu":
         return torch.add(before, part, out=out)
     flat = [t.as_strided((part.numel(),), (1,), 0) for t in (before, part, out)]
@@ -68,6 +70,13 @@ def copied_bytes(before: torch.dtype, part: torch.dtype, result: torch.dtype, li
     adds_in = torch.promote_types(before, part)
     copies = sum(adds_in.itemsize for dtype in (before, part, result) if dtype != adds_in)
     return copies * min(like.numel(), CHUNK)
+
+
+def lies_as(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Have both the same strides, where these say something?  A storage without a shape lies as any other."""
+    if one.shape != other.shape:
+        return one.dim() == 1 and one.numel() == other.numel()
+    return all(n == 1 or a == b for n, a, b in zip(one.shape, one.stride(), other.stride(), strict=True))
 
 
 class JoinEmitter(Emitter):
@@ -96,6 +105,6 @@ class AddEmitter(Emitter):
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         before, part = (side.value(s.key, s.node) for s in (self._before, self._part))
         place = self._operands.index(over[0]) if over else None
-        side.values[self._result.key] = side.call(add, (before, part, self._result.dtype, place), self._result.node,
-                                                  self._like)
+        args = (before, part, self._result.dtype, self._result.shape, self._result.strides, place)
+        side.values[self._result.key] = side.call(add, args, self._result.node, self._like)
         return False

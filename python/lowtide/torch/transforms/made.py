@@ -22,9 +22,9 @@ from ..errors import CaptureError
 from ..lowerings.interface import Emitter
 from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves
-from ..program import Program, Run
+from ..program import Program, Run, owned
 from .hoist import Guess, TangentEmitter
-from .joins import AddEmitter, JoinEmitter, copied_bytes
+from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check
 
@@ -55,17 +55,11 @@ def splittable(program: Program) -> Program:
     """The program, whose graph no longer says what ops do that no code could run in parts."""
     ops = list(program.graph["ops"])
     for i, run in enumerate(program.runs):
-        if ops[i]["kind"] == "lowtide.update" or run.node is not None and not isinstance(run.emitter, DrawEmitter) \
-                and run.emitter.part_of(run.node) is None and run.emitter.before_parts(run.node) is None:
+        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not ops[i].get("operands")
+        runs = runs or run.emitter.part_of(run.node) or run.emitter.before_parts(run.node)
+        if ops[i]["kind"] == "lowtide.update" or not runs:
             ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
     return replace(program, graph=program.graph | {"ops": ops})
-
-
-def owned(key: Key, node: fx.Node) -> torch.Tensor | None:
-    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
-    if key is node:
-        return node.meta.get("val")
-    return node.meta["val"][key[1]] if key[0] is node else None
 
 
 class _Made:
@@ -79,6 +73,7 @@ class _Made:
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
+        self._copied: dict[int, int] = {}  # bytes beside them, by their ops
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
         for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
@@ -95,7 +90,7 @@ class _Made:
         for op in order:
             runs[op] = self._run_of(op)
         barrier = self._op_at[self._program.barrier]
-        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier,
+        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier, owners=dict(self._keys),
                        guess=self._guess if self._hoisted else self._program.guess)
 
     def price(self, price: Price) -> None:
@@ -103,7 +98,8 @@ class _Made:
         price.prepare([*self._kernels.values(), *self._joins.values()])
         for op, kernel in self._kernels.items():
             entry = self._graph["ops"][op]
-            entry["time"], entry["workspace"], held = price(kernel)
+            entry["time"], workspace, held = price(kernel)
+            entry["workspace"] = workspace + self._copied[op]
             made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
             for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
                                  strict=True):
@@ -164,7 +160,7 @@ class _Made:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
         target, arguments = form
         share, total = self._weight(entry)
-        arguments = self._arguments(node, arguments, entry, whole)
+        arguments = self._arguments(node, target, arguments, entry, whole)
         names = [r.name or "" for r in target._schema.returns]
         several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
         listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
@@ -183,7 +179,8 @@ class _Made:
         check(node, listed, kernel.written)
         for (key, _), fake in zip(results, kernel.written, strict=True):
             self._fakes[key] = fake
-        self._kernels[op] = kernel
+        self._kernels[op], self._copied[op] = kernel, call.copied_bytes(self._fakes)
+        entry["workspace"] += self._copied[op]
         emitter = PartEmitter(call, kernel.results)
         over = {}
         for given, _ in entry.get("in_place", ()):
@@ -232,7 +229,7 @@ class _Made:
             return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
         return (weight[0] / weight[1], None) if weight else (None, None)
 
-    def _arguments(self, node: fx.Node, arguments: dict[str, Any], entry: dict[str, Any],
+    def _arguments(self, node: fx.Node, target: Any, arguments: dict[str, Any], entry: dict[str, Any],
                    whole: dict[str, Any]) -> dict[str, Any]:
         """The node's arguments with slices for its tensors, and with those literals that are others for the part."""
         found = dict(arguments)
@@ -240,9 +237,12 @@ class _Made:
             name = operand["argument"]
             if "index" in operand:
                 found[name] = list(found[name])
-                found[name][operand["index"]] = self._slice(operand)
+                at = operand["index"]
+                found[name][at] = self._slice(operand).seen_as(found[name][at])
             else:
-                found[name] = self._slice(operand)
+                part = self._slice(operand).seen_as(found[name])
+                with _mode_of(node):
+                    found[name] = part.for_call(self._fakes[part.key], target, name)
         for name, value in entry.get("arguments", {}).items():
             if name in found and value != whole.get("arguments", {}).get(name):
                 found[name] = value
@@ -282,6 +282,8 @@ class _Made:
         dtype = _TYPES[described["dtype"]]
         if result not in self._keys:
             like, last = self._fakes[piece.key], self._last.get(result, result)
+            if held is not None and list(like.shape) != described["shape"]:
+                like = self._fakes[held.key]
             if entry["kind"] == "lowtide.join" and last in self._keys:
                 like = self._fakes[self._keys[last][0]]
             with _mode_of(node):
@@ -294,7 +296,7 @@ class _Made:
         fake = self._fakes[whole.key]
         over = {pair[0]: "" for pair in entry.get("in_place", ())}
         if entry["kind"] == "lowtide.add":
-            if whole.shape != piece.shape or whole.strides != piece.strides:
+            if not all(lies_as(self._fakes[s.key], fake) for s in (held, piece)):
                 raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
             entry["workspace"] = copied_bytes(held.dtype, piece.dtype, dtype, fake)
             return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)

@@ -9,11 +9,12 @@ with what the graph says, or the transforms are refused with the node named.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
+from torch._prims_common import suggest_memory_format
 
 from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
@@ -25,11 +26,22 @@ if TYPE_CHECKING:
 
 Key = Any  # under which a side knows a value
 
+aten = torch.ops.aten
+# Operands whose kernels on a CPU take them to be contiguous, whatever their strides are.  The whole's are; a slice that is
+# not is copied for the call.
+PACKED = {
+    aten.adaptive_max_pool3d_backward.default: {"indices"},
+    aten.native_group_norm.default: {"input"},
+    aten.native_group_norm_backward.default: {"grad_out", "input", "mean", "rstd"},
+    aten.native_layer_norm_backward.default: {"mean", "rstd"},
+}
+
 
 @dataclass(frozen=True)
 class Slice:
     """A view of a tensor's storage, by the key under which sides know the tensor.  node: of the joint graph, that makes
-    it or a part of it."""
+    it or a part of it.  views: flags of the view, which are applied one after the other.  packed: it is copied, so that its
+    elements lie side by side."""
 
     key: Key
     node: fx.Node
@@ -37,10 +49,29 @@ class Slice:
     strides: tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    views: tuple[Any, ...] = ()
+    packed: bool = False
 
     def of(self, t: torch.Tensor) -> torch.Tensor:
         """The view of a tensor in that storage."""
-        return t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype)
+        view = t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype)
+        for flag in self.views:
+            view = flag(view)
+        return packed(view) if self.packed else view
+
+    def seen_as(self, node: Any) -> Slice:
+        """The slice with the flags that the whole has there: of an argument that is a node."""
+        like = node.meta["val"] if isinstance(node, fx.Node) else None
+        if not isinstance(like, torch.Tensor):
+            return self
+        flags = ((like.is_conj(), aten._conj.default), (like.is_neg(), aten._neg_view.default))
+        return replace(self, views=tuple(flag for is_so, flag in flags if is_so))
+
+    def for_call(self, t: torch.Tensor, target: Any, argument: str) -> Slice:
+        """The slice of t as that argument of a call: packed where it has to be."""
+        if argument not in PACKED.get(target, ()) or is_packed(self.of(t)):
+            return self
+        return replace(self, packed=True)
 
     def is_all_of(self, t: torch.Tensor) -> bool:
         return (tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype) == (
@@ -50,9 +81,14 @@ class Slice:
         """The same on a side."""
         value = side.get(self.node) if self.node.op == "get_attr" else side.value(self.key, self.node)
         t = value.meta["val"]
-        if self.is_all_of(t):
-            return value
-        return side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, self.of(t))
+        view = t
+        if not self.is_all_of(t):
+            view = view_of(t, self.shape, self.strides, self.offset, self.dtype)
+            value = side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, view)
+        for flag in self.views:
+            view = flag(view)
+            value = side.call(flag, (value,), self.node, view)
+        return side.call(packed, (value,), self.node, self.of(t)) if self.packed else value
 
 
 def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
@@ -62,6 +98,15 @@ def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], o
         whole = t.untyped_storage().nbytes() // t.element_size()
         t = t.as_strided((whole,), (1,), 0).view(dtype)
     return t.as_strided(shape, strides, offset)
+
+
+def is_packed(t: torch.Tensor) -> bool:
+    return t.is_contiguous(memory_format=suggest_memory_format(t))
+
+
+def packed(t: torch.Tensor) -> torch.Tensor:
+    """A copy whose elements lie side by side, in the order of the strides that t has."""
+    return t.contiguous(memory_format=suggest_memory_format(t))
 
 
 @dataclass(frozen=True)
@@ -87,6 +132,11 @@ class PartCall:
         written = [made if index is None else made[index] for _, index in self.results]
         return Kernel(self.target, args, kwargs, leaves([args, kwargs]), written, made,
                       flops // 2 if self.arguments.get("is_causal") else flops)
+
+    def copied_bytes(self, fakes: dict[Key, torch.Tensor]) -> int:
+        """Bytes of the copies that live while it runs."""
+        copies = (part.of(fakes[part.key]) for part in self.arguments.values() if isinstance(part, Slice) and part.packed)
+        return sum(t.numel() * t.element_size() for t in copies)
 
     def bind(self, of_slice: Any, of_node: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         def bound(value: Any) -> Any:
@@ -118,7 +168,7 @@ class PartEmitter(Emitter):
     def may_overwrite(self, argument: str, fakes: dict[Key, torch.Tensor]) -> bool:
         """May it write its only result over that argument, by what both are like?"""
         given = self._call.arguments[argument]
-        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) \
+        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) or given.packed or given.views \
                 or not isinstance(self._made, torch.Tensor):
             return False
         return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)

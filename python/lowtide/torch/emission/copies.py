@@ -1,0 +1,82 @@
+"""The copies to the host and back of one side of a step, as nodes of its FX graph.
+
+A tensor that leaves is known by its copy from where the plan frees it on: its name is forgotten, and whoever reads it
+later reads what a copy back has made.  What the backward needs of a copy that the forward has made is saved for it like
+any tensor.  The functions that the nodes call stand in offloading/transfers.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+from ..offloading import transfers
+
+if TYPE_CHECKING:
+    from .side import Side
+
+
+class Copies:
+    """parent: those of the forward, for the backward."""
+
+    def __init__(self, side: Side, parent: Copies | None) -> None:
+        self._side, self._parent = side, parent
+        self._owners = side.program.owners
+        self._leaving: dict[int, fx.Node] = {}  # tensor -> a copy to the host that has begun
+        self._hosts: dict[int, fx.Node] = {}  # tensor -> its copy on the host
+        self._likes: dict[int, torch.Tensor] = {}  # tensor -> a fake one of what has left
+        self._coming: dict[Any, fx.Node] = {}  # key of a value -> a copy back that has begun
+
+    def step(self, kind: str, tensor: int) -> None:
+        """Append a step of a plan: "offload", "prefetch", or the "free" of a tensor that is copied somewhere."""
+        key, node = self._owners[tensor]
+        if kind == "offload":
+            value = self._side.value(key, node)
+            self._likes[tensor] = value.meta["val"]
+            self._leaving[tensor] = self._side.call(transfers.leave, (value,), node, None)
+        elif kind == "prefetch":
+            host, like = self._host(tensor), self._like(tensor)
+            args = (host, list(like.shape), list(like.stride()), like.storage_offset(), like.dtype, like.device)
+            self._coming[key] = self._side.call(transfers.fetch, args, node, None)
+            self._coming[key].meta["like"] = like
+        elif tensor in self._leaving or self._is_copied(tensor):
+            self.arrive(key)  # or its block could be taken while the copy still writes there
+            self.land(tensor, transfers.gone)
+            self._side.values.pop(key, None)
+
+    def arrive(self, key: Any) -> None:
+        """Wait for the copy back of a value, if one is under way: somebody reads it now."""
+        coming = self._coming.pop(key, None)
+        if coming is not None:
+            self._side.values[key] = self._side.add(transfers.arrive, (coming,), coming.meta["like"])
+
+    def land(self, tensor: int, how: Any = None) -> None:
+        """Wait for the copy to the host of a tensor, if one is under way."""
+        leaving = self._leaving.pop(tensor, None)
+        if leaving is not None:
+            like = self._likes[tensor]
+            with like.fake_mode:
+                host = torch.empty(like.untyped_storage().nbytes(), dtype=torch.uint8, device="cpu")
+            self._hosts[tensor] = self._side.add(how or transfers.landed, (leaving,), host)
+
+    def settle(self) -> None:
+        """Wait for all copies that have begun on this side."""
+        for tensor in list(self._leaving):
+            self.land(tensor)
+        for key in list(self._coming):
+            self.arrive(key)
+
+    def _is_copied(self, tensor: int) -> bool:
+        return tensor in self._hosts or self._parent is not None and self._parent._is_copied(tensor)
+
+    def _host(self, tensor: int) -> fx.Node:
+        self.land(tensor)
+        if tensor not in self._hosts:
+            assert self._parent, "it has left on one of the two sides"
+            self._hosts[tensor] = self._side.take(self._parent._host(tensor))
+        return self._hosts[tensor]
+
+    def _like(self, tensor: int) -> torch.Tensor:
+        return self._likes[tensor] if tensor in self._likes or self._parent is None else self._parent._like(tensor)

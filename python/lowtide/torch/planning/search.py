@@ -1,0 +1,175 @@
+"""A problem -> a plan of it that code can run, or what the least is within which there is one.
+
+Parts are planned by estimates first.  Then code is made of the best transforms, its parts are priced by what they take, and
+the plan is made again on the graph with these prices.  So two searches have to succeed; where the second does not, the
+smallest plan that an earlier refusal has named is tried, and then the smallest that can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import lowtide
+
+from ..errors import BudgetError, CallerError, CaptureError, size_text
+from ..program import Program
+from ..settings import Settings
+
+Transforms = list[dict[str, Any]]
+
+_ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
+_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most
+_LEANER_WORK = 20  # times that of a search for a plan, where work is limited
+
+
+@dataclass(frozen=True)
+class Found:
+    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan."""
+
+    transforms: Transforms
+    made: Program
+    outcome: Any
+
+
+# hash of a graph, techniques -> what was found of the smallest peak
+_smallest: dict[Any, Found] = {}
+
+
+class NotInParts(Exception):
+    """No code can be made of the transforms that were chosen; says why."""
+
+
+class Search:
+    """The search for a plan of one problem.
+
+    problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
+    beside graph, budget and order; kept: the same for a graph that stays as it is.  made_by: transforms -> the program
+    after them, and what is asked of that.
+    """
+
+    def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], kept: dict[str, Any], settings: Settings,
+                 made_by: Callable[[Transforms], tuple[Program, Any]]) -> None:
+        self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
+        self._settings, self._made_by = settings, made_by
+        self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
+
+    def run(self, start: Any) -> tuple[Found, int]:
+        """A plan, and the bytes that no plan can go below.  start: a plan that may be known.
+
+        Raises BudgetError, which names the smallest budget that was found to be kept, and NotInParts.
+        """
+        known = _smallest.get(self._key)
+        outcome = self._plan(self._problem, self._start(start, known))
+        found = self._as_run(outcome) if outcome.plan is not None else None
+        if found is None and known is not None and known.outcome.peak <= self._reduced.budget:
+            found = self._within(known)
+        if found is None:
+            found = self._smallest_plan(outcome)
+            if found.outcome.peak > self._reduced.budget:
+                raise refusal(self._problem, outcome, found)
+            found = self._within(found)
+        return found, outcome.floor
+
+    def _plan(self, problem: Any, start: Any) -> Any:
+        settings = self._settings
+        return lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed, threads=settings.threads,
+                            progress=_told(settings.progress), start=start)
+
+    def _start(self, start: Any, known: Found | None) -> Any:
+        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known."""
+        smallest = known.outcome.plan if known is not None and not known.transforms else None
+        try:
+            return start if start is not None and lowtide.simulate(self._problem.graph, start) else smallest
+        except ValueError:
+            return smallest
+
+    def _as_run(self, outcome: Any) -> Found | None:
+        """The plan with its parts as they are priced; None where the budget is too small for them."""
+        transforms = outcome.plan.transforms
+        made, exact = self._made(transforms)
+        if transforms:
+            outcome = self._plan(exact, lowtide.apply(self._problem.graph, outcome.plan)[1])
+        return Found(transforms, made, outcome) if outcome.plan is not None else None
+
+    def _made(self, transforms: Transforms) -> tuple[Program, Any]:
+        try:
+            return self._made_by(transforms)
+        except CaptureError as error:
+            raise NotInParts(str(error)) from error
+
+    def _within(self, found: Found) -> Found:
+        """The least memory at any price is known; within the budget less may do."""
+        made, exact = self._made(found.transforms)
+        outcome = self._plan(exact, found.outcome.plan)
+        if outcome.plan is None:
+            return found
+        if outcome.plan.transforms:  # which the search came upon
+            return self._as_run(outcome) or found
+        return Found(found.transforms, made, outcome)
+
+    def _smallest_plan(self, outcome: Any) -> Found:
+        """What was found of the smallest peak, without transforms and with them where these are allowed.
+
+        Raises BudgetError where none is smaller than that without a plan.
+        """
+        graph, best = self._reduced.graph, None
+        for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
+            if best is not None and best.outcome.peak <= self._reduced.budget:
+                break
+            found = self._leanest(graph, allowed)
+            if found is not None and found.plan.transforms:
+                transforms = found.plan.transforms
+                made, exact = self._made(transforms)
+                found = self._leanest(exact.graph, self._kept)
+            else:
+                transforms, (made, _) = [], self._made_by([])
+            if found is not None and (best is None or found.peak < best.outcome.peak):
+                best = Found(transforms, made, found)
+        if best is None:
+            raise refusal(self._problem, outcome, None)
+        _smallest[self._key] = best
+        return best
+
+    def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
+        settings, limits = self._settings, {}
+        if settings.work is None or settings.time is not None:
+            limits["time"] = min(max(settings.time or 1.0, 1.0), _LEANER_SECONDS)
+        if settings.work is not None:
+            limits["work"] = _LEANER_WORK * settings.work
+        return lowtide.fit(graph, _ANY_OVERHEAD, order=self._problem.order, seed=settings.seed, threads=settings.threads,
+                           **limits, **allowed).outcome
+
+
+def refusal(problem: Any, outcome: Any, found: Found | None) -> BudgetError:
+    """outcome: of the search for a plan.  found: of the smallest peak, if there is one."""
+    budget, own_peak, floor = problem.budget, problem.graph.own_peak, outcome.floor or 0
+    words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
+    if floor > budget:
+        words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
+    elif outcome.status == "infeasible":
+        words += "none that keeps it saves as little for the backward as it may, proven"
+    else:
+        words += f"the search found none (no plan can take less than {size_text(floor)})"
+    smallest = own_peak if found is None else found.outcome.peak
+    words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
+    if found is not None and smallest < own_peak:
+        overhead = found.outcome.duration / (problem.graph.duration or 1) - 1
+        words += f" and {100 * overhead:.0f} % more time"
+    words += f"; without a plan it takes {size_text(own_peak)}"
+    return BudgetError(words, floor, smallest, budget)
+
+
+def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+    """The caller's function, whose exceptions are known as the caller's."""
+    if progress is None:
+        return None
+
+    def tell(event: Any) -> None:
+        try:
+            progress(event)
+        except Exception as error:
+            raise CallerError from error
+
+    return tell

@@ -1,0 +1,70 @@
+"""What users say about the techniques of plans: which, over which link, with how much on the host.
+
+Each function takes what was said and returns it as it is used.  Raises ValueError or TypeError naming what is wrong.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import lowtide
+
+# what a text of bytes is read by; its shares are of nothing
+NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [], "ops": [], "outputs": []})
+
+TECHNIQUES = frozenset({"recompute", "in_place", "offload", "split", "hoist"})  # that the code which runs a plan can follow
+
+
+def techniques_of(techniques: Any) -> frozenset[str]:
+    """All that plans may use, of what a user has named; "offload" among them where it is meant for GPUs alone."""
+    try:
+        techniques = techniques if techniques is None or isinstance(techniques, str) else list(techniques)
+    except TypeError:
+        raise TypeError(f'techniques must be names ("recompute,in_place", or a list of them) or None, not '
+                        f"{techniques!r}") from None
+    names = _names(techniques)
+    if any(isinstance(name, str) and name.strip().lower() == "all" for name in names):
+        return TECHNIQUES
+    others = [name for name in names if not _is_offload(name)]
+    if names and not others:
+        return frozenset({"offload"})
+    found = frozenset(lowtide.Problem(NOTHING, 0, techniques=others or None).techniques) & TECHNIQUES
+    default = not names or any(isinstance(name, str) and name.strip().lower() == "default" for name in names)
+    return found | {"offload"} if default or others != names else found
+
+
+def _names(techniques: Any) -> list[Any]:
+    return techniques.split(",") if isinstance(techniques, str) else list(techniques or ())
+
+
+def names_offload(techniques: Any) -> bool:
+    """Has a user named it, so that it is meant for a CPU, too?"""
+    return any(map(_is_offload, _names(techniques)))
+
+
+def _is_offload(name: Any) -> bool:
+    return isinstance(name, str) and name.strip().lower() == "offload"
+
+
+def link_of(link: Any) -> str | None:
+    """A link as lowtide.plan takes it."""
+    if link is None:
+        return None
+    if not isinstance(link, str):
+        raise TypeError(f'link must be bytes a second and a latency ("25GB/s,10us"), not {link!r}')
+    lowtide.Problem(NOTHING, 0, link=link)
+    return link
+
+
+def host_budget_of(value: Any) -> int:
+    """Bytes on the host."""
+    words = f'host_budget is bytes on the host (an int, or "8GiB"), not {value!r}'
+    if not isinstance(value, (str, numbers.Integral)) or isinstance(value, bool):
+        raise TypeError(words)
+    if "%" in str(value):
+        raise ValueError(words)
+    try:
+        return int(lowtide.Problem(NOTHING, value if isinstance(value, str) else int(value)).budget)
+    except ValueError as error:
+        raise ValueError(words) from error
