@@ -155,7 +155,7 @@ def refusal(problem: Any, outcome: Any, found: Found | None) -> BudgetError:
     smallest = own_peak if found is None else found.outcome.peak
     words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found is not None and smallest < own_peak:
-        overhead = found.outcome.duration / (problem.graph.duration or 1) - 1
+        overhead = max(0.0, found.outcome.duration / (problem.graph.duration or 1) - 1)  # parts may take less than the whole
         words += f" and {100 * overhead:.0f} % more time"
     words += f"; without a plan it takes {size_text(own_peak)}"
     return BudgetError(words, floor, smallest, budget)
