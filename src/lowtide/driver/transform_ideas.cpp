@@ -72,8 +72,7 @@ void TransformIdeas::calibrate(Ticks planned) {
                                             problem_.budget, problem_.machine);
   const auto lost = static_cast<double>((planned - problem_.graph.total_time()).count());
   const auto guessed = static_cast<double>(estimated.again.count());
-  promising_ =
-      planned == Ticks::max() || lost <= kBlind * guessed || estimated.missing > Bytes(0);
+  promising_ = planned == Ticks::max() || lost <= kBlind * guessed || estimated.missing > Bytes(0);
   factor_ = planned == Ticks::max() ? kUnknown : std::max(1.0, lost / std::max(guessed, 1.0));
 }
 
@@ -89,7 +88,8 @@ std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms
   return base;
 }
 
-std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun, const ToBeat& to_beat) {
+std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun,
+                                       const ToBeat& to_beat) {
   to_beat_ = to_beat;
   std::vector<Idea> found;
   if (!problem_.techniques.split || !promising_) return found;
@@ -137,6 +137,11 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
       seen.push_back(idea->what);
       return true;
     });
+    // Estimates err most on what changes most, and that is what wins most.
+    const auto whole =
+        std::ranges::find_if(list, [](const Idea* idea) { return idea->what == "whole graph"; });
+    if (whole != list.end() && whole > list.begin() + 1)
+      std::rotate(list.begin() + 1, whole, whole + 1);
   }
   const std::size_t most = to_beat_.is_little_left ? kFewTrials : kTrials;
   std::vector<Idea> few;
@@ -154,8 +159,8 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
 }
 
 // TransformRefused or another InputError where that is not possible.
-Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
-              std::int64_t parts) const {
+Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base,
+                              const rewrite::Candidate& region, std::int64_t parts) const {
   const Graph& graph = base->now.graph;
   const rewrite::Profile profile =
       rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
@@ -175,8 +180,9 @@ Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base, const rew
           to_beat_.duration < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
 }
 
-void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
-                std::vector<Idea>& found, Lowest& lowest) {
+void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
+                                const rewrite::Candidate& region, std::vector<Idea>& found,
+                                Lowest& lowest) {
   std::optional<Idea> best, fits;
   for (const std::int64_t parts : rewrite::parts_for(region.slices)) {
     const std::int64_t ops = count(region.ops.size());

@@ -3,11 +3,12 @@
 // Idea: the graph as it is gets a short run. Then candidates are estimated, in milliseconds each:
 // what they add to the duration, and what would have to be computed again for the budget on the
 // graph that they make. The best few are planned, each in a short run of the same solver, which
-// sees an ordinary graph. Estimates are too coarse to tell six parts from seven, so the winner is
-// planned with a few parts more and less too. The best of all is what the next level begins from:
-// what is proposed on its graph nests or stands beside what won before. As soon as a level wins
-// nothing, the rest of the limits goes to the best. A step with a barrier is looked at with its
-// backward hoisted too, since the barrier keeps parts of the forward from those of the backward.
+// sees an ordinary graph; the better half of them go on. Estimates are too coarse to tell six parts
+// from seven, so the winner is planned with a few parts more and less too. The best of all is what
+// the next level begins from: what is proposed on its graph nests or stands beside what won before.
+// As soon as a level wins nothing, the rest of the limits goes to the best. A step with a barrier
+// is looked at with its backward hoisted too, since the barrier keeps parts of the forward from
+// those of the backward.
 //
 // Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
 // scheduler; here most never leave their estimate.
@@ -72,12 +73,14 @@ class TransformSearch {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
       const std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
         if (limits_.stopped()) break;
-        // One before may have won by so much that this one cannot.
-        if (idea.missing == Bytes(0) && idea.time >= duration()) continue;
-        run_with(idea.transforms, trial_share());
+        // One before may have won by so much that this one cannot, whatever the estimate says.
+        if (idea.least >= duration()) continue;
+        trials.push_back({run_with(idea.transforms, trial_share()), &idea.transforms});
       }
+      rerun(std::move(trials));
       for (const Idea& idea : ideas)
         if (idea.transforms == best_transforms()) tune(idea);
       if (settled(least)) return finish();
@@ -111,7 +114,32 @@ class TransformSearch {
     return smallest_transforms_;
   }
 
-  void run_with(const Transforms& transforms, double share) {
+  // How far a run came: the plan's duration, or where there is none the smallest peak.
+  struct Reached {
+    Ticks duration = Ticks::max();
+    Bytes peak = Bytes::max();
+
+    auto operator<=>(const Reached&) const = default;
+  };
+  struct Trial {
+    Reached reached;
+    const Transforms* transforms;
+  };
+
+  // A short run tells the good from the bad, and of the good not the best: half of them run again
+  // from where they are for as long as they ran, half of those twice as long, and so on.
+  void rerun(std::vector<Trial> trials) {
+    for (double share = trial_share(); trials.size() > 2; share *= 2) {
+      std::ranges::stable_sort(trials, {}, &Trial::reached);
+      trials.resize(trials.size() / 2);
+      for (Trial& trial : trials) {
+        if (limits_.stopped()) return;
+        trial.reached = std::min(trial.reached, run_with(*trial.transforms, share));
+      }
+    }
+  }
+
+  Reached run_with(const Transforms& transforms, double share) {
     Problem problem = problem_;
     problem.transforms = transforms;
     Request request = request_;
@@ -136,7 +164,11 @@ class TransformSearch {
       };
     Answer answer = solve_(problem, request);
     limits_.spend(answer.work);
+    Reached reached;
+    if (answer.outcome.plan) reached.duration = answer.outcome.cost.duration;
+    if (answer.outcome.smallest_peak) reached.peak = *answer.outcome.smallest_peak;
     take(std::move(answer), transforms, seconds);
+    return reached;
   }
 
   void take(Answer answer, const Transforms& transforms, double seconds) {
