@@ -139,7 +139,7 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
     });
     // Estimates err most on what changes most, and that is what wins most.
     const auto whole =
-        std::ranges::find_if(list, [](const Idea* idea) { return idea->what == "whole graph"; });
+        std::ranges::find_if(list, [](const Idea* idea) { return idea->is_whole(); });
     if (whole != list.end() && whole > list.begin() + 1)
       std::rotate(list.begin() + 1, whole, whole + 1);
   }

@@ -54,6 +54,7 @@ struct Idea {
   Bytes above_floor;      // that nothing gives of what is beyond what is always live
 
   auto rank() const { return std::tie(missing, time); }
+  bool is_whole() const { return what == "whole graph"; }
 };
 
 // What an idea has to win against.

@@ -76,8 +76,10 @@ class TransformSearch {
       std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
         if (limits_.stopped()) break;
-        // One before may have won by so much that this one cannot, whatever the estimate says.
-        if (idea.least >= duration()) continue;
+        // One before may have won by so much that this one cannot. Of the whole step the estimate
+        // is too high by half, and worth a trial.
+        if (idea.missing == Bytes(0) && (idea.is_whole() ? idea.least : idea.time) >= duration())
+          continue;
         trials.push_back({run_with(idea.transforms, trial_share()), &idea.transforms});
       }
       rerun(std::move(trials));
