@@ -23,7 +23,7 @@ std::vector<OpId> all_ops(const Graph& graph) {
   return {graph.order().begin(), graph.order().end()};
 }
 
-bool equal_by_brute_force(const Block& a, const Block& b) {
+bool equal_by_brute_force(const OpBlock& a, const OpBlock& b) {
   std::vector<OpId> ops = b.ops;
   std::ranges::sort(ops);
   do {
@@ -251,10 +251,10 @@ TEST_CASE("small blocks have equal hashes if and only if brute force finds them 
     std::vector<Graph> graphs;
     for (int i = 0; i < (ops < 6 ? 60 : 24); ++i) graphs.push_back(small_graph(random, ops));
     for (std::size_t i = 0; i < graphs.size(); ++i) {
-      const Block a{graphs[i], block_form(graphs[i], all_ops(graphs[i])).ops};
+      const OpBlock a{graphs[i], block_form(graphs[i], all_ops(graphs[i])).ops};
       for (std::size_t j = 0; j < i; ++j) {
         const BlockForm form = block_form(graphs[j], all_ops(graphs[j]));
-        const Block b{graphs[j], form.ops};
+        const OpBlock b{graphs[j], form.ops};
         const bool equal = block_hash(a.graph, a.ops) == form.hash;
         REQUIRE(equal == equal_by_brute_force(a, b));
         if (equal) REQUIRE(correspond(a, b));
@@ -323,6 +323,30 @@ TEST_CASE("the empty block has a hash, and no op counts twice") {
   CHECK(empty.hash == block_hash(GraphBuilder().build(), {}));
   CHECK(empty.hash != block_hash(graph, std::vector{OpId(0)}));
   CHECK_THROWS(block_hash(graph, std::vector{OpId(0), OpId(0)}));
+}
+
+TEST_CASE("blocks: alike for plans, whatever the code") {
+  const auto graph = [](std::string kind, std::int64_t bytes, std::int64_t columns) {
+    GraphParts parts;
+    for (int i = 0; i < 2; ++i) {
+      parts.tensors.emplace_back();
+      parts.tensors.back().bytes = Bytes(bytes);
+      parts.tensors.back().shape = {columns};
+    }
+    Op op;
+    op.kind = std::move(kind);
+    OpLinks links;
+    links.inputs = {0};
+    links.outputs = {1};
+    parts.ops.push_back(op);
+    parts.links.push_back(links);
+    return parts.build();
+  };
+  const auto hash = [](const Graph& of, Alike alike) { return block_hash(of, all_ops(of), alike); };
+  const Graph one = graph("relu", 8, 2), other = graph("tanh", 8, 1), large = graph("relu", 16, 2);
+  CHECK(hash(one, Alike::code) != hash(other, Alike::code));
+  CHECK(hash(one, Alike::plan) == hash(other, Alike::plan));
+  CHECK(hash(one, Alike::plan) != hash(large, Alike::plan));
 }
 
 }  // namespace lowtide

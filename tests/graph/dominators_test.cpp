@@ -85,6 +85,34 @@ TEST_CASE("dominators agree with their definition on random graphs") {
   }
 }
 
+TEST_CASE("dominators among some ops are those of the graph without the others") {
+  Random random(3);
+  for (int i = 0; i < 500 * test_scale(); ++i) {
+    RandomGraphSettings settings;
+    settings.ops = 1 + random.below(18);
+    const Graph graph = random_graph(random, settings);
+    std::vector<std::uint8_t> among(graph.op_count(), 0);
+    for (auto& one : among) one = random.chance(0.7) ? 1 : 0;
+    const DominatorTree tree = dominators(graph, among);
+    // Without a, is there a way to b from an op that nothing of them comes before?
+    for (const OpId a : graph.order()) {
+      std::vector<bool> led(graph.op_count(), false);
+      for (const OpId b : graph.order()) {
+        if (among[a.index()] == 0 || among[b.index()] == 0) continue;
+        bool first = true;
+        for (const OpId before : graph.predecessors(b)) {
+          if (among[before.index()] == 0) continue;
+          first = false;
+          if (led[before.index()]) led[b.index()] = true;
+        }
+        if (first) led[b.index()] = true;
+        if (b == a) led[b.index()] = false;
+        REQUIRE(tree.dominates(a, b) == !led[b.index()]);
+      }
+    }
+  }
+}
+
 TEST_CASE("dominators of a chain and a ladder of 200,000 ops") {
   const std::size_t n = 200'000;
   for (const Graph& graph : {chain_graph(n), ladder_graph(n / 2)}) {

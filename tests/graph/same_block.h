@@ -13,7 +13,7 @@
 
 namespace lowtide {
 
-struct Block {
+struct OpBlock {
   const Graph& graph;
   std::vector<OpId> ops;
 
@@ -42,7 +42,7 @@ inline std::vector<std::ptrdiff_t> places(std::span<const TensorId> links,
 }
 
 // Whether the blocks correspond place by place, by the definition in the header.
-inline bool correspond(const Block& a, const Block& b) {
+inline bool correspond(const OpBlock& a, const OpBlock& b) {
   if (a.ops.size() != b.ops.size()) return false;
   std::map<TensorId, TensorId> there, back;
   for (std::size_t i = 0; i < a.ops.size(); ++i) {

@@ -77,7 +77,8 @@ class LocalGraph {
     std::uint32_t output, input;  // places among the outputs of one and the inputs of the other
   };
 
-  LocalGraph(const Graph& graph, std::span<const OpId> ops) : ops_(ops.begin(), ops.end()) {
+  LocalGraph(const Graph& graph, std::span<const OpId> ops, Alike alike)
+      : ops_(ops.begin(), ops.end()), alike_(alike) {
     std::ranges::sort(ops_, {}, [&](OpId op) { return graph.position(op); });
     check(std::ranges::adjacent_find(ops_) == ops_.end(), "block_form: each op once");
     number_tensors(graph);
@@ -134,7 +135,7 @@ class LocalGraph {
   std::uint32_t add_tensor(const Graph& graph, TensorId tensor) {
     const std::uint32_t number = numbers_.of(tensor);
     if (number == labels_.size()) {
-      labels_.push_back(tensor_label(graph.tensor(tensor)));
+      labels_.push_back(tensor_label(graph.tensor(tensor), alike_));
       readers_.push_back(0);
     }
     return number;
@@ -151,7 +152,7 @@ class LocalGraph {
       labels.clear();
       for (const std::uint32_t read : reads_[i]) labels.push_back(labels_[read]);
       for (std::size_t k = 0; k < outputs.size(); ++k) labels.push_back(labels_[number + k]);
-      Digester digest(op_label(graph, ops_[i], labels));
+      Digester digest(op_label(graph, ops_[i], labels, alike_));
       for (TensorId tensor : outputs) {
         const bool leaves = graph.consumers(tensor).size() > readers_[number++];
         digest.add(leaves || graph.is_output(tensor));
@@ -192,6 +193,7 @@ class LocalGraph {
   static std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }
 
   std::vector<OpId> ops_;
+  Alike alike_;
   std::size_t outside_ = 0;
   TensorNumbers numbers_;
   // Of each tensor by its number.
@@ -391,8 +393,8 @@ std::string to_string(const BlockHash& hash) {
   return text;
 }
 
-BlockForm block_form(const Graph& graph, std::span<const OpId> ops) {
-  LocalGraph local(graph, ops);
+BlockForm block_form(const Graph& graph, std::span<const OpId> ops, Alike alike) {
+  LocalGraph local(graph, ops, alike);
   Naming naming(local);
   const Naming::Named named = naming.name_all();
   BlockForm form{.hash = {named.name.a, named.name.b}, .ops = {}, .exact = naming.exact()};
@@ -402,8 +404,8 @@ BlockForm block_form(const Graph& graph, std::span<const OpId> ops) {
   return form;
 }
 
-BlockHash block_hash(const Graph& graph, std::span<const OpId> ops) {
-  return block_form(graph, ops).hash;
+BlockHash block_hash(const Graph& graph, std::span<const OpId> ops, Alike alike) {
+  return block_form(graph, ops, alike).hash;
 }
 
 }  // namespace lowtide

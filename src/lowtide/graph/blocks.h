@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lowtide/graph/alike.h"
 #include "lowtide/graph/graph.h"
 
 namespace lowtide {
@@ -25,6 +26,8 @@ namespace lowtide {
 // Names, indices, the listing and the given order do not matter. Nor do times, which measuring
 // tells apart where nothing else does; origins, phases and roles; nor what is outside: which tensor
 // an input is there, whether it may be freed, `after` across the border.
+//
+// That is Alike::code; alike.h has another.
 struct BlockHash {
   std::uint64_t high = 0, low = 0;
   auto operator<=>(const BlockHash&) const = default;
@@ -45,7 +48,7 @@ struct BlockForm {
 
 // `ops` in any order, each once; any set, connected or not. Linear in practice: a few passes over
 // the links, more where ops are alike and nothing around them tells them apart.
-BlockForm block_form(const Graph& graph, std::span<const OpId> ops);
-BlockHash block_hash(const Graph& graph, std::span<const OpId> ops);
+BlockForm block_form(const Graph& graph, std::span<const OpId> ops, Alike alike = Alike::code);
+BlockHash block_hash(const Graph& graph, std::span<const OpId> ops, Alike alike = Alike::code);
 
 }  // namespace lowtide

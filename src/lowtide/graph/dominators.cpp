@@ -8,8 +8,8 @@
 // Loses: to nothing on DAGs that matter here; a linear-time algorithm exists and is far longer.
 #include "lowtide/graph/dominators.h"
 
-#include <span>
 #include <utility>
+#include <vector>
 
 namespace lowtide {
 
@@ -56,6 +56,19 @@ OpId common_of(const DominatorTree& tree, std::span<const OpId> ops) {
 DominatorTree dominators(const Graph& graph) {
   DominatorTree tree(graph.op_count());
   for (OpId op : graph.order()) tree.hang(op, common_of(tree, graph.predecessors(op)));
+  return tree;
+}
+
+DominatorTree dominators(const Graph& graph, std::span<const std::uint8_t> among) {
+  DominatorTree tree(graph.op_count());
+  std::vector<OpId> before;
+  for (const OpId op : graph.order()) {
+    before.clear();
+    if (among[op.index()] != 0)
+      for (const OpId earlier : graph.predecessors(op))
+        if (among[earlier.index()] != 0) before.push_back(earlier);
+    tree.hang(op, common_of(tree, before));
+  }
   return tree;
 }
 

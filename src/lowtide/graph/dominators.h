@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lowtide/graph/graph.h"
@@ -24,6 +25,7 @@ class DominatorTree {
 
  private:
   friend DominatorTree dominators(const Graph& graph);
+  friend DominatorTree dominators(const Graph& graph, std::span<const std::uint8_t> among);
   friend DominatorTree post_dominators(const Graph& graph);
   explicit DominatorTree(std::size_t ops) : parent_(ops), jump_(ops), depth_(ops, 0) {}
   void hang(OpId op, OpId parent);
@@ -34,6 +36,9 @@ class DominatorTree {
 };
 
 DominatorTree dominators(const Graph& graph);
+// Of the graph that these ops (flags by op) and the links between them make: ways through others do
+// not count, and the others hang on the root alone.
+DominatorTree dominators(const Graph& graph, std::span<const std::uint8_t> among);
 // `dominates(a, b)` then says that a is b or on every path from b.
 DominatorTree post_dominators(const Graph& graph);
 

@@ -103,39 +103,43 @@ Digest operand_label(const Operand& operand, std::uint64_t place) {
 
 }  // namespace
 
-Digest tensor_label(const Tensor& tensor) {
-  return Digester()
-      .add(static_cast<std::uint64_t>(tensor.bytes.count()))
-      .add_all(tensor.shape)
-      .add(tensor.dtype)
-      .get();
+Digest tensor_label(const Tensor& tensor, Alike alike) {
+  Digester digest;
+  digest.add(static_cast<std::uint64_t>(tensor.bytes.count()));
+  if (alike == Alike::code) digest.add_all(tensor.shape).add(tensor.dtype);
+  return digest.get();
 }
 
-Digest op_label(const Graph& graph, OpId id, std::span<const Digest> tensors) {
+Digest op_label(const Graph& graph, OpId id, std::span<const Digest> tensors, Alike alike) {
   const Op& op = graph.op(id);
   const auto inputs = graph.inputs(id), outputs = graph.outputs(id);
   Places read(inputs), made(outputs);
   Digest operands, results, arguments, mutates, in_place;
-  for (const Operand& operand : op.operands)
-    operands += operand_label(operand, read.of(operand.tensor));
-  for (const Operand& result : op.results) {
-    std::uint64_t place = made.of(result.tensor);
-    if (place == kNowhere) place = kAmongInputs | read.of(result.tensor);
-    results += operand_label(result, place);
+  if (alike == Alike::code) {
+    for (const Operand& operand : op.operands)
+      operands += operand_label(operand, read.of(operand.tensor));
+    for (const Operand& result : op.results) {
+      std::uint64_t place = made.of(result.tensor);
+      if (place == kNowhere) place = kAmongInputs | read.of(result.tensor);
+      results += operand_label(result, place);
+    }
+    for (const Argument& argument : op.arguments)
+      arguments += Digester().add(argument.name).add(literal_label(argument.value)).get();
+    // Attributes are parameters too, but only where nothing says them better.
+    if (op.arguments.empty()) arguments = attributes_label(op.attributes);
   }
-  for (const Argument& argument : op.arguments)
-    arguments += Digester().add(argument.name).add(literal_label(argument.value)).get();
-  // Attributes are parameters too, but only where nothing says them better.
-  if (op.arguments.empty()) arguments = attributes_label(op.attributes);
   for (TensorId tensor : graph.mutates(id)) mutates += Digester().add(read.of(tensor)).get();
   for (const InPlacePair& pair : graph.in_place(id))
     in_place += Digester().add(read.of(pair.input)).add(made.of(pair.output)).get();
 
   Digester digest;
-  digest.add(op.kind).add(graph.recomputable(id) ? 1 : 0);
+  if (alike == Alike::code) digest.add(op.kind);
+  digest.add(graph.recomputable(id) ? 1 : 0);
   digest.add(static_cast<std::uint64_t>(graph.workspace(id).count()));
-  digest.add(inputs.size()).add(outputs.size()).add(op.operands.size()).add(op.results.size());
-  digest.add(op.arguments.size()).add(graph.mutates(id).size()).add(graph.in_place(id).size());
+  digest.add(inputs.size()).add(outputs.size());
+  if (alike == Alike::code)
+    digest.add(op.operands.size()).add(op.results.size()).add(op.arguments.size());
+  digest.add(graph.mutates(id).size()).add(graph.in_place(id).size());
   for (const Digest& tensor : tensors) digest.add(tensor);
   for (const Digest& sum : {operands, results, arguments, mutates, in_place}) digest.add(sum);
   return digest.get();

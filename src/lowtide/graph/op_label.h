@@ -4,15 +4,17 @@
 
 #include <span>
 
+#include "lowtide/graph/alike.h"
 #include "lowtide/graph/digest.h"
 #include "lowtide/graph/graph.h"
 
 namespace lowtide {
 
-// Of bytes, shape and number type.
-Digest tensor_label(const Tensor& tensor);
+// Of bytes, and of code shape and number type.
+Digest tensor_label(const Tensor& tensor, Alike alike = Alike::code);
 // blocks.h lists what enters. `tensors`: the labels of the op's inputs, then of its outputs, in the
 // graph's order; whoever labels many ops makes those of the tensors once.
-Digest op_label(const Graph& graph, OpId op, std::span<const Digest> tensors);
+Digest op_label(const Graph& graph, OpId op, std::span<const Digest> tensors,
+                Alike alike = Alike::code);
 
 }  // namespace lowtide

@@ -1,0 +1,42 @@
+// Blocks are hashed only where another has as many ops, as much at its borders and as much saved:
+// deep nests, in which each block is larger than the one inside it, cost next to nothing.
+#include "lowtide/graph/equal_blocks.h"
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "lowtide/graph/blocks.h"
+
+namespace lowtide {
+
+IdVector<BlockId, BlockId> first_alike(const Graph& graph, const Partition& partition) {
+  using Glance = std::tuple<std::size_t, std::size_t, Bytes, Bytes>;
+  std::map<Glance, std::vector<BlockId>> alike_at_a_glance;
+  for (const BlockId id : partition.blocks.ids()) {
+    const Block& block = partition.blocks[id];
+    const Glance glance(block.forward.op_count(), block.backward.op_count(), block.saved_bytes,
+                        interface_bytes(graph, block));
+    alike_at_a_glance[glance].push_back(id);
+  }
+  IdVector<BlockId, BlockId> first(partition.blocks.size());
+  std::vector<OpId> ops;
+  for (const auto& [glance, blocks] : alike_at_a_glance) {
+    if (blocks.size() == 1) {
+      first[blocks.front()] = blocks.front();
+      continue;
+    }
+    std::map<BlockHash, BlockId> of_hash;
+    for (const BlockId id : blocks) {
+      const Block& block = partition.blocks[id];
+      ops.clear();
+      for (const Half* half : {&block.forward, &block.backward})
+        ops.insert(ops.end(), partition.ops(*half).begin(), partition.ops(*half).end());
+      first[id] = of_hash.try_emplace(block_hash(graph, ops, Alike::plan), id).first->second;
+    }
+  }
+  return first;
+}
+
+}  // namespace lowtide

@@ -1,0 +1,16 @@
+// Partitions from trees of blocks.
+#pragma once
+
+#include "lowtide/graph/graph.h"
+#include "lowtide/graph/partition.h"
+#include "lowtide/graph/phases.h"
+
+namespace lowtide {
+
+// Parts ready at the same time are listed by their first op in the given order. Near-linear in the
+// links and in the lists of tensors. Throws InputError (place: the block) for a tree that names
+// blocks which do not exist or stand before their parents, for a block without ops, and for parts
+// that depend on one another, with the ways by which they do.
+Partition make_partition(const Graph& graph, Phases phases, const BlockTree& tree);
+
+}  // namespace lowtide
