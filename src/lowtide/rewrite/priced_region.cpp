@@ -1,6 +1,7 @@
 #include "lowtide/rewrite/priced_region.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lowtide/base/error.h"
 
@@ -130,6 +131,45 @@ Split PricedRegion::split(const Transformed& now) const {
   return split;
 }
 
+Ticks PricedRegion::all_parts(std::size_t i) const {
+  const std::int64_t alike = region_.parts - static_cast<std::int64_t>(costs_.size()) + 1;
+  Ticks all(times(costs_.front()[i].time.count(), alike));
+  if (costs_.size() > 1) all = checked_add(all, costs_.back()[i].time);
+  const OpId op = region_.ops[i];
+  return runs_before(graph_, region_, op) ? checked_add(all, before_cost(op).time) : all;
+}
+
+Ticks PricedRegion::joining(TensorId tensor) const {
+  // The first part's value is what sums begin with.
+  const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
+  return Ticks(times(join_cost(tensor).time.count(), region_.parts - (adds ? 1 : 0)));
+}
+
+RegionInParts PricedRegion::in_parts() const {
+  RegionInParts found{.ops = region_.ops, .time = {}, .workspace = {}, .made = {}, .held = {}};
+  std::vector<std::uint8_t> held(graph_.tensor_count(), 0);
+  for (std::size_t i = 0; i < region_.ops.size(); ++i) {
+    const OpId op = region_.ops[i];
+    found.time.push_back(all_parts(i));
+    found.workspace.push_back(costs_.front()[i].workspace);
+    for (const TensorId read : graph_.inputs(op))
+      if (!is_made_in_parts(graph_, region_, read) && std::exchange(held[read.index()], 1) == 0)
+        found.held.push_back(read);
+    for (const TensorId made : graph_.outputs(op)) {
+      if (!is_made_in_parts(graph_, region_, made)) continue;
+      auto& one = found.made.emplace_back();
+      one.tensor = made;
+      one.part = part_bytes(made);
+      if (region_.is_joined[made.index()] == 0) continue;
+      one.joined = true;
+      one.together = put_together_bytes(made);
+      one.joining = joining(made);
+      one.workspace = join_cost(made).workspace;
+    }
+  }
+  return found;
+}
+
 // The region's ops stand together, behind what they need, as they do in the made graph.
 Profile PricedRegion::profile() const {
   const Graph& graph = graph_;
@@ -149,11 +189,7 @@ Profile PricedRegion::profile() const {
   std::vector<Ticks> time(graph.op_count());  // of all parts
   for (const OpId op : profile.order) time[op.index()] = graph.time(op);
   for (std::size_t i = 0; i < region_.ops.size(); ++i) {
-    const OpId op = region_.ops[i];
-    const std::int64_t alike = region_.parts - static_cast<std::int64_t>(costs_.size()) + 1;
-    Ticks& all = time[op.index()] = Ticks(times(costs_.front()[i].time.count(), alike));
-    if (costs_.size() > 1) all = checked_add(all, costs_.back()[i].time);
-    if (runs_before(graph, region_, op)) all = checked_add(all, before_cost(op).time);
+    time[region_.ops[i].index()] = all_parts(i);
     extra[begin + i] = sum(extra[begin + i], costs_.front()[i].workspace.count());
   }
   for (std::size_t at = 0; at < places; ++at) {
@@ -162,13 +198,9 @@ Profile PricedRegion::profile() const {
       extra[at] = sum(extra[at], graph.workspace(profile.order[at]).count());
   }
   for (const TensorId tensor : region_.joined) {
-    // The first part's value is what sums begin with.
-    const bool adds = region_.reach.tensors[tensor.index()].state == State::partial;
-    const PartPricer::Cost cost = join_cost(tensor);
-    profile.time =
-        checked_add(profile.time, Ticks(times(cost.time.count(), region_.parts - (adds ? 1 : 0))));
+    profile.time = checked_add(profile.time, joining(tensor));
     std::int64_t& there = extra[position[graph.producer(tensor).index()]];
-    there = std::max(there, sum(graph.resident().count(), cost.workspace.count()));
+    there = std::max(there, sum(graph.resident().count(), join_cost(tensor).workspace.count()));
   }
 
   std::vector<std::size_t> gone(graph.tensor_count());

@@ -13,6 +13,25 @@
 
 namespace lowtide::rewrite {
 
+// What a region in parts takes, for whoever looks at several together.
+struct RegionInParts {
+  // What all parts make; `together`: what is there of it while they run, if it is needed outside.
+  struct Made {
+    TensorId tensor;
+    Bytes part;
+    bool joined = false;
+    Bytes together;
+    Ticks joining;    // all parts of it
+    Bytes workspace;  // while a part of it is joined
+  };
+
+  std::vector<OpId> ops;         // in the given order
+  std::vector<Ticks> time;       // of each: all parts, and what it makes once before them
+  std::vector<Bytes> workspace;  // of each: of a part
+  std::vector<Made> made;        // part by part, in the order of their making
+  std::vector<TensorId> held;    // read by parts, and there until the last: all else that they read
+};
+
 class PricedRegion {
  public:
   // The candidate, of that graph, in so many parts. The graph and the pricer must outlive it.
@@ -24,11 +43,16 @@ class PricedRegion {
   Split split(const Transformed& now) const;
   // Of the graph that the split would make, without making it.
   Profile profile() const;
+  RegionInParts in_parts() const;
 
  private:
   // The places at which parts begin to be of another size: the first, and the last if that is
   // shorter.
   std::vector<std::int64_t> sizes() const;
+  // Of the i-th op of the region: all parts, and what it makes once before them.
+  Ticks all_parts(std::size_t i) const;
+  // Of putting all parts of it together.
+  Ticks joining(TensorId tensor) const;
   PartPricer::Cost part_cost(OpId op, std::int64_t part) const;
   PartPricer::Cost before_cost(OpId op) const;
   PartPricer::Cost join_cost(TensorId tensor) const;

@@ -1,17 +1,25 @@
 // All that is proposed for a graph, with what it would save and cost.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
+#include "lowtide/plan/problem.h"
 #include "lowtide/plan/transforms/made.h"
 #include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
 
 namespace lowtide::rewrite {
+
+// More ops than this one transform may not make to be looked at.
+inline constexpr std::int64_t kMostMadeOps = 50'000;
+
+// On what parts are priced.
+const Device& device_for(const Problem& problem);
 
 struct Surveyed {
   Candidate region;  // of the survey's graph

@@ -1,0 +1,158 @@
+// Anchors by kind, so that an op is shown to the rules of its kind alone.
+#include "lowtide/rewrite/substitutions.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/substitution.h"
+#include "lowtide/rewrite/profile.h"
+
+namespace lowtide::rewrite {
+
+namespace {
+
+using ByKind = std::unordered_map<std::string_view, std::vector<const Rule*>>;
+
+ByKind rules_by_kind() {
+  ByKind found;
+  for (const Rule* rule : substitution_rules())
+    for (const std::string_view kind : rule->anchors) found[kind].push_back(rule);
+  return found;
+}
+
+PartPricer::Cost cost_of(const Replacement::Made& made, const PartPricer& pricer) {
+  const Call call = call_of(made.op);
+  if (made.like.valid()) return pricer.part(made.like, call);
+  return pricer.copy(moved_bytes(call));
+}
+
+// TransformRefused or another InputError where that is not possible.
+Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const Transformed& now,
+                  const Labels& labels, const PartPricer& pricer) {
+  const Replacement made = replacement_by(rule, now.graph, ops, labels);
+  Proposed found{.substitute = {}, .saved = Ticks(0)};
+  found.substitute.rule = rule.name;
+  found.substitute.exact = rule.exact;
+  for (const OpId op : ops) found.substitute.ops.push_back(now.op_index[op]);
+  for (const OpId op : made.gone) found.saved = checked_add(found.saved, now.graph.time(op));
+  Ticks taken;
+  for (std::size_t i = 0; i < made.ops.size(); ++i) {
+    const PartPricer::Cost cost = cost_of(made.ops[i], pricer);
+    found.substitute.prices.push_back({OpId(now.ops.size() + i), cost.time, cost.workspace});
+    taken = checked_add(taken, cost.time);
+  }
+  found.saved -= taken;
+  return found;
+}
+
+}  // namespace
+
+std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pricer,
+                                    const std::function<bool()>& stops) {
+  const ByKind rules = rules_by_kind();
+  const Labels labels = labels_of(now.graph);
+  std::vector<Proposed> found;
+  for (const OpId anchor : now.graph.order()) {
+    const auto of_kind = rules.find(now.graph.op(anchor).kind);
+    if (of_kind == rules.end()) continue;
+    for (const Rule* rule : of_kind->second)
+      for (const std::vector<OpId>& ops : rule->matches(now.graph, anchor)) {
+        if (stops && stops()) return found;
+        try {
+          found.push_back(proposed(*rule, ops, now, labels, pricer));
+        } catch (const InputError&) {  // not here, or nobody can price it
+        } catch (const OverflowError&) {
+        }
+      }
+  }
+  return found;
+}
+
+namespace {
+
+// What one makes shifts the indices of what the next makes.
+void renumber(std::vector<Proposed>& chosen, std::size_t next) {
+  for (Proposed& one : chosen)
+    for (OpPrice& price : one.substitute.prices) price.of = OpId(next++);
+}
+
+// Those of them that are in no other's way, the earlier ones first.
+void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted& made,
+                  const std::function<bool()>& stops) {
+  const std::size_t before = made.transforms.size(), next = made.now.ops.size();
+  while (!chosen.empty() && !(stops && stops())) {
+    renumber(chosen, next);
+    std::vector<Transform> transforms = made.transforms;
+    for (const Proposed& one : chosen) transforms.emplace_back(one.substitute);
+    std::size_t wrong = 0;
+    try {
+      made.now = apply_transforms(graph, transforms);
+      made.transforms = std::move(transforms);
+      return;
+    } catch (const InputError& error) {  // its place is "transforms/i"
+      wrong = std::stoul(error.place().substr(error.place().find('/') + 1)) - before;
+    }
+    chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(wrong));
+  }
+}
+
+// What is live on average over the places of the own order.
+double held(const Graph& graph) {
+  const Profile profile = profile_of(graph);
+  double sum = 0;
+  for (const Bytes bytes : profile.live) sum += static_cast<double>(bytes.count());
+  return sum / static_cast<double>(std::max<std::size_t>(1, profile.live.size()));
+}
+
+// Of them those after each of which, by itself, `less` says so of what is held then and now.
+template <class Less>
+std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Proposed>& all,
+                                       const Substituted& made, Less less,
+                                       const std::function<bool()>& stops) {
+  const double before = held(made.now.graph);
+  std::vector<Proposed> chosen;
+  for (const Proposed& one : all) {
+    if (stops && stops()) break;
+    Substituted with = made;
+    put_together(graph, {one}, with, stops);
+    if (less(held(with.now.graph), before)) chosen.push_back(one);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Substituted substituted(const Graph& graph, std::vector<Transform> given, const Device& device,
+                        const CostTable* costs, Taken taken, const std::function<bool()>& stops) {
+  constexpr int kRounds = 4;
+  Transformed now = apply_transforms(graph, given);
+  Substituted made{std::move(given), std::move(now)};
+  for (int round = 0; round < kRounds; ++round) {
+    const std::size_t before = made.transforms.size();
+    std::vector<Proposed> found =
+        substitutions(made.now, PartPricer(made.now.graph, device, costs), stops);
+    std::vector<Proposed> faster, free;
+    for (Proposed& one : found) {
+      if (one.saved > Ticks(0))
+        faster.push_back(std::move(one));
+      else if (one.saved == Ticks(0) && one.substitute.prices.empty())
+        free.push_back(std::move(one));
+    }
+    std::ranges::stable_sort(faster, std::greater<>{}, &Proposed::saved);
+    if (taken == Taken::faster_and_lighter)
+      faster = those_that_leave(graph, faster, made, std::less_equal<>{}, stops);
+    put_together(graph, std::move(faster), made, stops);
+    if (made.transforms.size() > before) continue;
+    put_together(graph, those_that_leave(graph, free, made, std::less<>{}, stops), made, stops);
+    break;
+  }
+  return made;
+}
+
+}  // namespace lowtide::rewrite
