@@ -18,6 +18,7 @@
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/dot.h"
+#include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
@@ -59,6 +60,23 @@ inline void fuzz_regions(const Graph& graph) {
   }
 }
 
+// What a rule is said to replace can be replaced, and saves what is said.
+inline void fuzz_substitutions(const Graph& graph) {
+  constexpr std::size_t kMostOps = 64;
+  if (graph.op_count() > kMostOps) return;
+  const Transformed now = apply_transforms(graph, {});
+  const PartPricer pricer(now.graph, *find_built_in_device("a100"), nullptr);
+  for (const rewrite::Proposed& one : rewrite::substitutions(now, pricer)) {
+    try {
+      const Transformed made = apply_transforms(graph, std::vector<Transform>{one.substitute});
+      demand(graph.total_time() - made.graph.total_time() == one.saved,
+             "a substitution saves another time than it is said to");
+      demand(holds_as_given(made.graph), "what a rule makes does not hold");
+    } catch (const TransformRefused&) {  // one op would wait for itself, or sums are too large
+    }
+  }
+}
+
 // Says whether the bytes were a graph.
 inline bool fuzz_graph(std::string_view bytes) {
   try {
@@ -75,6 +93,7 @@ inline bool fuzz_graph(std::string_view bytes) {
     demand(holds_as_given(file.graph), "its own plan does not hold");
     demand(!report::write_dot(file.graph).empty(), "no picture");
     fuzz_regions(file.graph);
+    fuzz_substitutions(file.graph);
     return true;
   } catch (const InputError& error) {
     demand(!error.reason().empty(), "refused without a reason");

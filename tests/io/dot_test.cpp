@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/graph/builder.h"
+#include "lowtide/graph/make_partition.h"
 
 namespace lowtide {
 namespace {
@@ -55,6 +56,39 @@ TEST_CASE("dot: one of everything") {
 TEST_CASE("dot: no ops") {
   GraphBuilder builder;
   CHECK(report::write_dot(builder.build()) == "digraph \"\" {\n  node [shape=box];\n}\n");
+}
+
+TEST_CASE("dot: blocks as frames, inside one another") {
+  GraphBuilder builder;
+  for (int i = 0; i < 3; ++i) {
+    builder.add_tensor(tensor("", 1));
+    Op op;
+    op.name = "op" + std::to_string(i);
+    OpLinks links;
+    if (i > 0) links.inputs = {i - 1};
+    links.outputs = {i};
+    builder.add_op(std::move(op), links);
+  }
+  const Graph graph = builder.build();
+  BlockTree tree(3);
+  const BlockId outer = tree.add(Partition::root()), inner = tree.add(outer, "a \"name\"");
+  tree.block_of[OpId(1)] = outer;
+  tree.block_of[OpId(2)] = inner;
+  CHECK(report::write_dot(graph, make_partition(graph, phases_of(graph), tree)) == R"(digraph "" {
+  node [shape=box];
+  op0 [label="op0\n0"];
+  subgraph cluster_1_forward {
+  label="block 1";
+  op1 [label="op1\n0"];
+  subgraph cluster_2_forward {
+  label="a \"name\"";
+  op2 [label="op2\n0"];
+  }
+  }
+  op0 -> op1 [label="1 B"];
+  op1 -> op2 [label="1 B"];
+}
+)");
 }
 
 }  // namespace

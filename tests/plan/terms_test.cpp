@@ -48,6 +48,9 @@ TEST_CASE("terms: without a link there are none of its own") {
   CHECK_FALSE(terms.machine);
   CHECK_FALSE(terms.full_link);
   CHECK(names_of(terms) == std::vector<std::string_view>{"recompute", "in_place"});
+  // A device without a link prices what transforms make.
+  for (const char* technique : {"split", "hoist", "substitute"})
+    CHECK_FALSE(terms_of({.device = Device{}, .techniques = technique}, in_nanoseconds()).machine);
   CHECK(refusal({.derate = "10%"}).starts_with("derate \"10%\": there is no link to derate: name"));
   CHECK(refusal({.host_budget = "1GiB"})
             .starts_with("host_budget \"1GiB\": nothing is copied to the host: name a link"));

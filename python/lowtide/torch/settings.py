@@ -19,15 +19,18 @@ from .offloading.host import host_limit, host_of
 from .offloading.link import measured_link
 from .program import Program
 from .roofline import DEVICES
-from .techniques import NOTHING, host_budget_of, link_of, names_offload, techniques_of
+from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, names_offload, techniques_of
 from .transforms.hoist import Guess
-from .updates import check_optimizer, state_bytes
+from .updates import check_home, check_optimizer, state_bytes
 from .updating.updater import check_hooks
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
     "adadelta": 2, "rprop": 2, "asgd": 1,
 }  # fmt: skip
+
+
+_NOT_OPTIONS = ("whole", "state_home", "named_offload")
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Settings:
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
-    techniques: what plans may use, of "recompute", "in_place", "offload", "split" and "hoist"; None: the first three;
-        "all": all.  On a CPU, where the host is emulated, "offload" counts only if it is named.
+    techniques: what plans may use, of "recompute", "in_place", "offload", "split", "hoist" and "substitute"; None: the
+        first three; "all": all.  On a CPU, where the host is emulated, "offload" counts only if it is named.
     link: to the host, bytes a second and the latency of a transfer ("25GB/s,10us"); None: that of the device that `costs`
         names, else as measured (offloading/link.py).
     host_budget: the most bytes of copies on the host (an int or "8GiB"); None: on a GPU half of the host's memory
@@ -79,6 +82,7 @@ class Settings:
     host_budget: int | str | None = None
     progress: Callable[[Any], None] | None = None
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
+    state_home: str = field(default="device", kw_only=True)  # of the state of updates; `step` says it
     named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
 
     def __post_init__(self) -> None:
@@ -88,6 +92,7 @@ class Settings:
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
         check_order(self.order)
         self._check_update()
+        check_home(self.state_home)
         check_costs(self.costs)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(f"progress must be callable, not {self.progress!r}")
@@ -102,6 +107,10 @@ class Settings:
             object.__setattr__(self, name, value)
         if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
+        if self.state_home == "host":
+            if "offload" not in self.techniques:
+                raise ValueError("state_home='host' is for plans that offload, and techniques leaves that out")
+            object.__setattr__(self, "named_offload", True)
         for name in ("link", "host_budget"):
             if getattr(self, name) is not None and "offload" not in self.techniques:
                 raise ValueError(f"{name} is for plans that offload, and techniques leaves that out")
@@ -125,7 +134,7 @@ class Settings:
     def of(options: dict[str, Any] | None) -> Settings:
         """From the dict that torch.compile hands on.  Raises ValueError or TypeError naming what is wrong."""
         options = dict(options or {})
-        known = [f.name for f in fields(Settings) if f.name not in ("whole", "named_offload")]
+        known = [f.name for f in fields(Settings) if f.name not in _NOT_OPTIONS]
         for name in options:
             if name not in known:
                 close = difflib.get_close_matches(name, known, 1)
@@ -157,9 +166,9 @@ class Settings:
         """
         techniques = self.techniques - {"hoist"} if self.update == "backward" else self.techniques
         if not alone or self.inner != "eager":
-            techniques -= {"split", "hoist"}
+            techniques -= TRANSFORMS
         told: dict[str, Any] = {}
-        if techniques & {"split", "hoist"}:
+        if techniques & TRANSFORMS:
             told["techniques"] = sorted(techniques)
             if self.costs in DEVICES or device.type == "cpu":
                 told["device"] = self.costs if self.costs in DEVICES else "cpu"
@@ -183,7 +192,7 @@ class Settings:
 
     def without_transforms(self) -> Settings:
         """The same for plans of the graph as it was captured."""
-        return self._with(self.techniques - {"split", "hoist"})
+        return self._with(self.techniques - TRANSFORMS)
 
     def without_copies(self) -> Settings:
         """The same for plans that copy nothing to the host."""
@@ -207,7 +216,8 @@ class Settings:
         """
         if self.update == "backward":
             counted = self.reserve is None and device.type == "cuda"
-            return state_bytes(self.optimizer, device.type == "cuda", updated) - counted * bytes_held(self.optimizer)
+            there = [t for state in self.optimizer.state.values() for t in state.values() if getattr(t, "is_cuda", False)]
+            return state_bytes(self.optimizer, device.type == "cuda", updated) - counted * bytes_held(there)
         rule = state_tensors(self.optimizer)
         if not rule:
             return 0

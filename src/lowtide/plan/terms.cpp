@@ -17,7 +17,7 @@ std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\
 bool is_for_prices_alone(const AskedTerms& asked) {
   if (asked.link || !asked.device || asked.device->host_link) return false;
   const Techniques named = parse_techniques(asked.techniques, false);
-  return named.split || named.hoist;
+  return named.split || named.hoist || named.substitute;
 }
 
 std::optional<Machine> machine_of(const AskedTerms& asked, TickUnit tick) {

@@ -1,8 +1,8 @@
 """A program and transforms -> the program of the graph that they make.
 
-Ops that no transform touches run as before.  A part runs as parts.py says, what puts parts together as joins.py, the
-backward in the forward as hoist.py.  What an op does once for all parts is the op itself, if it makes all of its
-results then.
+Ops that no transform touches run as before.  A part runs as parts.py says, and so does an op that a rule of
+substitution has made, or has made read other tensors; what puts parts together as joins.py, the backward in the forward
+as hoist.py.  What an op does once for all parts is the op itself, if it makes all of its results then.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 _JOINS = ("lowtide.join", "lowtide.add")
+# What rules make of others (src/lowtide/plan/transforms/rules).
+_SUBSTITUTES = {"aten.cat": aten.cat.default, "aten.mm": aten.mm.default, "aten.addmm": aten.addmm.default}
 _BEFORE = -1  # the part of what is done once for all
 
 
@@ -81,6 +83,9 @@ class _Made:
             if entry["kind"] in _JOINS and len(entry["inputs"]) > 1:
                 (result,) = entry["outputs"]
                 self._last[entry["inputs"][0]] = self._last.get(result, result)
+        rules = [t for t in transforms if t["kind"] == "substitute"]
+        self._has_rules = bool(rules)
+        self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
 
     def run(self) -> Program:
@@ -113,7 +118,10 @@ class _Made:
         owners = self._program.owners
         for tensor, index in enumerate(self._made["tensors"]):
             if index in owners:
-                self._know(tensor, *owners[index])
+                key, node = owners[index]
+                if isinstance(key, tuple) and key[0] == "state":
+                    key = "state", self._op_at[key[1]]
+                self._know(tensor, key, node)
 
     def _know(self, tensor: int, key: Key, node: fx.Node, fake: torch.Tensor | None = None) -> None:
         self._keys[tensor] = key, node
@@ -132,9 +140,11 @@ class _Made:
         if entry["kind"] in _JOINS:
             self._joins[op] = self._like_join(entry, run.node)
             return self._joined(entry, run.node)
-        if parts and parts[-1][1] != _BEFORE:
-            return self._part(op, entry, self._program.graph["ops"][source], run)
         whole = self._program.graph["ops"][source]
+        if self._made["ops"][op] in self._by_rules or entry["kind"] in _SUBSTITUTES and entry["kind"] != whole["kind"]:
+            return self._substitute(op, entry, run.node)
+        if parts and parts[-1][1] != _BEFORE or self._has_rules and not parts and self._reads_otherwise(entry, whole):
+            return self._part(op, entry, whole, run)
         if parts and [self._made["tensors"][t] for t in entry["outputs"]] != whole["outputs"]:
             return self._before(entry, run)
         if parts and len(entry["operands"]) < len(whole.get("operands", ())):
@@ -161,6 +171,31 @@ class _Made:
         target, arguments = form
         share, total = self._weight(entry)
         arguments = self._arguments(node, target, arguments, entry, whole)
+        return self._call(op, entry, node, target, arguments, share, total)
+
+    def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
+        """Does a rule have it read other tensors than its node does, or other places of them?"""
+        keys = ("argument", "index", "shape", "strides", "offset")
+
+        def read(operands: Any, name: Any) -> list[Any]:
+            return [(name(o["tensor"]), *(o.get(key) for key in keys)) for o in operands]
+
+        return read(entry["operands"], lambda t: self._made["tensors"][t]) != read(whole.get("operands", ()), lambda t: t)
+
+    def _substitute(self, op: int, entry: dict[str, Any], node: fx.Node) -> Run:
+        """An op that a rule has made, in the place of the node's."""
+        target = _SUBSTITUTES[entry["kind"]]
+        arguments = {a.name: a.default_value for a in target._schema.arguments}
+        arguments |= {name: value for name, value in entry["arguments"].items() if name in arguments}
+        for operand in entry["operands"]:
+            if "index" in operand:
+                arguments[operand["argument"]] = [*(arguments[operand["argument"]] or []), self._slice(operand)]
+            else:
+                arguments[operand["argument"]] = self._slice(operand)
+        return self._call(op, entry, node, target, arguments, None, None)
+
+    def _call(self, op: int, entry: dict[str, Any], node: fx.Node, target: Any, arguments: dict[str, Any],
+              share: float | None, total: Slice | None) -> Run:
         names = [r.name or "" for r in target._schema.returns]
         several = len(names) > 1 or str(target._schema.returns[0].type).endswith("[]")
         listed = [r for r in entry["results"] if r["tensor"] in entry["outputs"]]
@@ -173,12 +208,15 @@ class _Made:
             results.append((self._keys[tensor][0], index if several else None))
         if len({r["tensor"] for r in listed}) != len(entry["outputs"]):
             raise CaptureError(f"{node.name}: a part of {node.target} makes more than one view of a tensor")
-        call = PartCall(target, arguments, results, share, total)
+        # What a rule makes in the place of another op's result is seen as that op made it.
+        shapes = {key: tuple(self._fakes[key].shape) for (key, _), r in zip(results, listed, strict=True)
+                  if key in self._fakes and list(self._fakes[key].shape) != r["shape"]}
+        call = PartCall(target, arguments, results, share, total, shapes)
         with self._named(node), _mode_of(node):
             kernel = call.kernel(self._fakes)
         check(node, listed, kernel.written)
         for (key, _), fake in zip(results, kernel.written, strict=True):
-            self._fakes[key] = fake
+            self._fakes[key] = fake.view(shapes[key]) if key in shapes else fake
         self._kernels[op], self._copied[op] = kernel, call.copied_bytes(self._fakes)
         entry["workspace"] += self._copied[op]
         emitter = PartEmitter(call, kernel.results)

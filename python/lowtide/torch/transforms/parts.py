@@ -9,7 +9,7 @@ with what the graph says, or the transforms are refused with the node named.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -115,7 +115,8 @@ class PartCall:
 
     arguments: by the names in the schema of `target`; a Slice in the place of each tensor, in lists too.  results: of
     each tensor that is made its key, and which of several results it is (None: the only one).  share: by what the
-    results are multiplied.  total: by what they are divided.
+    results are multiplied.  total: by what they are divided.  shapes: of results that are seen in other shapes than
+    the call makes them, by their keys.
     """
 
     target: Any
@@ -123,6 +124,7 @@ class PartCall:
     results: list[tuple[Key, int | None]]
     share: float | None = None
     total: Slice | None = None
+    shapes: dict[Key, tuple[int, ...]] = field(default_factory=dict)
 
     def kernel(self, fakes: dict[Key, torch.Tensor]) -> Kernel:
         """The call of fake tensors, and what it makes of them."""
@@ -187,6 +189,9 @@ class PartEmitter(Emitter):
                 value = side.call(weighted, (value, call.share), run.node, value.meta["val"])
             if call.total is not None:
                 value = side.call(divided, (value, call.total.on(side)), run.node, value.meta["val"])
+            if key in call.shapes:
+                seen = value.meta["val"].view(call.shapes[key])
+                value = side.call(aten.view.default, (value, list(call.shapes[key])), run.node, seen)
             side.values[key] = value
         return False
 

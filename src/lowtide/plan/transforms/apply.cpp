@@ -9,10 +9,6 @@
 
 namespace lowtide {
 
-void do_transform(Draft&, const Transformed&, const Substitute& substitute, std::size_t) {
-  refuse_transform("substitute: there is no rule \"" + substitute.rule + "\"; none is known yet");
-}
-
 namespace {
 
 // What its links and sums make of it: only prices can be too much for them.

@@ -6,8 +6,12 @@
 #include <cstddef>
 
 #include "lowtide/plan/transforms/draft.h"
+#include "lowtide/plan/transforms/region.h"
 
 namespace lowtide {
+
+// In the file's indices; of ids of `now`. Both must outlive it.
+Labels labels_in_file(const Draft& draft, const Transformed& now);
 
 void do_transform(Draft& draft, const Transformed& now, const Split& split, std::size_t index);
 void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std::size_t index);

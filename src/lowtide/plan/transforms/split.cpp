@@ -85,12 +85,6 @@ AskedRegion asked_region(const Draft& draft, const Transformed& now, const Split
   return asked;
 }
 
-// In the file's indices.
-Labels labels_in_file(const Draft& draft, const Transformed& now) {
-  return {[&](OpId op) { return draft.label(now.op_index[op]); },
-          [&](TensorId tensor) { return draft.label(now.tensor_index[tensor]); }};
-}
-
 template <class AnyId>
 std::unordered_map<AnyId, Price<AnyId>> by_id(const std::vector<Price<AnyId>>& prices) {
   std::unordered_map<AnyId, Price<AnyId>> found;
@@ -465,6 +459,11 @@ class Parts {
 };
 
 }  // namespace
+
+Labels labels_in_file(const Draft& draft, const Transformed& now) {
+  return {[&](OpId op) { return draft.label(now.op_index[op]); },
+          [&](TensorId tensor) { return draft.label(now.tensor_index[tensor]); }};
+}
 
 void do_transform(Draft& draft, const Transformed& now, const Split& split, std::size_t index) {
   Parts(draft, now, split, index).make();

@@ -86,7 +86,10 @@ void check_one(const Split& split) {
 
 void check_one(const Hoist& hoist) { priced(hoist.joins, "joins"); }
 
-void check_one(const Substitute& substitute) { each_once(substitute.ops); }
+void check_one(const Substitute& substitute) {
+  each_once(substitute.ops);
+  priced(substitute.prices, "prices");
+}
 
 }  // namespace
 

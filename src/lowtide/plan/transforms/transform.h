@@ -59,12 +59,12 @@ struct Hoist {
   bool operator==(const Hoist&) const = default;
 };
 
-// A pattern replaced by another that computes the same. No rule is known yet.
+// A pattern replaced by another that computes the same, by a rule of substitution.h.
 struct Substitute {
   std::string rule;
-  std::vector<OpId> ops;
+  std::vector<OpId> ops;  // what the rule is told, each once
   bool exact = false;
-  std::vector<OpPrice> prices;
+  std::vector<OpPrice> prices;  // of the ops that it makes, which get the next indices
 
   bool operator==(const Substitute&) const = default;
 };
@@ -76,8 +76,8 @@ std::string_view kind_of(const Transform& transform);
 bool is_exact(const Transform& transform);
 
 // What is wrong with it whatever the graph: InputError, whose place is a JSON pointer into it. No
-// ops, an op or a price named twice, fewer than two parts, a region without an axis, a list of
-// prices without the price of an op, or with that of an op that is not among them, negative prices.
+// ops, an op or a price named twice, fewer than two parts, a region without an axis, a split's list
+// of prices without that of an op, or with that of one that is not among them, negative prices.
 void check_complete(const Transform& transform);
 
 // "split of 12 ops into 4 parts", for people.
