@@ -51,11 +51,11 @@ def copying(steps, movable):
     """What becomes of these steps of o0: x -> a, o1: a -> b, the barrier, o3: b -> c, o4: a, c -> d."""
     ops = [{"inputs": [0], "outputs": [1]}, {"inputs": [1], "outputs": [2]}, {"inputs": [], "outputs": []},
            {"inputs": [2], "outputs": [3]}, {"inputs": [1, 3], "outputs": [4]}]
-    program = Program(None, {"ops": ops}, [Run(CALL) for _ in ops], 2, [], [], [], [])
+    program = Program(None, {"ops": ops, "tensors": [{}] * 5}, [Run(CALL) for _ in ops], 2, [], [], [], [])
     program.movable = lambda: movable
     kinds = {"o": "offload", "p": "prefetch", "f": "free"}
     steps = [("compute", step) if isinstance(step, int) else (kinds[step[0]], int(step[2:])) for step in steps]
-    made = with_copies(program, steps, [what for kind, what in steps if kind == "compute"])
+    made = with_copies(program, steps, [what for kind, what in steps if kind == "compute"], set())
     return [what if kind == "compute" else f"{kind[0]} {what}" for kind, what in made]
 
 

@@ -62,9 +62,17 @@ class Program:
         """Does its forward make the updates?"""
         return self.guess is not None and self.updates is not None
 
+    def homes(self) -> dict[int, tuple[int, str]]:
+        """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""
+        ops, tensors = self.graph["ops"], self.graph["tensors"]
+        return {tensor: (run.emitter.slot, name)
+                for op, run in enumerate(self.runs) if getattr(run.emitter, "states", ())
+                for tensor, name in zip(ops[op]["inputs"][-len(run.emitter.states):], run.emitter.states, strict=True)
+                if tensors[tensor].get("home") == "host"}
+
     def movable(self) -> set[int]:
-        """The tensors that code can send to the host: what one node alone makes, under one key, and the caller never
-        sees between forward and backward."""
+        """The tensors that code can send to the host: a state whose home is there, and what one node alone makes, under one
+        key, and the caller never sees between forward and backward."""
         made = {t for op in self.graph["ops"] for t in op["outputs"]}
         barrier = self.graph["ops"][self.barrier]
         seen = {*barrier["inputs"], *barrier["outputs"]}
@@ -73,10 +81,10 @@ class Program:
             if node not in self.views and node.target is not operator.getitem:
                 for t in leaves(node.meta.get("val")):
                     keys[storage(t)] = keys.get(storage(t), 0) + 1
-        found = set()
+        found = set(self.homes())
         for tensor, (key, node) in self.owners.items():
             fake = owned(key, node)
-            alone = fake is not None and keys.get(storage(fake)) == 1 or isinstance(key, tuple) and key[0] == "tensor"
+            alone = fake is not None and keys.get(storage(fake)) == 1 or isinstance(key, tuple) and key[0] in ("tensor", "state")
             if alone and tensor in made and tensor not in seen and node.op == "call_function":
                 found.add(tensor)
         return found

@@ -13,7 +13,8 @@ import lowtide
 # what a text of bytes is read by; its shares are of nothing
 NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [], "ops": [], "outputs": []})
 
-TECHNIQUES = frozenset({"recompute", "in_place", "offload", "split", "hoist"})  # that the code which runs a plan can follow
+TRANSFORMS = frozenset({"split", "hoist", "substitute"})  # which change the graph
+TECHNIQUES = TRANSFORMS | {"recompute", "in_place", "offload"}  # that the code which runs a plan can follow
 
 
 def techniques_of(techniques: Any) -> frozenset[str]:

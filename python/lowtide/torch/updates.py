@@ -39,8 +39,7 @@ Update = Any  # an optimizer, its class or name, or a function of the module tha
 
 def check_update(update: Update, state_home: str) -> None:
     """Raises TypeError or ValueError unless they are what `capture` takes."""
-    if state_home not in _HOMES:
-        raise ValueError(f"state_home must be 'device' or 'host', not {state_home!r}")
+    check_home(state_home)
     if update is None:
         return
     if isinstance(update, str):
@@ -55,6 +54,12 @@ def check_update(update: Update, state_home: str) -> None:
     elif not callable(update):
         raise TypeError("update must be an optimizer, its class or name, or a function of the module that returns one, "
                         f"not {update!r}")
+
+
+def check_home(state_home: str) -> None:
+    """Raises ValueError unless it is where a state can be."""
+    if state_home not in _HOMES:
+        raise ValueError(f"state_home must be 'device' or 'host', not {state_home!r}")
 
 
 def _named(name: str) -> type[torch.optim.Optimizer]:

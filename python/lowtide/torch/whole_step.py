@@ -51,12 +51,16 @@ class _WithLoss(nn.Module):
 
 
 def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Any, loss: LossFunction | None = None, *,
-         budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: Any = None, **options: Any) -> Step:
+         budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: Any = None, state_home: str = "device",
+         **options: Any) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 
     inputs, kwargs: arguments such as each call gets, as of `optimize`: a tuple, one tensor, or a mapping of keyword
         arguments.  loss: called as loss(model, *inputs), it returns the loss or a tuple that begins with it; None: the
         model's own result is that.  budget, options: as of `optimize`; `optimizer` and `update` are said here.
+    state_home: where the optimizer's state is between steps.  "host": what it keeps for a parameter comes to the device for
+        the parameter's update, and goes back; `optimizer.state` has tensors on the host then.  It takes the technique
+        `offload`; on a CPU the host is emulated.
     scaler: not supported: a GradScaler looks at all gradients before the first update.  Use bf16, which needs none.
 
     Each gradient dies in its update, so the step holds no more than one of them, and what the optimizer needs for one
@@ -75,7 +79,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: Any, loss: 
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
     settings = replace(Settings.of({"budget": budget, "optimizer": optimizer, "update": "backward", "fallback": "error",
-                                    **options}), whole=True)
+                                    **options}), whole=True, state_home=state_home)
     refuse_shared(model, "step")
     module = _WithLoss(model, loss)
     run = compiled_within(module, settings, inputs, kwargs)

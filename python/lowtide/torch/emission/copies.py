@@ -1,7 +1,8 @@
 """The copies to the host and back of one side of a step, as nodes of its FX graph.
 
 A tensor that leaves is known by its copy from where the plan frees it on: its name is forgotten, and whoever reads it
-later reads what a copy back has made.  What the backward needs of a copy that the forward has made is saved for it like
+later reads what a copy back has made.  A state whose home is the host is known to the optimizer alone, and the
+parameter's update waits for it.  What the backward needs of a copy that the forward has made is saved for it like
 any tensor.  The functions that the nodes call stand in offloading/transfers.py.
 """
 
@@ -13,6 +14,7 @@ import torch
 from torch import fx
 
 from ..offloading import transfers
+from ..updating.region_updates import move_state
 
 if TYPE_CHECKING:
     from .side import Side
@@ -23,7 +25,7 @@ class Copies:
 
     def __init__(self, side: Side, parent: Copies | None) -> None:
         self._side, self._parent = side, parent
-        self._owners = side.program.owners
+        self._owners, self._homes = side.program.owners, side.program.homes()
         self._leaving: dict[int, fx.Node] = {}  # tensor -> a copy to the host that has begun
         self._hosts: dict[int, fx.Node] = {}  # tensor -> its copy on the host
         self._likes: dict[int, torch.Tensor] = {}  # tensor -> a fake one of what has left
@@ -31,6 +33,10 @@ class Copies:
 
     def step(self, kind: str, tensor: int) -> None:
         """Append a step of a plan: "offload", "prefetch", or the "free" of a tensor that is copied somewhere."""
+        if tensor in self._homes:
+            way = {"prefetch": "fetch", "offload": "leave", "free": "gone"}[kind]
+            self._side.add(move_state, (self._side.program.updates, way, *self._homes[tensor]), None)
+            return
         key, node = self._owners[tensor]
         if kind == "offload":
             value = self._side.value(key, node)

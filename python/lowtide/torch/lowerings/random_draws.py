@@ -86,7 +86,9 @@ class _StateEmitter(Emitter):
 
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
-        side.values["state", op] = side.call(read_state, (device_of(node),), node, torch.empty(0, dtype=torch.uint8))
+        with leaves(node.meta["val"])[0].fake_mode:
+            fake = torch.empty(STATE_BYTES[device_of(node).type], dtype=torch.uint8, device="cpu")
+        side.values["state", op] = side.call(read_state, (device_of(node),), node, fake)
         return False
 
 

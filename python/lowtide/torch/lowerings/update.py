@@ -43,10 +43,12 @@ class Updates:
 
 @dataclass
 class _UpdateEmitter(Emitter):
-    """region: of Updates.  slot: the region's input that is the parameter.  owned: does nobody else hold the gradient?"""
+    """region: of Updates.  slot: the region's input that is the parameter.  states: the names of its state, the op's last
+    inputs.  owned: does nobody else hold the gradient?"""
 
     region: int | None
     slot: int | None
+    states: tuple[str, ...]
     gradient: fx.Node
     owned: bool
 
@@ -94,7 +96,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
                 after=[builder.graph.barrier],
                 workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
                 attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
-                runs=Run(_UpdateEmitter(updates.region, slot, nodes[name], owned)))
+                runs=Run(_UpdateEmitter(updates.region, slot, tuple(states), nodes[name], owned)))
         op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
         shown = {"grad": gradient, "param": parameter, **update.state}
         op.operands = [_operand(key, (given | states)[key], t) for key, t in shown.items()]

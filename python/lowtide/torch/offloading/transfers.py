@@ -95,11 +95,13 @@ def _begin(into: torch.Tensor, source: torch.Tensor, after: Sequence[Any], way: 
 
 
 class Leaving:
-    """A copy to the host under way, which holds the storage until it has ended."""
+    """A copy to the host under way, which holds the storage until it has ended.  home: the bytes to which it goes, over a
+    place; None for a new place."""
 
-    def __init__(self, t: torch.Tensor) -> None:
+    def __init__(self, t: torch.Tensor, home: torch.Tensor | None = None) -> None:
         self._source: torch.Tensor | None = _bytes(t)
-        self._host, place = host_of(t.device).take(self._source.numel())
+        host = host_of(t.device)
+        self._host, place = host.take(self._source.numel()) if home is None else (home, host.place_of(home))
         self._copy = place.written = _begin(self._host, self._source, may_be_rewritten_after(place), "out")
 
     def land(self) -> torch.Tensor:

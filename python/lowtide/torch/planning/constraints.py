@@ -32,8 +32,8 @@ class Constraints:
         return not self.gradients and self.save_limit is None
 
     def for_copies(self, program: Program) -> Constraints:
-        """The same for plans that may copy to the host, to which no file can say that the loss and its tangent, a few
-        bytes, stay where they are: these are taken to stand there all the time."""
+        """The same for plans that may copy to the host, to which no file can say that the loss and its tangent and the
+        like, a few bytes, stay where they are: these are taken to stand there all the time."""
         return replace(self, resident=self.resident + small_fixed_bytes(program))
 
     def graph(self, program: Program) -> lowtide.Graph:
@@ -60,20 +60,20 @@ class Constraints:
 
 
 def small_fixed_bytes(program: Program) -> int:
-    """Bytes of what is small and goes through the caller's hands between forward and backward."""
-    barrier, made = program.graph["ops"][program.barrier], {t for op in program.graph["ops"] for t in op["outputs"]}
-    seen = made & {*barrier["inputs"], *barrier["outputs"]}
-    return sum(size for size in (program.graph["tensors"][t]["bytes"] for t in seen) if size <= _SMALL)
+    """Bytes of what is small and stays where it is, such as what goes through the caller's hands between forward and
+    backward."""
+    stays = {t for op in program.graph["ops"] for t in op["outputs"]} - program.movable()
+    return sum(size for size in (program.graph["tensors"][t]["bytes"] for t in stays) if size <= _SMALL)
 
 
 def input_bytes(program: Program) -> int:
-    """Bytes of what is there before the region runs: what it is given, and the state of its updates."""
-    made = {t for op in program.graph["ops"] for t in op["outputs"]}
-    return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in made)
+    """Bytes of what is on the device before the region runs: what it is given, and the state of its updates."""
+    away = {t for op in program.graph["ops"] for t in op["outputs"]} | program.homes().keys()
+    return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in away)
 
 
 def given_bytes(program: Program) -> int:
     """Bytes of what the region is given."""
     state = {operand["tensor"] for op in program.graph["ops"] if op["kind"] == "lowtide.update"
-             for operand in op["operands"] if operand["argument"] not in ("grad", "param")}
+             for operand in op["operands"] if operand["argument"] not in ("grad", "param")} - program.homes().keys()
     return input_bytes(program) - sum(program.graph["tensors"][t]["bytes"] for t in state)

@@ -16,11 +16,12 @@ COMPUTES = ("compute", "compute_in_place")
 COPIES = ("offload", "prefetch")
 
 
-def with_copies(program: Program, steps: list[Step], computes: list[int]) -> list[Step]:
+def with_copies(program: Program, steps: list[Step], computes: list[int], idle: set[int]) -> list[Step]:
     """These steps with the computations in the order of `computes`, without copies that code cannot make or that nobody
-    needs, and with frees where the code has them."""
-    steps = _without_copies_of(steps, {t for kind, t, *_ in steps if kind in COPIES} - program.movable())
-    return _freed_early(program, _without_idle_copies(_in_order(program, steps, computes)))
+    needs, and with frees where the code has them.  idle: ops of which no code is made."""
+    fixed = {t for op in idle for t in program.graph["ops"][op]["outputs"]}
+    steps = _without_copies_of(steps, {t for kind, t, *_ in steps if kind in COPIES} - program.movable() | fixed)
+    return _freed_early(program, _without_idle_copies(_in_order(program, steps, computes), set(program.homes())))
 
 
 def _without_copies_of(steps: list[Step], fixed: set[int]) -> list[Step]:
@@ -55,9 +56,9 @@ def _in_order(program: Program, steps: list[Step], computes: list[int]) -> list[
     return ordered
 
 
-def _without_idle_copies(steps: list[Step]) -> list[Step]:
-    """The steps without copies out of which nothing is copied back."""
-    wanted: set[int] = set()
+def _without_idle_copies(steps: list[Step], homes: set[int]) -> list[Step]:
+    """The steps without copies out of which nothing is copied back, but for the last ones home."""
+    wanted = set(homes)
     left: list[Step] = []
     for step in reversed(steps):
         kind, tensor = step[:2]

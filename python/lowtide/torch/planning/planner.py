@@ -20,6 +20,7 @@ from ..errors import BudgetError, LowtideWarning, size_text
 from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
+from ..techniques import TRANSFORMS
 from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
 from .copies import COPIES
@@ -46,6 +47,10 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     graph = constraints.graph(program)
     held = constraints.for_copies(program) if copies else constraints
     limit = lowtide.Problem(graph, settings.budget if budget is None else budget).budget
+    at_home = sum(program.graph["tensors"][t]["bytes"] for t in program.homes())
+    if copies and copies["host_budget"] is not None and at_home > copies["host_budget"]:
+        raise BudgetError(f"host_budget: {copies['host_budget']} bytes are less than the {at_home} of the optimizer's state, whose "
+                          "home is the host", 0, None, limit)
     problem = lowtide.Problem(held.graph(program), limit, order=settings.order, live_limits=held.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(),
@@ -97,22 +102,22 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         inputs=inputs, duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
-        transforms=list(map(_said, transforms)), techniques=_techniques(graph, program, transforms, scheduled, cost),
+        transforms=list(map(_said, _together(transforms))), techniques=_techniques(graph, program, transforms, scheduled, cost),
         offloaded=_offloaded(program, scheduled), link=asked.get("link") if scheduled.copied else None,
         graph=final, plan=plan)
     return scheduled, report
 
 
-def _transforms(asked: dict[str, Any]) -> set[str]:
+def _transforms(asked: dict[str, Any]) -> frozenset[str]:
     """The transforms among the techniques that are allowed."""
-    return {"split", "hoist"} & set(asked.get("techniques", ()))
+    return TRANSFORMS & set(asked.get("techniques", ()))
 
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
     """The same for a graph that stays as it is."""
     if "link" not in asked:
         return {}
-    techniques = [name for name in asked["techniques"] if name not in ("split", "hoist")]
+    techniques = [name for name in asked["techniques"] if name not in TRANSFORMS]
     return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
 
 
@@ -135,11 +140,13 @@ def _with_fewer_copies(program: Program, settings: Settings, constraints: Constr
         else:
             report.budget = budget
             return scheduled, report
+    words = f"no plan was found that keeps this step within {size_text(budget)} ({budget} bytes) and copies only what code can copy"
+    if program.homes():
+        raise BudgetError(words, floor, timeline.peak, budget)
     try:
         return plan_program(program, settings.without_copies(), constraints, budget, None, price)
     except BudgetError as error:
-        raise BudgetError(f"no plan was found that keeps this step within {size_text(budget)} ({budget} bytes) and copies "
-                          f"only what code can copy; without copies: {error}", floor, error.smallest, budget) from None
+        raise BudgetError(f"{words}; without copies: {error}", floor, error.smallest, budget) from None
 
 
 def _offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
@@ -163,11 +170,14 @@ def _techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], 
                 plan: Any) -> list[Technique]:
     """What each technique did: the transforms one by one, then what the plan of their graph does."""
     found, whole, own = [], graph.duration or 1, graph
-    for i, t in enumerate(transforms):
-        last = i + 1 == len(transforms)  # whose parts were priced
-        now = lowtide.Graph.from_dict(program.graph) if last else lowtide.transform(graph, transforms[:i + 1])["graph"]
-        modules = Counter(_module(op) for op in (graph.op(index) for index in t.get("ops", ()) if index < graph.num_ops))
-        found.append(Technique(t["kind"], _said(t), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
+    end = 0
+    for several in _together(transforms):
+        end += len(several)
+        last = end == len(transforms)  # whose parts were priced
+        now = lowtide.Graph.from_dict(program.graph) if last else lowtide.transform(graph, transforms[:end])["graph"]
+        ops = (index for t in several for index in t.get("ops", ()) if index < graph.num_ops)
+        modules = Counter(_module(graph.op(index)) for index in ops)
+        found.append(Technique(several[0]["kind"], _said(several), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
                                modules or Counter({"(the model itself)": 1})))
         own = now
     entries, computes = program.graph["ops"], schedule_.computes
@@ -197,10 +207,25 @@ def _module(op: Any) -> str:
     return op.origin or "(the model itself)"
 
 
-def _said(transform: dict[str, Any]) -> str:
-    """A transform in words."""
-    if transform["kind"] == "split":
-        return f"split of {len(transform['ops'])} ops into {transform['parts']} parts"
+def _together(transforms: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The transforms, with substitutions that follow one another as one."""
+    found: list[list[dict[str, Any]]] = []
+    for t in transforms:
+        if found and t["kind"] == found[-1][0]["kind"] == "substitute":
+            found[-1].append(t)
+        else:
+            found.append([t])
+    return found
+
+
+def _said(transforms: list[dict[str, Any]]) -> str:
+    """A transform, or substitutions, in words."""
+    first = transforms[0]
+    if first["kind"] == "split":
+        return f"split of {len(first['ops'])} ops into {first['parts']} parts"
+    if first["kind"] == "substitute":
+        rules = Counter(t["rule"] for t in transforms)
+        return "substitutions: " + ", ".join(f"{count} by {rule}" for rule, count in rules.items())
     return "hoist of the backward into the forward"
 
 

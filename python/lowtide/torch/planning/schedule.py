@@ -70,7 +70,7 @@ def schedule(program: Program, steps: list[Step]) -> Schedule:
     for lowering in LOWERINGS:
         graph = lowering.as_run(program, graph, computes)
     if any(kind in COPIES for kind, *_ in steps):
-        return Schedule(with_copies(program, steps, computes), graph, program)
+        return Schedule(with_copies(program, steps, computes, idle_ops(program, computes)), graph, program)
     plan = lowtide.Plan.from_sequence(lowtide.Graph.from_dict(graph), computes)
     return Schedule(list(plan.steps), graph, program)
 

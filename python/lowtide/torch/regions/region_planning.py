@@ -25,6 +25,7 @@ from ..prices import Remembered
 from ..program import Program, made_gradient_bytes, updated_inputs, with_gradient
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
+from ..techniques import TRANSFORMS
 from ..tracing.training_step import joint_graph
 from ..transforms.hoist import Guess
 from ..transforms.whole import in_one_call
@@ -73,6 +74,7 @@ class RegionPlanner:
         record.updated = storages(inputs[i] for i in taken)
         if self.updates:
             self.updates.slots = {i: inputs[i] for i in taken}
+            self.updates.homes = list(program.homes().values())
         if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
             group.watch.causes.add("marks")
             warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
@@ -96,7 +98,7 @@ class RegionPlanner:
                 budget = self._share_of_training(gm, inputs, program, to_plan, device)
             record.to_plan = to_plan
         record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
-        same = None if agreed or settings.techniques & {"split", "hoist"} else group.same(record, program, constraints)
+        same = None if agreed or settings.techniques & TRANSFORMS else group.same(record, program, constraints)
         if same:  # but for a number that the tracer took for a constant
             record.report, record.constraints = same.report, constraints
             record.steps, record.place = same.steps, same.place
@@ -145,7 +147,7 @@ class RegionPlanner:
         if DistributedDataParallel._get_active_ddp_module() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
-        rules = self.updates.updater.rules(inputs, sorted(trained))
+        rules = self.updates.updater.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
     def _share_of_training(self, gm: fx.GraphModule, inputs: list[Any], alone: Program, to_plan: RegionToPlan,

@@ -17,6 +17,7 @@ from ..errors import OverBudgetWarning, UpdateError, size_text
 from ..storages import bytes_of
 from .accumulating import accumulates
 from .backwards import watch_backwards
+from .host_states import HostStates
 from .updater import STEP_INSTEAD, Updater, check_hooks
 
 _keys = itertools.count()
@@ -26,12 +27,14 @@ _regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDic
 @dataclass(eq=False)
 class RegionUpdates:
     """The updates of one region.  key: what the region's code knows it by.  slots: its parameters by the place of the
-    input, as of the latest plan, with its `peak` and `budget`.  looked: has backwards.py seen the backward that is to
-    run?"""
+    input, as of the latest plan, with its `peak` and `budget`.  homes: what of their state has its home on the host, by
+    slot and name; states: what moves that.  looked: has backwards.py seen the backward that is to run?"""
 
     updater: Updater
     key: int = field(default_factory=lambda: next(_keys))
     slots: dict[int, torch.Tensor] = field(default_factory=dict)
+    homes: list[tuple[int, str]] = field(default_factory=list)
+    states: HostStates | None = None
     peak: int = 0
     budget: int = 0
     looked: bool = False
@@ -85,9 +88,14 @@ class RegionUpdates:
                               "(optimizer.zero_grad()); what is to add up over micro-batches needs "
                               "lowtide.torch.optimize")
         self._adds, self._groups = False, self.updater.groups()
+        if self.homes:
+            self.states = self.states or HostStates(self.updater.optimizer)
+            self.states.go_home((self.slots[slot], name) for slot, name in self.homes)
 
     def update(self, slot: int, gradient: torch.Tensor, owned: bool) -> None:
         p = self.slots[slot]
+        if self.states:
+            self.states.arrive(p)
         self.updater.update(p, self._groups[id(p)], gradient, owned, self._adds)
 
 
@@ -109,6 +117,13 @@ def begin_backward(key: int, token: torch.Tensor) -> None:
 def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> None:
     """The parameter at that place has its gradient."""
     _regions[key].update(slot, gradient, owned)
+
+
+@fx.node.has_side_effect
+def move_state(key: int, way: str, slot: int, name: str) -> None:
+    """That tensor of the state of the parameter at that place: `fetch`, `leave` or `gone` (transfers.py)."""
+    region = _regions[key]
+    getattr(region.states, way)(region.slots[slot], name)
 
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:

@@ -68,12 +68,12 @@ class Updater:
         """The optimizer's groups by their parameters."""
         return {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
 
-    def rules(self, inputs: list[Any], trained: Iterable[int]) -> Rules:
-        """Those of a region's inputs that are updated, named as the lowering names them."""
+    def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
+        """Those of a region's inputs that are updated, named as the lowering names them.  home: of their state."""
         known = {}
         for group in self.optimizer.param_groups:
             known |= dict.fromkeys(map(id, group["params"]), Rule.of(self.optimizer, group))
-        return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known})
+        return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known}, home)
 
     # ---- the user's own step, which has nothing to do for what is updated
 
