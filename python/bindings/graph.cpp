@@ -297,6 +297,7 @@ void bind_graph(nb::module_& module) {
   bind_repeats(module, graph);
   bind_dimensions(module, graph);
   bind_regions(graph);
+  bind_substitution_rules(module);
 }
 
 }  // namespace lowtide::python

@@ -1,4 +1,4 @@
-// lowtide/rewrite/survey.h
+// lowtide/rewrite/survey.h, substitutions.h
 #include <optional>
 #include <utility>
 
@@ -6,6 +6,8 @@
 
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/substitution.h"
+#include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 
 #include "convert.h"
@@ -59,6 +61,27 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::ha
   return result;
 }
 
+nb::list substitutions(const GraphObject& graph, nb::handle device, nb::handle path) {
+  const std::optional<Device> known = device_from(device);
+  const auto costs = costs_from(path);
+  std::vector<rewrite::Proposed> all;
+  {
+    const nb::gil_scoped_release released;
+    const Transformed now = apply_transforms(*graph, {});
+    all = rewrite::substitutions(now, PartPricer(now.graph, *known, costs.get()));
+  }
+  nb::list found;
+  for (const rewrite::Proposed& one : all) {
+    nb::dict entry;
+    entry["rule"] = one.substitute.rule;
+    entry["exact"] = one.substitute.exact;
+    entry["saved"] = one.saved.count();
+    entry["transforms"] = transforms_list(std::vector<Transform>{one.substitute});
+    found.append(entry);
+  }
+  return found;
+}
+
 }  // namespace
 
 void bind_regions(nb::class_<GraphObject>& graph) {
@@ -76,6 +99,36 @@ void bind_regions(nb::class_<GraphObject>& graph) {
       "table of measured calls in the file `costs`, else on `device`. With `pick`, the place of a "
       "region in that list, there are \"transforms\" too: those that make it, with prices, as "
       "`plan` takes them. IndexError where there is no such region.");
+  graph.def(
+      "substitutions", &substitutions, nb::kw_only(), nb::arg("device") = "a100",
+      nb::arg("costs") = nb::none(),
+      nb::sig("def substitutions(self, *, device: Device | str | os.PathLike[str] = 'a100', "
+              "costs: str | os.PathLike[str] | None = None) -> list[dict[str, typing.Any]]"),
+      "Patterns of ops that a rule can replace: a list of dicts, \"rule\", \"exact\" (no bit "
+      "changes), \"saved\" ticks of computing each op once, negative where it costs some, and "
+      "\"transforms\", the substitution with its prices, as `plan` takes them. Priced as in "
+      "`regions`.");
+}
+
+void bind_substitution_rules(nb::module_& module) {
+  module.def(
+      "substitution_rules",
+      [] {
+        nb::list list;
+        for (const Rule* rule : substitution_rules()) {
+          nb::dict entry;
+          entry["name"] = std::string(rule->name);
+          entry["exact"] = rule->exact;
+          nb::list anchors;
+          for (const std::string_view kind : rule->anchors) anchors.append(std::string(kind));
+          entry["anchors"] = anchors;
+          list.append(entry);
+        }
+        return list;
+      },
+      nb::sig("def substitution_rules() -> list[dict[str, typing.Any]]"),
+      "The table of rules: \"name\", \"exact\" (no bit changes), \"anchors\", the kinds of ops "
+      "from which it is matched.");
 }
 
 }  // namespace lowtide::python

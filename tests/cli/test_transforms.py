@@ -1,6 +1,7 @@
 """Plans that change the graph: asked for, verified, shown, applied."""
 
 import json
+from pathlib import Path
 
 import pytest
 from conftest import lowtide
@@ -119,3 +120,23 @@ def test_refused(graph, transforms, tmp_path, changed, code, words):
         done = lowtide(command[0], graph, plan, *command[1:])
         assert done.code == code and words in done.out + done.err
     assert not (tmp_path / "x.json").exists()
+
+
+def test_substitutions_are_listed_planned_and_verified(tmp_path):
+    graph = Path(__file__).parents[1] / "fuzz" / "seeds" / "substitutions.graph.json"
+    listed = lowtide("regions", graph, "--json").json()["substitutions"]
+    assert len({one["rule"] for one in listed}) == len(listed) == 7
+    assert "other_side" in lowtide("regions", graph).out
+
+    plan = tmp_path / "rules.plan.json"
+    said = lowtide("plan", graph, "--budget", "100%", "--techniques", "default,substitute", "--work", "50000", "-o", plan,
+                   "--json").json()
+    assert said["duration"] < said["base_duration"] and said["transforms"][0].startswith("substitutions: ")
+    assert lowtide("verify", graph, plan).code == 0
+    assert lowtide("verify", graph, plan, "--techniques", "default").code == 3
+
+    written = json.loads(plan.read_text())
+    written["transforms"][0]["exact"] = True
+    plan.write_text(json.dumps(written))
+    refused = lowtide("verify", graph, plan)
+    assert refused.code == 3 and "may change bits" in refused.out + refused.err

@@ -195,5 +195,95 @@ TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for
   }
 }
 
+// Without transforms that are said.
+Problem open_problem(const Graph& graph, std::int64_t percent) {
+  Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * percent / 100)};
+  problem.techniques = parse_techniques("default,split,hoist", false);
+  return problem;
+}
+
+TEST_CASE("magis: finds transforms, in both orders, and what it says of them verifies") {
+  const solve::SolverTable solvers = driver::all_solvers();
+  std::size_t split = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    Classifier classifier = Classifier::random(random);
+    classifier.batch = 256;
+    classifier.widths = {4, 16, 16, 12};
+    const Graph graph = step_of(classifier);
+    Problem problem = open_problem(graph, 60);
+    if (seed % 2 == 1) problem.order = Order::given;
+    if (seed % 3 == 0) {
+      problem.techniques.offload = true;
+      problem.machine = Machine{{Ticks(1), Bytes(4), Ticks(1)}, {Ticks(1), Bytes(4), Ticks(1)}};
+    }
+    const driver::Answer answer = driver::solve(solvers, problem, by("magis"));
+    if (!answer.outcome.plan) continue;
+    const Plan& plan = *answer.outcome.plan;
+    CHECK(verify(problem, plan).ok);
+    for (const Transform& transform : plan.transforms) split += kind_of(transform) == "split";
+    // Where none may be used, none is.
+    Problem plain = problem;
+    plain.techniques.split = plain.techniques.hoist = false;
+    const driver::Answer without = driver::solve(solvers, plain, by("magis"));
+    if (without.outcome.plan) CHECK(without.outcome.plan->transforms.empty());
+  }
+  CHECK(split > 3);
+}
+
+TEST_CASE("magis: least memory within a time limit, with transforms, the same each time") {
+  const solve::SolverTable solvers = driver::all_solvers();
+  Classifier classifier;
+  classifier.batch = 64;
+  classifier.widths = {4, 40, 41, 42, 10};
+  const Graph graph = step_of(classifier);
+  Problem problem = open_problem(graph, 100);
+  problem.budget = Bytes::max();
+  problem.objective = Objective::least_memory;
+  problem.time_limit = Ticks(graph.total_time().count() * 3 / 2);
+  const driver::Answer one = driver::solve(solvers, problem, by("magis"));
+  REQUIRE(one.outcome.plan);
+  CHECK(verify(problem, *one.outcome.plan).ok);
+  CHECK(one.outcome.cost.duration <= *problem.time_limit);
+  CHECK(one.outcome.cost.peak < own_peak(graph));
+  const driver::Answer again = driver::solve(solvers, problem, by("magis"));
+  CHECK(again.outcome.plan->steps == one.outcome.plan->steps);
+  CHECK(again.outcome.note == one.outcome.note);
+}
+
+TEST_CASE(
+    "transforms: auto substitutes what saves time where it may, and nothing where it may not") {
+  // Three products of x, sums of which are kept; the last is added to what is there.
+  Network net;
+  const auto x = net.tensor({64, 32}, "f32", Role::input), y = net.tensor({64, 32}, "f32");
+  net.op("aten.neg", {net.whole("self", x)}, {y});
+  net.latest_op().time = Ticks(10);
+  for (int i = 0; i < 3; ++i) {
+    const auto w = net.tensor({32, 32}, "f32", Role::parameter), q = net.tensor({64, 32}),
+               r = net.tensor({64, 32});
+    net.op("aten.mm", {net.whole("self", y), net.whole("mat2", w)}, {q});
+    net.latest_op().time = Ticks(1000);
+    net.op(i == 2 ? "aten.add" : "aten.relu",
+           i == 2 ? std::vector{net.whole("self", q), net.whole("other", x)}
+                  : std::vector{net.whole("self", q)},
+           {r});
+    net.latest_op().time = Ticks(100);
+    net.keep(r);
+  }
+  const Graph graph = net.graph();
+  Problem problem{.graph = graph, .budget = Bytes::max()};
+  const solve::SolverTable solvers = driver::all_solvers();
+  for (const bool allowed : {false, true}) {
+    CAPTURE(allowed);
+    problem.techniques = parse_techniques(allowed ? "default,substitute" : "default", false);
+    const driver::Answer answer = driver::solve(solvers, problem, by("auto"));
+    REQUIRE(answer.outcome.plan);
+    CHECK(answer.outcome.plan->transforms.empty() != allowed);
+    CHECK((answer.outcome.cost.duration < graph.total_time()) == allowed);
+    CHECK(verify(problem, *answer.outcome.plan).ok);
+  }
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -41,6 +41,7 @@ TEST_CASE("traits: every solver has a role") {
   CHECK(names(Trait::proving) == Names{"bounds", "checkmate"});
   CHECK(names(Trait::external) == Names{"moccasin", "checkmate"});
   CHECK(names(Trait::transfers) == Names{"given", "offload", "search", "bounds"});
+  CHECK(names(Trait::transforms) == Names{"magis"});
   CHECK(names(Trait::portfolio).empty());
 }
 

@@ -18,6 +18,7 @@ void add_solvers(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_dimensions(CLI::App& app, int& status);
 void add_regions(CLI::App& app, int& status);
+void add_partition(CLI::App& app, int& status);
 void add_generate(CLI::App& app, int& status);
 void add_convert(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);

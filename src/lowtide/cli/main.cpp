@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add_devices(app, status);
   add_dimensions(app, status);
   add_regions(app, status);
+  add_partition(app, status);
   add_generate(app, status);
   add_convert(app, status);
   add_completion(app, status);

@@ -20,10 +20,15 @@
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/substitution.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/regions_text.h"
 #include "lowtide/report/units_text.h"
+#include "lowtide/rewrite/fission_tree.h"
+#include "lowtide/rewrite/priced_region.h"
+#include "lowtide/rewrite/profile.h"
+#include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 
 namespace lowtide::cli {
@@ -37,7 +42,8 @@ struct RegionsArguments {
   std::optional<std::string> costs;
   std::int64_t most = 20, pick = 0;
   std::string output;
-  bool hoist = true, json = false;
+  bool hoist = true, json = false, tree = false;
+  std::int64_t levels = 4;
 };
 
 std::string axis_text(const Graph& graph, const rewrite::Surveyed& one) {
@@ -48,8 +54,43 @@ std::string axis_text(const Graph& graph, const rewrite::Surveyed& one) {
       one.region.axes.size() > 1 ? fmt::format(" and {} more", one.region.axes.size() - 1) : "");
 }
 
+Json substitutions_json(const Transformed& now, const std::vector<rewrite::Proposed>& found) {
+  Json list = Json::array();
+  for (const rewrite::Proposed& one : found) {
+    Json ops = Json::array();
+    for (const OpId op : one.substitute.ops) ops.push_back(op.index());
+    list.push_back({{"rule", one.substitute.rule},
+                    {"exact", one.substitute.exact},
+                    {"saved", one.saved.count()},
+                    {"share_percent",
+                     overhead_percent(now.graph.total_time() + one.saved, now.graph.total_time())},
+                    {"ops", ops}});
+  }
+  return list;
+}
+
+// By rule, in the order of the table: how often, and what those take less that save time.
+void print_substitutions(const Graph& graph, const std::vector<rewrite::Proposed>& found) {
+  if (found.empty()) return;
+  fmt::print("\nPatterns that a rule can replace\n");
+  for (const Rule* rule : substitution_rules()) {
+    std::size_t count = 0;
+    Ticks saved;
+    for (const rewrite::Proposed& one : found) {
+      if (one.substitute.rule != rule->name) continue;
+      ++count;
+      saved = checked_add(saved, std::max(Ticks(0), one.saved));
+    }
+    if (count == 0) continue;
+    const double share = overhead_percent(graph.total_time() + saved, graph.total_time());
+    fmt::print("  {:<18} {:>5}  saves {}{}\n", rule->name, count, report::percent_text(share),
+               rule->exact ? "" : ", may change bits");
+  }
+}
+
 std::string json_text(const Transformed& now, bool hoisted, Ticks base,
-                      const rewrite::Survey& survey) {
+                      const rewrite::Survey& survey,
+                      const std::vector<rewrite::Proposed>& substitutions) {
   Json json = {{"graph", now.graph.name()},
                {"hoisted", hoisted},
                {"own_peak", survey.peak.count()},
@@ -69,6 +110,7 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
                                {"axes", axes},
                                {"ops", ops}});
   }
+  json["substitutions"] = substitutions_json(now, substitutions);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -105,10 +147,48 @@ void write_picked(const RegionsArguments& given, const Graph& graph, rewrite::Ho
   io::write_text_file(given.output, io::write_transforms(base.transforms, graph));
 }
 
+// The F-Tree, children below their parents: each region in its fewest parts and
+// in its most.
+void print_tree(const RegionsArguments& given, const Graph& graph, const Transformed& now,
+                const Device& device, const CostTable* costs) {
+  const rewrite::FissionTree tree = rewrite::fission_tree(now.graph, given.levels);
+  const PartPricer pricer(now.graph, device, costs);
+  const Bytes own = rewrite::profile_of(now.graph).peak();
+  const auto figures = [&](const rewrite::FissionNode& node, std::int64_t parts) {
+    try {
+      const auto made = rewrite::PricedRegion(now.graph, node.region, parts, pricer).profile();
+      return fmt::format("{} parts: peak {} ({:.1f} %), time {:+.2f} %", parts,
+                         report::bytes_text(made.peak()),
+                         100 * static_cast<double>(made.peak().count()) /
+                             static_cast<double>(std::max<std::int64_t>(1, own.count())),
+                         overhead_percent(made.time, graph.total_time()));
+    } catch (const InputError&) {
+      return fmt::format("{} parts: not legal", parts);
+    } catch (const OverflowError&) {
+      return fmt::format("{} parts: beyond 63 bits", parts);
+    }
+  };
+  const auto print = [&](auto& self, std::size_t at, int depth) -> void {
+    const rewrite::FissionNode& node = tree.nodes[at];
+    fmt::print("{:{}}{} of {} ops, level {}{}\n", "", 2 + 2 * depth, node.region.what,
+               node.region.ops.size(), node.level,
+               node.ruler.valid() ? ", below " + now.graph.label(node.ruler) : "");
+    fmt::print("{:{}}{}\n", "", 4 + 2 * depth, figures(node, node.numbers.front()));
+    if (node.numbers.size() > 1)
+      fmt::print("{:{}}{}\n", "", 4 + 2 * depth, figures(node, node.numbers.back()));
+    for (const std::size_t child : node.children) self(self, child, depth + 1);
+  };
+  fmt::print("\nF-Tree of {} regions\n", tree.nodes.size());
+  for (std::size_t at = 0; at < tree.nodes.size(); ++at)
+    if (tree.nodes[at].parent == rewrite::FissionNode::kNone) print(print, at, 0);
+}
+
 int run(const RegionsArguments& given) {
   if ((given.pick > 0) == given.output.empty())
     throw InputError(given.output.empty() ? "--pick" : "-o",
                      "--pick N and -o FILE go together: which region is written, and where to");
+  if (given.tree && (given.json || given.pick > 0))
+    throw InputError("--tree", "it draws, and goes with neither --json nor --pick");
   if (given.json && given.output == "-")
     throw InputError("-o -", "with --json, standard output is taken; name a file");
   require_writable(given.output);
@@ -120,11 +200,21 @@ int run(const RegionsArguments& given) {
   const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device, costs)
                                             : rewrite::Hoisted{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
+  if (given.tree) {
+    const auto style = output_style();
+    fmt::print("{:<10} {}\n", "graph", report::graph_text(graph, style.width - 11, style.unicode));
+    if (!base.transforms.empty())
+      fmt::print("{:<10} {}\n", "first", describe(base.transforms.front()));
+    print_tree(given, graph, now, device, costs);
+    return 0;
+  }
   const rewrite::Survey survey = rewrite::survey(now.graph, device, costs);
+  const auto substitutions = rewrite::substitutions(now, PartPricer(now.graph, device, costs));
   if (given.pick > 0) write_picked(given, graph, base, survey, device, costs);
   if (given.output == "-") return 0;
   if (given.json) {
-    fmt::print("{}", json_text(now, !base.transforms.empty(), graph.total_time(), survey));
+    fmt::print("{}",
+               json_text(now, !base.transforms.empty(), graph.total_time(), survey, substitutions));
     return 0;
   }
   const auto style = output_style();
@@ -135,6 +225,7 @@ int run(const RegionsArguments& given) {
   if (survey.found.empty()) {
     fmt::print("{:<10} no region lowers it; 'lowtide dimensions' says what stops an axis\n",
                "regions");
+    print_substitutions(now.graph, substitutions);
     return 0;
   }
   const auto rows = rows_of(graph, now, survey);
@@ -143,6 +234,7 @@ int run(const RegionsArguments& given) {
              report::regions_text(std::span(rows).first(count), style));
   if (count < rows.size())
     fmt::print("  {} more; --most {} shows all\n", rows.size() - count, rows.size());
+  print_substitutions(now.graph, substitutions);
   fmt::print("\n{}", report::wrap("Peaks and times are estimates, each of a split alone. 'lowtide "
                                   "plan --techniques all' tries them out, together.",
                                   style.width, style.unicode));
@@ -171,6 +263,11 @@ void add_regions(CLI::App& app, int& status) {
   command->add_option("-o,--output", given->output, "Where to");
   command->add_flag("!--no-hoist", given->hoist,
                     "Look at the graph as it is, without hoisting its backward");
+  command->add_flag("--tree", given->tree,
+                    "Draw the F-Tree of MAGIS instead: regions below those that hold them");
+  command->add_option("--levels", given->levels, "Of the tree")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{32}))
+      ->capture_default_str();
   command->add_flag("--json", given->json, "Print one JSON object");
   command->callback([given, &status] { status = run(*given); });
 }

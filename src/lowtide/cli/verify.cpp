@@ -11,6 +11,7 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/machine_flags.h"
+#include "lowtide/plan/transforms/together.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
 
@@ -34,8 +35,8 @@ void print_json(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
                {"reason", holds ? Json() : Json(verdict.reason)},
                {"step", verdict.step ? Json(*verdict.step) : Json()}};
   json["transforms"] = Json::array();
-  for (const Transform& transform : file.plan.transforms)
-    json["transforms"].push_back(describe(transform));
+  for (const auto some : together(file.plan.transforms))
+    json["transforms"].push_back(describe(some));
   const bool priced = verdict.cost && has_plan;
   json["peak"] = priced ? Json(verdict.cost->peak.count()) : Json();
   json["duration"] = priced ? Json(verdict.cost->duration.count()) : Json();
@@ -59,8 +60,8 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     return;
   }
   fmt::print("verified: every rule holds and every claim is true\n");
-  for (const Transform& transform : file.plan.transforms)
-    fmt::print("transform  {}\n", describe(transform));
+  for (const auto some : together(file.plan.transforms))
+    fmt::print("transform  {}\n", describe(some));
   fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
   if (file.budget) fmt::print("budget     {}\n", report::exact_bytes_text(*file.budget));
   fmt::print("duration   {}\n", report::ticks_text(verdict.cost->duration, graph.tick()));

@@ -42,7 +42,7 @@ void examine(const Problem& problem, const solve::Solver& solver, const Outcome&
 // Of a problem without limits of single ops. `seen`: the plan with the smallest peak of all that
 // were seen.
 Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const Problem& problem,
-           const Request& request, std::optional<Plan>& seen) {
+           const Request& request, bool may_transform, std::optional<Plan>& seen) {
   solve::ContextSettings settings{.limits = request.limits,
                                   .seed = request.seed,
                                   .threads = request.threads,
@@ -50,7 +50,8 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
                                   .starts = request.starts,
                                   .known = request.known,
                                   .solvers = &solvers,
-                                  .watcher = request.watcher};
+                                  .watcher = request.watcher,
+                                  .transforms = may_transform};
   for (const auto& [name, value] : request.options) settings.options.set(name, value);
   // The same steps over other links are a plan all the same, of another duration.
   for (Plan& start : settings.starts)
@@ -90,19 +91,19 @@ Answer run(const solve::SolverTable& solvers, const solve::Solver& solver, const
 
 // Of a problem without transforms.
 Answer solve_on_graph(const solve::SolverTable& solvers, const solve::Solver& solver,
-                      const Problem& asked, const Request& request) {
+                      const Problem& asked, const Request& request, bool may_transform) {
   const AllowedGraph allowed(asked.graph, asked.techniques);
   const Problem problem = allowed.problem(asked);
   std::optional<Plan> seen;
   Answer answer;
   if (problem.live_limits.empty()) {
-    answer = run(solvers, solver, problem, request, seen);
+    answer = run(solvers, solver, problem, request, may_transform, seen);
     if (&problem.graph == &asked.graph) return answer;  // examined as it was asked
   } else {
     WithoutLimits without(problem);
     Request told = request;
     told.watcher = without.told_to(request.watcher);
-    answer = run(solvers, solver, without.problem(), told, seen);
+    answer = run(solvers, solver, without.problem(), told, false, seen);
     without.bring_back(answer.outcome, seen);
   }
   examine(asked, solver, answer.outcome);
@@ -112,12 +113,16 @@ Answer solve_on_graph(const solve::SolverTable& solvers, const solve::Solver& so
 // With the problem's transforms, none or some.
 Answer solve_as_said(const solve::SolverTable& solvers, const solve::Solver& solver,
                      const Problem& asked, const Request& request) {
-  if (asked.transforms.empty()) return solve_on_graph(solvers, solver, asked, request);
+  if (asked.transforms.empty()) {
+    const bool may = solver.traits().has(solve::Trait::transforms) &&
+                     (asked.techniques.split || asked.techniques.hoist);
+    return solve_on_graph(solvers, solver, asked, request, may);
+  }
   const MadeGraph made(asked);
   Request told = request;
   told.starts = made.starts_for(request.starts);
   told.watcher = made.told_to(request.watcher);
-  Answer answer = solve_on_graph(solvers, solver, made.problem(), told);
+  Answer answer = solve_on_graph(solvers, solver, made.problem(), told, false);
   made.bring_back(answer.outcome.plan);
   made.bring_back(answer.repair_start);
   made.bring_back(answer.smallest);
@@ -149,7 +154,9 @@ solve::SolverTable all_solvers() {
 bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
                           const Problem& problem) {
   const solve::Solver* asked = solvers.find(solver);
-  return asked != nullptr && asked->traits().has(solve::Trait::portfolio) && may_transform(problem);
+  if (asked == nullptr || !may_transform(problem)) return false;
+  return asked->traits().has(solve::Trait::portfolio) ||
+         asked->traits().has(solve::Trait::transforms);
 }
 
 Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Request& request) {
@@ -158,7 +165,8 @@ Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Requ
   const auto said = [&](const Problem& problem, const Request& how) {
     return solve_as_said(solvers, solver, problem, how);
   };
-  if (!looks_for_transforms(solvers, request.solver, asked)) return said(asked, request);
+  if (!solver.traits().has(solve::Trait::portfolio) || !may_transform(asked))
+    return said(asked, request);
   Answer answer = search_transforms(asked, request, said);
   examine(asked, solver, answer.outcome);
   return answer;

@@ -23,7 +23,8 @@ int threads_or_all(int threads);
 solve::SolverTable all_solvers();
 
 // Whether the answer may have transforms that the problem does not name: it names none, its
-// techniques have split or hoist, and the solver is a portfolio; to others a graph is a graph.
+// techniques have split or hoist, and the solver is a portfolio or looks for them itself; to others
+// a graph is a graph.
 bool looks_for_transforms(const solve::SolverTable& solvers, std::string_view solver,
                           const Problem& problem);
 

@@ -8,9 +8,12 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
-// Where transforms are looked for, one region in so many parts needs far less than another and both
-// are short enough; which of them computing again takes further down nobody knows beforehand. So
-// the first round asks about a few of them, and the others mostly about the best.
+// Where transforms are looked for, an answer takes far longer to find: many of them are planned for
+// each budget. So budgets are asked about one at a time, with all threads, and each is where the
+// answers before say that the time limit is reached. What comes after it asks mostly about the
+// transforms that have won.
+//
+// A solver that minimises memory within a time limit itself is asked that, once.
 //
 // Invariant: the answer is the plan with the smallest peak that any solve has found within the time
 // limit, and below the floor it is proven that there is none.
@@ -20,10 +23,12 @@
 #include "lowtide/driver/fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 namespace lowtide::driver {
 
@@ -33,11 +38,14 @@ constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
 constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
-// Where transforms are looked for: how many are compared, at how many budgets each; and of the
-// tasks after that each fourth may find others.
-constexpr std::size_t kContenders = 3, kOpenEvery = 4;
-constexpr std::int64_t kProbesEach = 3;
-constexpr double kContendersShare = 0.3;
+// Where transforms are looked for: how many budgets at which nothing short enough is found, one
+// after the other, each with its part of what is left; and of the tasks after that each fourth may
+// find others.
+constexpr int kMisses = 4;
+constexpr std::int64_t kDown = 85;  // per cent of a budget that is kept, as long as that is too
+constexpr double kDescentShare = 0.25;
+constexpr double kLeastStep = 0.1;  // of the way between two budgets
+constexpr std::size_t kOpenEvery = 4;
 
 class FitRun {
  public:
@@ -52,7 +60,10 @@ class FitRun {
     if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
-      narrow();
+      if (sweep_.open())
+        descend();
+      else
+        narrow();
       push();
     }
     return result();
@@ -86,9 +97,10 @@ class FitRun {
   std::vector<SweepTask> tasks_for(std::vector<Bytes> budgets) const;
   std::vector<std::vector<Transform>> contenders() const;
   bool round(std::vector<Bytes> budgets, double share);
-  bool first_round(Bytes low, Bytes high, double share);
   bool run(const std::vector<SweepTask>& tasks, double share);
   void narrow();
+  Bytes expected(Bytes low, Bytes high) const;
+  void descend();
   void push();
 
   const FitRequest& request_;
@@ -117,24 +129,6 @@ std::vector<std::vector<Transform>> FitRun::contenders() const {
       found.push_back(transforms);
   }
   return found;
-}
-
-bool FitRun::first_round(Bytes low, Bytes high, double share) {
-  std::vector<Bytes> budgets;
-  for (std::int64_t part = 1; part <= kProbesEach; ++part)
-    budgets.push_back(between(low, high, part, kProbesEach + 1));
-  std::vector<SweepTask> tasks = tasks_for(budgets);  // which may find others
-  // From those that need least to those that take least.
-  const auto all = contenders();
-  const std::size_t count = std::min(kContenders, all.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = count > 1 ? i * (all.size() - 1) / (count - 1) : 0;
-    for (SweepTask& task : tasks_for(budgets)) {
-      task.transforms = all[at];
-      tasks.push_back(std::move(task));
-    }
-  }
-  return run(tasks, share);
 }
 
 bool FitRun::round(std::vector<Bytes> budgets, double share) {
@@ -169,10 +163,6 @@ void FitRun::narrow() {
     low = std::max(low, floor());
     const Bytes high = upper();
     if (high.count() - low.count() <= narrow) return;
-    if (i == 0 && !contenders().empty()) {
-      if (!first_round(low, high, kContendersShare)) return;
-      continue;
-    }
     const std::int64_t parts = (i == 0 ? kFirstProbes : kProbes) + 1;
     std::vector<Bytes> budgets;
     for (std::int64_t part = 1; part < parts; ++part)
@@ -180,6 +170,38 @@ void FitRun::narrow() {
     if (!round(budgets, 1.0 / (kFirstSteps + kSteps - i))) return;
     for (Bytes budget : budgets)
       if (budget < upper()) low = std::max(low, budget);
+  }
+}
+
+// Between a budget at which nothing short enough was found and one that is kept: where the time
+// limit is reached if what a plan takes grows by as much with each halving of its budget.
+Bytes FitRun::expected(Bytes low, Bytes high) const {
+  const auto scale = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count()) + 1); };
+  double part = 0.5;  // of the way up
+  const Frontier::Entry *below = sweep_.known().best(low), *above = smallest();
+  if (below != nullptr) {
+    const auto excess = [&](const Frontier::Entry* entry) {
+      return static_cast<double>((entry->cost.duration - request_.time_limit).count());
+    };
+    low = below->cost.peak;
+    part = std::clamp(excess(below) / (excess(below) - excess(above)), kLeastStep, 1 - kLeastStep);
+  }
+  const double at = std::exp(scale(low) + part * (scale(high) - scale(low)));
+  return std::clamp(Bytes(static_cast<std::int64_t>(at)), low + Bytes(1), high - Bytes(1));
+}
+
+void FitRun::descend() {
+  Bytes low = floor();
+  for (int misses = 0; misses < kMisses && upper() > low + Bytes(1);) {
+    const Bytes high = upper();
+    const Bytes next =
+        misses > 0
+            ? expected(low, high)
+            : std::max(low, Bytes(checked_mul_div(high.count(), kDown, 100, Rounding::floor)));
+    if (!run(tasks_for({next}), kDescentShare)) return;
+    if (next >= upper()) continue;
+    low = next;
+    ++misses;
   }
 }
 
@@ -191,14 +213,68 @@ void FitRun::push() {
     std::vector<Bytes> budgets{high, high - Bytes(1)};
     for (std::int64_t less : {little, 3 * little})
       if (high.count() > less) budgets.push_back(high - Bytes(less));
-    for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
+    if (!sweep_.open())  // where nothing is proven of small budgets
+      for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
     if (!round(budgets, 1.0 / left)) return;
   }
+}
+
+// Of a solver that minimises memory itself.
+Fit ask_once(const solve::SolverTable& solvers, const Problem& problem, const FitRequest& request) {
+  const SweepSettings& how = request.settings;
+  Fit fit;
+  fit.terms = request.terms;
+  fit.own_peak = own_peak(problem.graph);
+  fit.time_limit = request.time_limit;
+  fit.floor = solve::always_live(problem);
+  const auto point = [&](const Plan& plan, const Cost& cost, std::string_view found_by) {
+    Outcome outcome;
+    outcome.status = Status::feasible;
+    outcome.plan = plan;
+    outcome.cost = cost;
+    outcome.smallest_peak = cost.peak;
+    outcome.bound = {Ticks(0), fit.floor};
+    outcome.found_by = std::string(found_by);
+    return TradeoffPoint{.budget = cost.peak, .outcome = std::move(outcome)};
+  };
+  Request asked{.solver = how.solver,
+                .limits = how.limits,
+                .seed = how.seed,
+                .threads = how.threads,
+                .options = how.options,
+                .starts = {},
+                .known = {},
+                .watcher = {}};
+  asked.watcher = [&](const solve::Progress& now) {
+    if (now.plan == nullptr) return;
+    if (how.finds) how.finds(*now.plan, now.cost, now.solver);
+    if (!request.watcher) return;
+    fit.point = point(*now.plan, now.cost, now.solver);
+    request.watcher({fit.floor, now.cost.peak, [&] { return fit; }});
+  };
+  Answer answer = solve(solvers, problem, asked);
+  Outcome& outcome = answer.outcome;
+  fit.floor = std::max(fit.floor, outcome.bound.peak);
+  fit.point.reset();
+  if (outcome.plan) {
+    fit.point = point(*outcome.plan, outcome.cost, outcome.found_by);
+    fit.point->outcome.parts = std::move(outcome.parts);
+    fit.point->outcome.note = std::move(outcome.note);
+  }
+  fit.stopped_by = outcome.stopped_by;
+  if (fit.stopped_by == StopReason::finished && !fit.proven()) fit.stopped_by = StopReason::gave_up;
+  return fit;
 }
 
 }  // namespace
 
 Fit fit(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request) {
+  Problem problem = problem_on(graph, Bytes::max(), request.terms);
+  problem.objective = Objective::least_memory;
+  problem.time_limit = request.time_limit;
+  const solve::Solver* solver = solvers.find(request.settings.solver);
+  if (solver != nullptr && support_of(*solver, problem).yes)
+    return ask_once(solvers, problem, request);
   return FitRun(solvers, graph, request).run();
 }
 

@@ -13,6 +13,9 @@
 
 namespace lowtide::driver {
 
+// Of a thread, about; only to tell long runs from short ones.
+inline constexpr double kWorkPerSecond = 2.5e6;
+
 struct Request {
   std::string solver = "auto";
   LimitSettings limits;

@@ -20,8 +20,6 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kWorkPerSecond = 2.5e6;  // of a thread; only to tell long runs from short ones
-
 double ceil_div(std::size_t tasks, int threads) {
   const auto width = static_cast<std::size_t>(threads);
   return static_cast<double>((tasks + width - 1) / width);

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/device/cards.h"
 #include "lowtide/rewrite/priced_region.h"
 #include "lowtide/rewrite/profile.h"
 
@@ -50,21 +49,6 @@ struct TransformIdeas::Lowest {
     if (!peak || idea.peak < peak->peak) peak = idea;
   }
 };
-
-const Device& device_for(const Problem& problem) {
-  constexpr std::string_view kElse = "a100";
-  return problem.priced_on ? *problem.priced_on : *find_built_in_device(kElse);
-}
-
-Bytes always_live(const Problem& problem) {
-  const Graph& graph = problem.graph;
-  Bytes floor = graph.resident();
-  for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
-    if (graph.is_input(id) && !graph.on_host(id) &&
-        (graph.stays(id) || (!graph.freeable(id) && !problem.machine)))
-      floor = checked_add(floor, graph.bytes(id));
-  return floor;
-}
 
 void TransformIdeas::calibrate(Ticks planned) {
   constexpr double kUnknown = 3;  // where it has no plan

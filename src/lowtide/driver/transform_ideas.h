@@ -15,19 +15,16 @@
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
+#include "lowtide/rewrite/survey.h"
+#include "lowtide/solve/sequence/peak_floor.h"
 
 namespace lowtide::driver {
 
 using Transforms = std::vector<Transform>;
 
-// More ops than this one transform may not make to be looked at.
-inline constexpr std::int64_t kMostMadeOps = 50'000;
-
-// On what parts are priced.
-const Device& device_for(const Problem& problem);
-
-// What no transform can make less: what is live from the start and may never leave.
-Bytes always_live(const Problem& problem);
+using rewrite::device_for;
+using rewrite::kMostMadeOps;
+using solve::always_live;
 
 // Transforms, and the graph that they make, on which regions are looked for.
 struct Base {
@@ -54,6 +51,10 @@ struct Idea {
   Bytes above_floor;      // that nothing gives of what is beyond what is always live
 
   auto rank() const { return std::tie(missing, time); }
+  std::int64_t made_ops() const {
+    return static_cast<std::int64_t>(base->now.graph.op_count()) +
+           (parts - 1) * static_cast<std::int64_t>(region.ops.size());
+  }
   bool is_whole() const { return what == "whole graph"; }
 };
 

@@ -6,9 +6,12 @@
 // sees an ordinary graph; the better half of them go on. Estimates are too coarse to tell six parts
 // from seven, so the winner is planned with a few parts more and less too. The best of all is what
 // the next level begins from: what is proposed on its graph nests or stands beside what won before.
-// As soon as a level wins nothing, the rest of the limits goes to the best. A step with a barrier
-// is looked at with its backward hoisted too, since the barrier keeps parts of the forward from
-// those of the backward.
+// As soon as a level wins nothing, the best few get as much work for each of their ops as the one
+// that has most, since parts make graphs larger, and larger ones are slower to plan; then the rest
+// of the limits goes to the best. A step with a barrier is looked at with its backward hoisted too,
+// since the barrier keeps parts of the forward from those of the backward. Substitutions
+// that save time are tried together, all of them and those that hold no more; splits come on the
+// graph that the latter make, and what is left to substitute then behind the splits.
 //
 // Source: MAGIS (ASPLOS 2024), sections 5.1 and 6, whose search pushes every candidate through its
 // scheduler; here most never leave their estimate.
@@ -20,28 +23,47 @@
 #include "lowtide/driver/transform_search.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
-constexpr double kPlainShare = 0.35;  // again, where it may still win
-constexpr double kStartShare = 0.25;  // for those of each start
-constexpr double kTrialShare = 0.05;  // for each transform that is planned
+constexpr double kFirstShare = 0.12;        // of the limits, for the graph as it is
+constexpr std::size_t kLast = 3;            // of all that was tried, those that may still win
+constexpr double kClose = 1.08;             // times the best one's loss
+constexpr double kEvenShare = 0.35;         // of what is left, at most, for one of them
+constexpr double kWorthARun = 0.02;         // of what is left: less is not
+constexpr double kStartShare = 0.25;        // for those of each start
+constexpr double kTrialShare = 0.05;        // for each transform that is planned
+constexpr double kSubstitutesShare = 0.05;  // for each choice of substitutions
+// More where a graph is so large that less work for each of its ops says nothing, and then of
+// fewer.
+constexpr double kTrialWork = 3000, kMostTrialShare = 0.2, kTrialsUntil = 0.6;
 // Where all that could be won is so small a part of the time, fewer, and with half of the shares.
 constexpr double kLittle = 0.02;
 constexpr int kLevels = 3;
 constexpr int kMostMisses = 2;  // in a row, of an idea with more and more parts or with fewer
 // A level that wins less than this part of the graph's time is the last.
 constexpr double kLeastGain = 0.0005;
+
+// At most; no less than there are.
+double made_ops(const Graph& graph, const Transforms& transforms) {
+  auto ops = static_cast<double>(graph.op_count());
+  for (const Transform& transform : transforms)
+    if (const auto* split = std::get_if<Split>(&transform))
+      ops += static_cast<double>(split->ops.size()) * static_cast<double>(split->parts - 1);
+  return ops;
+}
 
 class TransformSearch {
  public:
@@ -56,31 +78,42 @@ class TransformSearch {
       return finish();
     }
     run_with({}, started ? kTrialShare : kFirstShare);
-    const Ticks least = problem_.graph.total_time();
+    using rewrite::Taken;
+    const Transforms faster = with_substitutes({}, Taken::faster),
+                     lighter = with_substitutes({}, Taken::faster_and_lighter);
+    const Ticks least = least_;
     if (settled(least)) return finish();
     ideas_.calibrate(duration());
     // Most comes of regions of the hoisted graph, so these are looked at first.
     std::vector<Transforms> begun;
-    if (const auto hoisted = with_hoist(); !hoisted.empty()) begun.push_back(hoisted);
+    if (const Transforms hoisted = with_hoist(); !hoisted.empty()) {
+      begun.push_back(with_substitutes(hoisted, Taken::faster_and_lighter));
+      if (begun.front() != hoisted) begun.push_back(hoisted);
+    }
     begun.emplace_back();
     for (const Plan& start : request_.starts)
       if (std::ranges::find(begun, start.transforms) == begun.end()) {
         begun.push_back(start.transforms);
         run_with(start.transforms, kStartShare);
       }
-    if (!begun.front().empty()) run_with(begun.front(), trial_share());
+    const bool is_hoisted = !begun.front().empty();
+    if (is_hoisted) run_with(begun.front(), kTrialShare);
+    if (!faster.empty()) run_with(faster, kFirstShare);
+    if (!lighter.empty() && lighter != faster) run_with(lighter, kFirstShare);
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
       const std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
       std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
-        if (limits_.stopped()) break;
+        if (is_time_up()) break;
+        // The barrier keeps apart what the hoist brings together.
+        if (is_hoisted && idea.base->transforms.empty() && is_scarce(idea)) continue;
         // One before may have won by so much that this one cannot. Of the whole step the estimate
         // is too high by half, and worth a trial.
         if (idea.missing == Bytes(0) && (idea.is_whole() ? idea.least : idea.time) >= duration())
           continue;
-        trials.push_back({run_with(idea.transforms, trial_share()), &idea.transforms});
+        trials.push_back({run_with(idea.transforms, trial_share(idea)), &idea});
       }
       rerun(std::move(trials));
       for (const Idea& idea : ideas)
@@ -89,13 +122,14 @@ class TransformSearch {
       const auto won = before == Ticks::max() ? duration() < before || smallest_ < smallest
                                               : static_cast<double>((before - duration()).count()) >
                                                     kLeastGain * static_cast<double>(least.count());
-      if (!won) break;
+      if (!won || (!ideas.empty() && is_scarce(ideas.front()))) break;
       begun = {best_transforms()};
     }
-    // A short run says little of what a long one finds. Where nothing proves that the graph as it
-    // is must lose more, it gets a longer one too.
-    if (!limits_.stopped() && !best_transforms().empty() && plain_bound_ < duration())
-      run_with({}, kPlainShare);
+    if (!best_transforms().empty() && !limits_.stopped())
+      if (const Transforms more = with_substitutes(best_transforms(), Taken::faster);
+          more != best_transforms())
+        run_with(more, kTrialShare);
+    even_out();
     if (!limits_.stopped()) run_with(best_transforms(), 1);
     return finish();
   }
@@ -103,10 +137,32 @@ class TransformSearch {
  private:
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
   bool is_little_left() const {
-    const auto least = static_cast<double>(problem_.graph.total_time().count());
+    const auto least = static_cast<double>(least_.count());
     return static_cast<double>(duration().count()) <= (1 + kLittle) * least;
   }
-  double trial_share() const { return is_little_left() ? kTrialShare / 2 : kTrialShare; }
+  double trial_share(const Idea& idea) const {
+    const double all = all_work();
+    const double enough = all > 0 ? kTrialWork * static_cast<double>(idea.made_ops()) / all : 0;
+    const double share = std::clamp(enough, kTrialShare, kMostTrialShare);
+    return is_little_left() ? share / 2 : share;
+  }
+  // There is time for few runs of such graphs.
+  bool is_scarce(const Idea& idea) {
+    const bool is = !is_little_left() && trial_share(idea) > kTrialShare;
+    is_cut_ = is_cut_ || is;
+    return is;
+  }
+  // That the limits are worth, about; 0 if nothing is limited.
+  double all_work() const {
+    const double seconds = request_.limits.seconds.value_or(0);
+    return request_.limits.work ? static_cast<double>(*request_.limits.work)
+                                : seconds * request_.threads * kWorkPerSecond;
+  }
+  bool is_time_up() {
+    const bool is = limits_.stopped() || limits_.used() > kTrialsUntil;
+    is_cut_ = is_cut_ || is;
+    return is;
+  }
   bool settled(Ticks least) const {
     return limits_stopped_ || !best_.support.yes || duration() <= least;
   }
@@ -123,20 +179,64 @@ class TransformSearch {
 
     auto operator<=>(const Reached&) const = default;
   };
+  // All runs of one list of transforms.
+  struct Tried {
+    Transforms transforms;
+    double ops = 0;   // of the graph that they make
+    double work = 0;  // of its runs
+    Reached reached;
+
+    double work_by_op() const { return work / ops; }
+  };
+
+  // To the best: it loses little more.
+  bool is_close(const Reached& reached) const {
+    if (duration() == Ticks::max()) return true;
+    const auto least = static_cast<double>(problem_.graph.total_time().count());
+    return static_cast<double>(reached.duration.count()) - least <=
+           kClose * (static_cast<double>(duration().count()) - least);
+  }
+
+  // A run says as much of a graph as it has work for each of its ops. So the best few, and the
+  // graph as it is unless it is proven to lose more, get as much as the one among them that has
+  // most.
+  void even_out() {
+    std::vector<Tried*> last;
+    for (Tried& one : tried_)
+      if (is_close(one.reached)) last.push_back(&one);
+    std::ranges::stable_sort(last, {}, [](const Tried* one) { return one->reached; });
+    const auto count = std::min(last.size(), kLast);
+    const auto plain =
+        std::ranges::find_if(last, [](const Tried* one) { return one->transforms.empty(); });
+    const bool may_win = plain != last.end() && plain_bound_ < duration();
+    if (may_win && plain >= last.begin() + static_cast<std::ptrdiff_t>(count))
+      std::iter_swap(plain, last.begin() + static_cast<std::ptrdiff_t>(count) - 1);
+    last.resize(count);
+    const double most = (*std::ranges::max_element(last, {}, &Tried::work_by_op))->work_by_op();
+    std::ranges::stable_sort(last, {}, &Tried::ops);
+    for (Tried* one : last) {
+      const double left = all_work() * (1 - limits_.used());
+      const double more = (most - one->work_by_op()) * one->ops;
+      if (limits_.stopped() || left <= 0 || more < kWorthARun * left) continue;
+      run_with(Transforms(one->transforms), std::min(more / left, kEvenShare));
+    }
+  }
+
   struct Trial {
     Reached reached;
-    const Transforms* transforms;
+    const Idea* idea;
   };
 
   // A short run tells the good from the bad, and of the good not the best: half of them run again
   // from where they are for as long as they ran, half of those twice as long, and so on.
   void rerun(std::vector<Trial> trials) {
-    for (double share = trial_share(); trials.size() > 2; share *= 2) {
+    for (double times = 1; trials.size() > 2; times *= 2) {
       std::ranges::stable_sort(trials, {}, &Trial::reached);
       trials.resize(trials.size() / 2);
       for (Trial& trial : trials) {
-        if (limits_.stopped()) return;
-        trial.reached = std::min(trial.reached, run_with(*trial.transforms, share));
+        if (is_time_up()) return;
+        const double share = times * trial_share(*trial.idea);
+        trial.reached = std::min(trial.reached, run_with(trial.idea->transforms, share));
       }
     }
   }
@@ -149,7 +249,9 @@ class TransformSearch {
     request.starts.clear();
     // A long run that begins from a short one's plan gets less far than one of its own; but where
     // nothing fits yet, the plan that comes nearest is a start.
-    const bool afresh = share == 1 && duration() < Ticks::max();
+    Tried& tried = tried_with(transforms);
+    const bool afresh =
+        share == 1 && duration() < Ticks::max() && all_work() * (1 - limits_.used()) > tried.work;
     for (const Plan& plan : known_)
       if (plan.transforms == transforms && !afresh) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
@@ -169,8 +271,16 @@ class TransformSearch {
     Reached reached;
     if (answer.outcome.plan) reached.duration = answer.outcome.cost.duration;
     if (answer.outcome.smallest_peak) reached.peak = *answer.outcome.smallest_peak;
+    tried.work += static_cast<double>(answer.work);
+    tried.reached = std::min(tried.reached, reached);
     take(std::move(answer), transforms, seconds);
     return reached;
+  }
+
+  Tried& tried_with(const Transforms& transforms) {
+    const auto found = std::ranges::find(tried_, transforms, &Tried::transforms);
+    if (found != tried_.end()) return *found;
+    return tried_.emplace_back(transforms, made_ops(problem_.graph, transforms));
   }
 
   void take(Answer answer, const Transforms& transforms, double seconds) {
@@ -222,6 +332,11 @@ class TransformSearch {
   bool is_anything_proposed() const {
     const Graph& graph = problem_.graph;
     if (problem_.techniques.split && !rewrite::propose(graph).empty()) return true;
+    if (problem_.techniques.substitute) {
+      const Transformed now = apply_transforms(graph, {});
+      const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
+      if (!rewrite::substitutions(now, pricer).empty()) return true;
+    }
     if (!problem_.techniques.hoist) return false;
     const rewrite::Hoisted base =
         rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
@@ -236,6 +351,20 @@ class TransformSearch {
         .transforms;
   }
 
+  // These and substitutions behind them; a plan can be as fast as the graph that they make.
+  Transforms with_substitutes(const Transforms& given, rewrite::Taken taken) {
+    if (!problem_.techniques.substitute || limits_.stopped()) return given;
+    const double until = limits_.used() + kSubstitutesShare;
+    const auto stops = [&] {  // one more match, or one more graph
+      limits_.spend(1 + static_cast<std::int64_t>(problem_.graph.op_count()) / 2);
+      return limits_.stopped() || limits_.used() > until;
+    };
+    const rewrite::Substituted made = rewrite::substituted(
+        problem_.graph, given, device_for(problem_), problem_.part_costs.get(), taken, stops);
+    least_ = std::min(least_, made.now.graph.total_time());
+    return made.transforms;
+  }
+
   // Plans the idea that won with more parts and with fewer, as long as that wins. Six parts may
   // lose to eight and five win, as waves come out, so one miss ends nothing.
   void tune(const Idea& won) {
@@ -245,17 +374,17 @@ class TransformSearch {
       bool better = false;
       int misses = 0;
       for (auto next = at + step; next >= 0 && next < std::ssize(numbers); next += step) {
-        if (limits_.stopped()) return;
+        if (is_time_up()) return;
         Idea idea = won;
         idea.parts = numbers[static_cast<std::size_t>(next)];
         const std::int64_t ops = static_cast<std::int64_t>(idea.region.ops.size());
         if (idea.parts * ops > kMostMadeOps || !ideas_.complete(idea)) break;
         if (idea.least >= duration()) continue;
-        run_with(idea.transforms, trial_share());
+        run_with(idea.transforms, trial_share(idea));
         if (best_transforms() == idea.transforms) {
           better = true;
           misses = 0;
-        } else if (++misses == kMostMisses) {
+        } else if (++misses == (is_scarce(idea) ? 1 : kMostMisses)) {
           break;
         }
       }
@@ -272,6 +401,8 @@ class TransformSearch {
     // Runs end by themselves or at their share of the limits, the search by the limits.
     if (limits_.stopped() && duration() > problem_.graph.total_time())
       outcome.stopped_by = limits_.reason();
+    else if (is_cut_ && by_itself(outcome.stopped_by) && duration() > problem_.graph.total_time())
+      outcome.stopped_by = request_.limits.work ? StopReason::work_limit : StopReason::deadline;
     if (outcome.plan || !best_.support.yes) return std::move(best_);
     // What is proven without transforms says nothing of plans that have some.
     const Bytes floor = always_live(problem_);
@@ -293,10 +424,13 @@ class TransformSearch {
   Limits limits_;
   TransformIdeas ideas_{problem_, limits_};
   bool begun_ = false, limits_stopped_ = false;
-  Ticks plain_bound_;  // of plans without transforms
+  bool is_cut_ = false;                        // less was tried than with larger limits
+  Ticks least_ = problem_.graph.total_time();  // of the graphs that are tried whatever is found
+  Ticks plain_bound_;                          // of plans without transforms
   Answer best_;
   Bytes smallest_ = Bytes::max();
   Transforms smallest_transforms_;
+  std::deque<Tried> tried_;
   std::vector<Plan> known_;
   std::vector<PortfolioPart> parts_;
   std::vector<Incumbent> history_;
@@ -307,7 +441,7 @@ class TransformSearch {
 bool may_transform(const Problem& problem) {
   return problem.transforms.empty() && problem.live_limits.empty() &&
          problem.objective == Objective::least_time &&
-         (problem.techniques.split || problem.techniques.hoist);
+         (problem.techniques.split || problem.techniques.hoist || problem.techniques.substitute);
 }
 
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {

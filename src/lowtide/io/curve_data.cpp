@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "lowtide/plan/transforms/together.h"
+
 namespace lowtide::io {
 
 namespace {
@@ -56,8 +58,8 @@ Json point_json(const Graph& graph, Bytes own_peak, const TradeoffPoint& point) 
   const Figures figures = figures_of(graph, own_peak, point);
   Json transforms = Json::array();
   if (point.outcome.plan)
-    for (const Transform& transform : point.outcome.plan->transforms)
-      transforms.push_back(describe(transform));
+    for (const auto some : together(point.outcome.plan->transforms))
+      transforms.push_back(describe(some));
   return {{"budget", point.budget.count()},
           {"share_percent", figures.share},
           {"status", to_string(point.outcome.status)},

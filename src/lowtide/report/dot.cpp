@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -35,9 +38,44 @@ std::string label(const Lines&... lines) {
   return out;
 }
 
-}  // namespace
+void op_line(const Graph& graph, OpId id, std::string& out) {
+  const Op& op = graph.op(id);
+  const std::string workspace =
+      op.workspace.count() > 0 ? "workspace " + bytes_text(op.workspace) : std::string();
+  fmt::format_to(std::back_inserter(out), "  op{} [label=\"{}\"{}];\n", id.index(),
+                 label(op.name.empty() ? "op " + std::to_string(id.index()) : op.name,
+                       op.kind == op.name ? std::string() : op.kind,
+                       ticks_text(op.time, graph.tick()), workspace),
+                 graph.recomputable(id) ? "" : ", style=bold");
+}
 
-std::string write_dot(const Graph& graph) {
+// The ops of one half of all blocks, on a stack of our own, as blocks may be deep.
+void half_lines(const Graph& graph, const Partition& partition, Half Block::*side,
+                std::string_view word, std::string& out) {
+  std::vector<std::pair<BlockId, std::size_t>> open{{Partition::root(), 0}};
+  while (!open.empty()) {
+    auto& [id, next] = open.back();
+    const Half& half = partition.blocks[id].*side;
+    if (next == half.parts.size()) {
+      if (id != Partition::root()) out += "  }\n";
+      open.pop_back();
+      continue;
+    }
+    const BlockPart part = half.parts[next++];
+    if (part.op.valid()) {
+      op_line(graph, part.op, out);
+      continue;
+    }
+    const std::string& name = partition.blocks[part.block].name;
+    fmt::format_to(std::back_inserter(out), "  subgraph cluster_{}_{} {{\n  label=\"{}\";\n",
+                   part.block.index(), word,
+                   label(name.empty() ? fmt::format("block {}", part.block.index()) : name,
+                         partition.phases.has_backward ? std::string(word) : std::string()));
+    open.emplace_back(part.block, 0);
+  }
+}
+
+std::string dot_text(const Graph& graph, const Partition* partition) {
   std::string out;
   const auto line = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
@@ -48,16 +86,11 @@ std::string write_dot(const Graph& graph) {
   };
   line("digraph \"{}\" {{", escaped(graph.name()));
   line("  node [shape=box];");
-  for (std::size_t i = 0; i < graph.op_count(); ++i) {
-    const OpId id(i);
-    const Op& op = graph.op(id);
-    const std::string workspace =
-        op.workspace.count() > 0 ? "workspace " + bytes_text(op.workspace) : std::string();
-    line("  op{} [label=\"{}\"{}];", i,
-         label(op.name.empty() ? "op " + std::to_string(i) : op.name,
-               op.kind == op.name ? std::string() : op.kind, ticks_text(op.time, graph.tick()),
-               workspace),
-         graph.recomputable(id) ? "" : ", style=bold");
+  if (partition == nullptr) {
+    for (std::size_t i = 0; i < graph.op_count(); ++i) op_line(graph, OpId(i), out);
+  } else {
+    half_lines(graph, *partition, &Block::forward, "forward", out);
+    half_lines(graph, *partition, &Block::backward, "backward", out);
   }
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
     const TensorId id(i);
@@ -82,6 +115,14 @@ std::string write_dot(const Graph& graph) {
   }
   out += "}\n";
   return out;
+}
+
+}  // namespace
+
+std::string write_dot(const Graph& graph) { return dot_text(graph, nullptr); }
+
+std::string write_dot(const Graph& graph, const Partition& partition) {
+  return dot_text(graph, &partition);
 }
 
 }  // namespace lowtide::report

@@ -4,6 +4,7 @@
 
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/transforms/apply.h"
+#include "lowtide/plan/transforms/together.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/simulate.h"
 
@@ -13,9 +14,11 @@ std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Tran
   std::vector<TransformEffect> effects;
   Bytes peak = own_peak(graph);
   Ticks time = graph.total_time();
-  for (std::size_t i = 0; i < transforms.size(); ++i) {
-    const Graph made = apply_transforms(graph, transforms.first(i + 1)).graph;
-    effects.push_back({.text = describe(transforms[i]),
+  std::size_t done = 0;
+  for (const std::span<const Transform> some : together(transforms)) {
+    done += some.size();
+    const Graph made = apply_transforms(graph, transforms.first(done)).graph;
+    effects.push_back({.text = describe(some),
                        .peak_before = peak,
                        .peak = own_peak(made),
                        .added = made.total_time() - time});

@@ -10,7 +10,8 @@
 
 namespace lowtide::report {
 
-// Of a graph's own order, with the transforms up to this one and without this one.
+// Of a graph's own order, with the transforms up to this one and without this one; substitutions
+// that follow one another are one.
 struct TransformEffect {
   std::string text;  // describe()
   Bytes peak_before, peak;

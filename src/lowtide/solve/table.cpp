@@ -9,6 +9,7 @@
 #include "lowtide/solve/interface/solver.h"
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
+#include "lowtide/solve/magis/magis.h"
 #include "lowtide/solve/offload/offload.h"
 #include "lowtide/solve/order/order.h"
 #include "lowtide/solve/search/search.h"
@@ -28,6 +29,7 @@ SolverTable make_solvers() {
   table.add(kumar::twremat::make_twremat());
   table.add(kumar::pwremat::make_pwremat());
   table.add(search::make_search());
+  table.add(magis::make_magis());
   table.add(bounds::make_bounds());
   table.add(exact::moccasin::make_moccasin());
   table.add(exact::checkmate::make_checkmate());

@@ -17,8 +17,12 @@ Context::Context(const Problem& problem, std::string_view solver, ContextSetting
       settings_(std::move(settings)),
       limits_(settings_.limits),
       random_(settings_.seed) {
-  outcome_.bound = {std::max(problem.graph.total_time(), settings_.known.duration),
-                    std::max(peak_floor(problem), settings_.known.peak)};
+  if (settings_.transforms)
+    outcome_.bound = {settings_.known.duration,
+                      std::max(always_live(problem), settings_.known.peak)};
+  else
+    outcome_.bound = {std::max(problem.graph.total_time(), settings_.known.duration),
+                      std::max(peak_floor(problem), settings_.known.peak)};
   own_duration_ = outcome_.bound.duration;
 }
 

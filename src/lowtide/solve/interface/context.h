@@ -44,6 +44,9 @@ struct ContextSettings {
   Bound known;                           // proven of the problem before; zero if nothing is
   const SolverTable* solvers = nullptr;  // for solvers that are made of others
   Watcher watcher;
+  // Plans may have transforms. Then nothing about the graph as it is bounds them but what is always
+  // live.
+  bool transforms = false;
 };
 
 class Context {
@@ -59,6 +62,9 @@ class Context {
   const Options& options() const { return settings_.options; }
   std::span<const Plan> starts() const { return settings_.starts; }
   const SolverTable* solvers() const { return settings_.solvers; }
+
+  // Whether a plan that is offered may have transforms: of the problem's graph, as in files.
+  bool may_transform() const { return settings_.transforms; }
 
   // Simulates the plan; keeps it if it meets the budget and the time limit and is better than the
   // best so far: by the objective (duration or peak), ties by the other. Says whether it was kept.

@@ -12,6 +12,7 @@ std::string_view to_string(Trait trait) {
     case Trait::transfers: return "transfers";
     case Trait::external: return "external";
     case Trait::portfolio: return "portfolio";
+    case Trait::transforms: return "transforms";
     case Trait::guest: return "guest";
   }
   return "";

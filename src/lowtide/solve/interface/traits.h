@@ -16,16 +16,17 @@ enum class Trait : std::uint8_t {
   anytime,       // improves the plans that it is given for as long as it may
   proving,       // raises bounds that hold for every plan of the problem
   transfers,     // plans copies to the host and back, so what begins there can be brought
-  external,   // an engine of other people does the work, in a process of its own: it takes tenths
-              // of a second to begin, and its word is believed only until a plan beats it
-  portfolio,  // is made of the other solvers of its table
-  guest,      // was registered by the user of this process; believed as an engine is
+  external,    // an engine of other people does the work, in a process of its own: it takes tenths
+               // of a second to begin, and its word is believed only until a plan beats it
+  portfolio,   // is made of the other solvers of its table
+  transforms,  // changes the graph, where it may: splits regions of it, or hoists its backward
+  guest,       // was registered by the user of this process; believed as an engine is
 };
 
 // In the order above.
 constexpr std::initializer_list<Trait> kTraits = {
-    Trait::constructive, Trait::tight,    Trait::anytime,   Trait::proving,
-    Trait::transfers,    Trait::external, Trait::portfolio, Trait::guest};
+    Trait::constructive, Trait::tight,     Trait::anytime,    Trait::proving, Trait::transfers,
+    Trait::external,     Trait::portfolio, Trait::transforms, Trait::guest};
 
 std::string_view to_string(Trait trait);
 std::optional<Trait> trait_of(std::string_view word);  // the inverse

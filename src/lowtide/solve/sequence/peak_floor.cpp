@@ -110,4 +110,14 @@ Bytes peak_floor(const Problem& problem) {
   return floor;
 }
 
+Bytes always_live(const Problem& problem) {
+  const Graph& graph = problem.graph;
+  Bytes floor = graph.resident();
+  for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
+    if (graph.is_input(id) && !graph.on_host(id) &&
+        (graph.stays(id) || (!graph.freeable(id) && !problem.machine)))
+      floor = checked_add(floor, graph.bytes(id));
+  return floor;
+}
+
 }  // namespace lowtide::solve

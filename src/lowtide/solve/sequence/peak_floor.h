@@ -12,4 +12,7 @@ namespace lowtide::solve {
 // room for. Linear in the links.
 Bytes peak_floor(const Problem& problem);
 
+// What no transform can make less: what is live from the start and may never leave.
+Bytes always_live(const Problem& problem);
+
 }  // namespace lowtide::solve
