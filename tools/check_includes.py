@@ -20,7 +20,7 @@ ALLOWED = {
     "plan": CORE[:3],
     "sim": CORE[:4],
     "engines": CORE[:1],
-    "solve": CORE + ["engines"],
+    "solve": CORE + ["engines", "rewrite"],
     "rewrite": CORE,
     "layout": CORE,
     "driver": CORE + ["engines", "solve", "rewrite", "layout"],
