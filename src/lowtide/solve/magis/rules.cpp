@@ -13,7 +13,7 @@ namespace lowtide::solve::magis {
 
 namespace {
 
-constexpr std::size_t kLongestChain = 48;  // ops
+constexpr std::size_t kLongestChain = 48, kMostLooked = 4 * kLongestChain;  // ops
 
 }  // namespace
 
@@ -49,10 +49,12 @@ bool Rules::may_run_again(const View& view, OpId op, OpId before) const {
          view.place[before.index()] <= view.deadline[op.index()];
 }
 
-// The op, behind what it reads and is not there at the event.
+// The op, behind what it reads and is not there at the event. Every op is looked at once, so that
+// this is short however many ways lead from one op to another.
 bool Rules::gather(const View& view, const Evaluator& state, OpId op, const StateEvent& at,
-                   std::size_t event, bool chain, std::vector<OpId>& ops) const {
-  if (!may_run_again(view, op, at.at) || ops.size() >= kLongestChain) return false;
+                   std::size_t event, Gathered& found) const {
+  found.looked.push_back(op);
+  if (!may_run_again(view, op, at.at) || found.depth >= kLongestChain) return false;
   const auto instances = state.instances();
   for (const Slot slot : view.reads[op.index()]) {
     std::int32_t there = state.latest(slot);
@@ -61,16 +63,20 @@ bool Rules::gather(const View& view, const Evaluator& state, OpId op, const Stat
       there = instances[static_cast<std::size_t>(there)].before;
     if (there == Instance::kNone) return false;
     const Instance& one = instances[static_cast<std::size_t>(there)];
-    if (!chain || one.last >= event || one.maker == Instance::kNone) continue;
+    if (!found.chain || one.last >= event || one.maker == Instance::kNone) continue;
     const OpId maker = graph_.producer(view.tensor[slot]);
     if (slot >= graph_.tensor_count() || !maker.valid()) continue;
-    if (std::ranges::find(ops, maker) != ops.end()) continue;
+    if (found.looked.size() >= kMostLooked ||
+        std::ranges::find(found.looked, maker) != found.looked.end())
+      continue;
     // What cannot be made again stays.
-    std::vector<OpId> before = ops;
-    if (gather(view, state, maker, at, event, chain, before)) ops = std::move(before);
+    const std::size_t before = found.ops.size();
+    ++found.depth;
+    if (!gather(view, state, maker, at, event, found)) found.ops.resize(before);
+    --found.depth;
   }
-  if (std::ranges::find(ops, op) == ops.end()) ops.push_back(op);
-  return ops.size() <= kLongestChain;
+  found.ops.push_back(op);
+  return found.ops.size() <= kLongestChain;
 }
 
 // In front of where the event stands among the actions of its op.
@@ -97,13 +103,15 @@ std::optional<Rules::Change> Rules::recomputed(const View& view, const Evaluator
   if (one.slot >= graph_.tensor_count()) return std::nullopt;
   const StateEvent& at = state.events()[spot.next];
   const OpId maker = graph_.producer(view.tensor[one.slot]);
-  std::vector<OpId> ops;
-  if (!gather(view, state, maker, at, spot.next, chain, ops)) return std::nullopt;
+  Gathered gathered{.chain = chain};
+  const bool can = gather(view, state, maker, at, spot.next, gathered);
+  limits_.spend(static_cast<std::int64_t>(1 + gathered.looked.size() / 8 + actions.size() / 32));
+  if (!can) return std::nullopt;
   Change change;
   std::vector<Action> added;
   const auto known = groups(actions);
   const std::uint32_t group = known.empty() ? 0 : known.back() + 1;
-  for (const OpId op : ops) {
+  for (const OpId op : gathered.ops) {
     added.push_back(
         {at.at, Action::Kind::recompute, static_cast<std::uint32_t>(op.index()), group});
     change.time += static_cast<double>(view.time[op.index()]);

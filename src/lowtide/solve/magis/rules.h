@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/solve/magis/evaluate.h"
 
 namespace lowtide::solve::magis {
@@ -27,7 +28,8 @@ struct HotSpot {
 
 class Rules {
  public:
-  Rules(const Graph& graph, const RuleSettings& settings) : graph_(graph), settings_(settings) {}
+  Rules(const Graph& graph, const RuleSettings& settings, Limits& limits)
+      : graph_(graph), settings_(settings), limits_(limits) {}
 
   // Of what the evaluator has estimated last: largest first.
   std::vector<HotSpot> hot_spots(const View& view, const Evaluator& state,
@@ -52,12 +54,19 @@ class Rules {
 
  private:
   bool may_run_again(const View& view, OpId op, OpId before) const;
+  // What runs again together, in the order in which it does.
+  struct Gathered {
+    bool chain = true;
+    std::vector<OpId> ops = {}, looked = {};
+    std::size_t depth = 0;
+  };
   bool gather(const View& view, const Evaluator& state, OpId op, const StateEvent& at,
-              std::size_t event, bool chain, std::vector<OpId>& ops) const;
+              std::size_t event, Gathered& found) const;
   Actions with(const Actions& actions, const StateEvent& at, std::span<const Action> added) const;
 
   const Graph& graph_;
   RuleSettings settings_;
+  Limits& limits_;  // what the rules cost is charged there
 };
 
 }  // namespace lowtide::solve::magis

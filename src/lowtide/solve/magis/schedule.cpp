@@ -207,8 +207,11 @@ class Rescheduling {
   // Cut at waists of at most so many. At 0 nothing is lost, and if some block is too large then
   // nothing is done, and false is what comes back.
   bool solve(std::span<const Task> run, std::size_t divides) {
+    if (effort_.spend(static_cast<std::int64_t>(run.size() * (1 + run.size() / 64)))) {
+      append(run);
+      return true;
+    }
     const auto waists = narrow_waists(tasks_, run);
-    effort_.spend(static_cast<std::int64_t>(run.size() * (1 + run.size() / 64)));
     const std::size_t begun = result_.size();
     for (std::size_t i = 0, begin = 0; i < run.size(); ++i) {
       if (waists[i] > divides && i + 1 < run.size()) continue;

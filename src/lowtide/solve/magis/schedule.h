@@ -21,7 +21,7 @@ struct Effort {
   bool spend(std::int64_t units) {
     const std::int64_t before = work / 8;
     work += units;
-    return limits != nullptr && limits->spend(work / 8 - before);
+    return limits != nullptr && limits->spend_all(work / 8 - before);
   }
 };
 

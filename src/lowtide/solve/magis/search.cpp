@@ -116,8 +116,9 @@ void Search::begin() {
   views_.emplace(graph, tree_, pricer_ ? &*pricer_ : nullptr,
                  may_copy ? &*problem_.machine : nullptr);
   evaluator_.emplace(graph);
-  rules_.emplace(graph, RuleSettings{problem_.techniques.recompute, may_copy,
-                                     context_.options().on("chains")});
+  rules_.emplace(
+      graph, RuleSettings{problem_.techniques.recompute, may_copy, context_.options().on("chains")},
+      limits_);
   builder_.emplace(problem_, base_, tree_, rewrite::device_for(problem_),
                    problem_.part_costs.get());
   const std::size_t whole = fission_of(rewrite::Fission(tree_.nodes.size(), 1));
