@@ -16,7 +16,10 @@ TEST_CASE("traits: a set and its words") {
   CHECK(Traits{}.empty());
   traits.add(Trait::tight);
   CHECK(traits == Traits{Trait::tight, Trait::proving, Trait::external});
-  for (const Trait trait : kTraits) CHECK(trait_of(to_string(trait)) == trait);
+  for (const Trait trait : kTraits) {
+    CHECK(trait_of(to_string(trait)) == trait);
+    CHECK(Traits{trait}.words() == std::vector{to_string(trait)});
+  }
   CHECK_FALSE(trait_of("quick"));
 }
 

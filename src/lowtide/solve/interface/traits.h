@@ -39,17 +39,17 @@ class Traits {
     for (const Trait trait : traits) add(trait);
   }
   constexpr void add(Trait trait) { bits_ |= bit(trait); }
-  constexpr void remove(Trait trait) { bits_ &= static_cast<std::uint8_t>(~bit(trait)); }
+  constexpr void remove(Trait trait) { bits_ &= static_cast<std::uint16_t>(~bit(trait)); }
   constexpr bool has(Trait trait) const { return (bits_ & bit(trait)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   bool operator==(const Traits&) const = default;
   std::vector<std::string_view> words() const;
 
  private:
-  static constexpr std::uint8_t bit(Trait trait) {
-    return static_cast<std::uint8_t>(1u << static_cast<unsigned>(trait));
+  static constexpr std::uint16_t bit(Trait trait) {
+    return static_cast<std::uint16_t>(1u << static_cast<unsigned>(trait));
   }
-  std::uint8_t bits_ = 0;
+  std::uint16_t bits_ = 0;
 };
 
 }  // namespace lowtide::solve

@@ -37,7 +37,7 @@ constexpr std::size_t kMostOfBlock = 64;
 // `order` solver: the maximum takes the place of the sum in Dijkstra's algorithm).
 class Block {
  public:
-  // `left`: of each item, the readers outside the block that are still to come.
+  // Of at most kMostOfBlock tasks: sets of them are words.
   Block(const Tasks& tasks, std::span<const Task> block, Effort& effort)
       : tasks_(tasks), block_(block), effort_(effort) {
     std::unordered_map<Task, std::size_t> local;
@@ -74,7 +74,6 @@ class Block {
 
   // `done`: tasks outside the block that have run before it.
   std::vector<Task> least_peak(const std::vector<std::uint8_t>& done) {
-    if (block_.size() > kMostOfBlock || block_.size() < 2) return {};
     for (Touched& one : touched_)
       one.needed =
           one.stays || std::ranges::any_of(one.outside, [&](Task task) { return done[task] == 0; });
@@ -218,7 +217,9 @@ class Rescheduling {
       const auto block = run.subspan(begin, i + 1 - begin);
       begin = i + 1;
       effort_.spend(static_cast<std::int64_t>(block.size()));
-      const auto best = Block(tasks_, block, effort_).least_peak(done_);
+      std::vector<Task> best;
+      if (block.size() > 1 && block.size() <= kMostOfBlock)
+        best = Block(tasks_, block, effort_).least_peak(done_);
       if (best.empty() && block.size() > 1 && divides == 0) {
         for (const Task task : run) done_[task] = 0;
         result_.resize(begun);
