@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "lowtide/solve/bounds/cut/cut_link.h"
-#include "lowtide/solve/bounds/cut/cut_plan.h"
 #include "lowtide/solve/bounds/cut/cut_point.h"
+#include "lowtide/solve/sequence/just_in_time.h"
 
 namespace lowtide::solve::bounds {
 

@@ -2,13 +2,13 @@
 // Idea: just in time, each op when its first reader is about to run, with everything it lacks.
 // Invariant: a tensor is made again at most once, so the sequence is at most twice as long.
 // Loses: memory away from the cut point is not looked at; what comes back stays until its last use.
-#include "lowtide/solve/bounds/cut/cut_plan.h"
+#include "lowtide/solve/sequence/just_in_time.h"
 
 #include <cstdint>
 
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::solve::bounds {
+namespace lowtide::solve {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::optional<std::vector<OpId>> sequence_without(const Problem& problem, OpId o
   return without_unread(problem, plan.sequence);
 }
 
-}  // namespace lowtide::solve::bounds
+}  // namespace lowtide::solve

@@ -1,4 +1,4 @@
-// The plan that a cut describes. Private to the solver.
+// The plan that keeps a set of tensors across one op, and makes all else again when it is needed.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "lowtide/plan/problem.h"
 
-namespace lowtide::solve::bounds {
+namespace lowtide::solve {
 
 // The given order up to and with `op`; then without `dropped`, each of which is made again right
 // before something needs it and stays from then on. None if that would run an op again that may
@@ -15,4 +15,4 @@ namespace lowtide::solve::bounds {
 std::optional<std::vector<OpId>> sequence_without(const Problem& problem, OpId op,
                                                   std::span<const TensorId> dropped);
 
-}  // namespace lowtide::solve::bounds
+}  // namespace lowtide::solve
