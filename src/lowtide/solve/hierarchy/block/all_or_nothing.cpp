@@ -1,0 +1,48 @@
+// Problem: what can a block do at the least cost of looking for it?
+// Idea: all is computed once and what the backward half reads is saved; or what can be made again
+// from outside is, each op right before its first reader.
+// Loses: anything in between.
+#include "lowtide/solve/hierarchy/block/all_or_nothing.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+std::int64_t work_of(const BlockTask& task) {
+  return static_cast<std::int64_t>(task.block.op_count());
+}
+
+class SaveAll final : public BlockSolver {
+ public:
+  std::string_view name() const override { return "save_all"; }
+  std::string_view summary() const override { return "each op once, and all saved"; }
+  Support supports(const BlockTask&) const override { return {}; }
+  std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const override {
+    if (limits.spend(work_of(task))) return {};
+    return {task.block.save_all()};
+  }
+};
+
+class RecomputeAll final : public BlockSolver {
+ public:
+  std::string_view name() const override { return "recompute_all"; }
+  std::string_view summary() const override {
+    return "nothing saved: made again from what crosses the border";
+  }
+  Support supports(const BlockTask& task) const override {
+    return task.block.has_backward() ? Support{} : Support::no("the block has no backward half");
+  }
+  std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const override {
+    if (limits.spend(2 * work_of(task))) return {};
+    std::vector<BlockOption> options;
+    if (auto option = task.block.recompute_all()) options.push_back(std::move(*option));
+    return options;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BlockSolver> make_save_all() { return std::make_unique<SaveAll>(); }
+std::unique_ptr<BlockSolver> make_recompute_all() { return std::make_unique<RecomputeAll>(); }
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,95 @@
+// Sorting and picking in lists of a few hundred options.
+#include "lowtide/solve/hierarchy/block/block_option.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+bool as_good(const BlockOption& a, const BlockOption& b) {
+  return a.time() <= b.time() && a.saved <= b.saved && a.forward_peak <= b.forward_peak &&
+         a.backward_peak <= b.backward_peak;
+}
+
+}  // namespace
+
+std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
+  // Whoever is as good as another comes before it, or is its equal.
+  std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
+    return std::tuple(a.time(), a.saved, a.peak(), a.forward_peak + a.backward_peak) <
+           std::tuple(b.time(), b.saved, b.peak(), b.forward_peak + b.backward_peak);
+  });
+  std::vector<BlockOption> kept;
+  for (BlockOption& option : options)
+    if (std::ranges::none_of(kept, [&](const BlockOption& k) { return as_good(k, option); }))
+      kept.push_back(std::move(option));
+  std::stable_sort(kept.begin(), kept.end(), [](const BlockOption& a, const BlockOption& b) {
+    return a.peak() != b.peak() ? a.peak() > b.peak() : a.time() < b.time();
+  });
+  return kept;
+}
+
+std::vector<BlockOption> spread_by_peak(std::vector<BlockOption> options, std::size_t most) {
+  if (options.size() <= most) return options;
+  std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
+    return a.peak() > b.peak();
+  });
+  std::vector<std::size_t> taken;  // ascending
+  if (most > 0) taken.push_back(0);
+  if (most > 1) taken.push_back(options.size() - 1);
+  const auto peak = [&](std::size_t i) { return options[i].peak().count(); };
+  while (taken.size() < most) {
+    // Two neighbours with others between them, as far apart as there are.
+    std::size_t widest = 0;
+    std::int64_t gap = -1;
+    for (std::size_t i = 0; i + 1 < taken.size(); ++i)
+      if (taken[i + 1] - taken[i] > 1 && peak(taken[i]) - peak(taken[i + 1]) > gap) {
+        gap = peak(taken[i]) - peak(taken[i + 1]);
+        widest = i;
+      }
+    const std::size_t from = taken[widest], to = taken[widest + 1];
+    const std::int64_t middle = peak(to) + (peak(from) - peak(to)) / 2;
+    std::size_t best = from + 1;
+    for (std::size_t i = from + 2; i < to; ++i)
+      if (std::abs(peak(i) - middle) < std::abs(peak(best) - middle)) best = i;
+    taken.insert(taken.begin() + static_cast<std::ptrdiff_t>(widest) + 1, best);
+  }
+  std::vector<BlockOption> kept;
+  for (const std::size_t i : taken) kept.push_back(std::move(options[i]));
+  return kept;
+}
+
+std::vector<BlockOption> convex_hull(std::vector<BlockOption> options) {
+  std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
+    return std::tuple(a.time(), a.saved, a.peak()) < std::tuple(b.time(), b.saved, b.peak());
+  });
+  std::vector<BlockOption> hull;
+  // Time for a byte less: it must rise from step to step.
+  const auto slope = [](const BlockOption& a, const BlockOption& b) {
+    return static_cast<double>((b.time() - a.time()).count()) /
+           static_cast<double>((a.saved - b.saved).count());
+  };
+  for (BlockOption& option : options) {
+    if (!hull.empty() && option.saved >= hull.back().saved) continue;
+    while (hull.size() > 1 &&
+           slope(hull.back(), option) <= slope(hull[hull.size() - 2], hull.back()))
+      hull.pop_back();
+    hull.push_back(std::move(option));
+  }
+  return hull;
+}
+
+std::vector<std::size_t> shares_of(std::size_t total, std::span<const std::size_t> ops) {
+  const std::size_t sum = std::accumulate(ops.begin(), ops.end(), std::size_t{0});
+  std::vector<std::size_t> shares;
+  for (const std::size_t own : ops)
+    shares.push_back(std::max<std::size_t>(2, sum == 0 ? 2 : total * own / sum));
+  return shares;
+}
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,42 @@
+// A block one level up: what its halves run, where blocks inside it are nodes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lowtide/solve/hierarchy/block/block_option.h"
+#include "lowtide/solve/hierarchy/block/block_problem.h"
+
+namespace lowtide::solve::hierarchy {
+
+// A block inside, with what it can do; the ids of its options are its own.
+struct Child {
+  std::span<const BlockOption> options;  // at least one
+  std::vector<OpId> ops;                 // its op i is this op of the block around it
+};
+
+struct LevelNode {
+  enum class Kind : std::uint8_t { op, forward, backward, rest };
+  Kind kind = Kind::op;
+  OpId op;                // for op and rest
+  std::size_t child = 0;  // for forward and backward: whose half it is
+};
+
+// What is run at a level: a node, and for a half of a child with which of its options.
+struct LevelStep {
+  std::size_t node = 0, option = 0;
+};
+
+struct Level {
+  // The forward nodes in a topological order, `rest` if the block has it, then the backward ones.
+  // Of the whole network all nodes, without `rest`.
+  std::vector<LevelNode> nodes;
+  std::vector<Child> children;
+
+  // The ops that the steps compute one after the other.
+  std::vector<OpId> sequence(std::span<const LevelStep> steps) const;
+};
+
+}  // namespace lowtide::solve::hierarchy
