@@ -21,7 +21,8 @@ std::string range_text(const solve::OptionSpec& option) {
   if (option.choices.empty())
     return fmt::format("{:g} to {:g}, default {:g}{}", option.low, option.high,
                        option.default_number, option.of_ops ? "; OP:NUMBER for some ops" : "");
-  return fmt::format("{}; default {}", fmt::join(option.choices, ", "), option.default_choice);
+  return fmt::format("{}{}; default {}", option.several ? "any, between commas, of " : "",
+                     fmt::join(option.choices, ", "), option.default_choice);
 }
 
 void print_json(const solve::SolverTable& table) {

@@ -231,6 +231,7 @@ void GraphBuilder::link_consumers(Graph& graph) const {
                    "; nothing may read it after the first");
       changed_by[changed.index()] = op;
     }
+    graph.is_barrier_.push_back(graph.op(op).kind == kBarrierKind ? 1 : 0);
     graph.recomputable_.push_back(graph.op(op).recomputable && !graph.outputs(op).empty() &&
                                   graph.mutates(op).empty() && !graph.is_barrier(op));
   }

@@ -137,7 +137,7 @@ class Graph {
   // An op that can write in place of it may do so: it is freeable, and no output of the graph.
   bool overwritable(TensorId id) const { return freeable(id) && !is_output(id); }
 
-  bool is_barrier(OpId id) const { return op(id).kind == kBarrierKind; }
+  bool is_barrier(OpId id) const { return is_barrier_[id.index()] != 0; }
   // Whether a plan may compute the op more than once: not if the graph says so, nor a barrier, nor
   // an op without outputs or one that mutates its inputs.
   bool recomputable(OpId id) const { return recomputable_[id.index()] != 0; }
@@ -171,7 +171,7 @@ class Graph {
   std::vector<OpId> producers_, order_;
   std::vector<std::size_t> position_;
   std::vector<TensorId> outputs_;
-  std::vector<std::uint8_t> is_output_, recomputable_;
+  std::vector<std::uint8_t> is_output_, is_barrier_, recomputable_;
   bool has_tensors_on_host_ = false;
 };
 

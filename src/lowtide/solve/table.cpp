@@ -6,6 +6,7 @@
 #include "lowtide/solve/exhaustive/exhaustive.h"
 #include "lowtide/solve/given/given.h"
 #include "lowtide/solve/greedy/greedy.h"
+#include "lowtide/solve/hierarchy/hiremate/hiremate.h"
 #include "lowtide/solve/interface/solver.h"
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
@@ -29,6 +30,7 @@ SolverTable make_solvers() {
   table.add(kumar::twremat::make_twremat());
   table.add(kumar::pwremat::make_pwremat());
   table.add(search::make_search());
+  table.add(hierarchy::make_hiremate());
   table.add(magis::make_magis());
   table.add(bounds::make_bounds());
   table.add(exact::moccasin::make_moccasin());

@@ -39,6 +39,16 @@ OfOps split_ops(std::string_view value) {
   return {.ops = std::string(value.substr(0, colon)), .number = value.substr(colon + 1)};
 }
 
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    words.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
 // "#" and an index; or else the ops of that name; or else those whose names fit the pattern.
 std::vector<OpId> find_ops(const Graph& graph, const std::string& ops) {
   std::vector<OpId> named, fitting;
@@ -65,11 +75,15 @@ void Options::set(std::string_view name, std::string_view value) {
                                           : "there is none of that name; there are: " + names);
   }
   if (!known->choices.empty()) {
-    if (std::find(known->choices.begin(), known->choices.end(), value) == known->choices.end()) {
+    const auto given = known->several ? words_of(value) : std::vector{value};
+    for (const std::string_view word : given) {
+      if (std::ranges::count(given, word) > 1)
+        throw InputError(place, "\"" + std::string(word) + "\" stands there twice");
+      if (std::ranges::count(known->choices, word) > 0) continue;
       std::string words;
       for (std::string_view c : known->choices)
         words += (words.empty() ? "" : ", ") + std::string(c);
-      throw InputError(place, "\"" + std::string(value) + "\" is not one of " + words);
+      throw InputError(place, "\"" + std::string(word) + "\" is not one of " + words);
     }
   } else {
     const auto number = parse<double>(known->of_ops ? split_ops(value).number : value);
@@ -123,6 +137,10 @@ std::string_view Options::choice(std::string_view name) const {
   const OptionSpec& known = spec(name);
   const std::string* text = given(name);
   return text == nullptr ? known.default_choice : std::string_view(*text);
+}
+
+std::vector<std::string_view> Options::several(std::string_view name) const {
+  return words_of(choice(name));
 }
 
 }  // namespace lowtide::solve

@@ -13,7 +13,8 @@
 
 namespace lowtide::solve {
 
-// A number in [low, high], or, if `choices` is not empty, one of those words.
+// A number in [low, high], or, if `choices` is not empty, one of those words; with `several`, some of
+// them, each once, between commas.
 struct OptionSpec {
   std::string_view name;
   std::string_view usage;
@@ -22,6 +23,7 @@ struct OptionSpec {
   bool of_ops = false;  // a number that some ops may have apart, as "OP:NUMBER"
   std::string_view default_choice = {};
   std::vector<std::string_view> choices = {};
+  bool several = false;
 };
 
 // A part of a solver that can be left out, to see what it is worth.
@@ -45,6 +47,7 @@ class Options {
   // InputError for one that the graph lacks.
   std::vector<double> numbers(std::string_view name, const Graph& graph) const;
   std::string_view choice(std::string_view name) const;
+  std::vector<std::string_view> several(std::string_view name) const;  // of an option with `several`
   bool on(std::string_view name) const { return choice(name) == "on"; }  // of a switch_option
 
  private:

@@ -13,6 +13,7 @@ std::string_view to_string(Trait trait) {
     case Trait::external: return "external";
     case Trait::portfolio: return "portfolio";
     case Trait::transforms: return "transforms";
+    case Trait::blocks: return "blocks";
     case Trait::guest: return "guest";
   }
   return "";

@@ -20,13 +20,14 @@ enum class Trait : std::uint8_t {
                // of a second to begin, and its word is believed only until a plan beats it
   portfolio,   // is made of the other solvers of its table
   transforms,  // changes the graph, where it may: splits regions of it, or hoists its backward
+  blocks,      // plans a graph as blocks: for large graphs, and for those that repeat
   guest,       // was registered by the user of this process; believed as an engine is
 };
 
 // In the order above.
 constexpr std::initializer_list<Trait> kTraits = {
     Trait::constructive, Trait::tight,     Trait::anytime,    Trait::proving, Trait::transfers,
-    Trait::external,     Trait::portfolio, Trait::transforms, Trait::guest};
+    Trait::external,     Trait::portfolio, Trait::transforms, Trait::blocks,  Trait::guest};
 
 std::string_view to_string(Trait trait);
 std::optional<Trait> trait_of(std::string_view word);  // the inverse

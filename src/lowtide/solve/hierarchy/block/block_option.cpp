@@ -2,7 +2,8 @@
 #include "lowtide/solve/hierarchy/block/block_option.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -34,15 +35,34 @@ std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
   return kept;
 }
 
-std::vector<BlockOption> spread_by_peak(std::vector<BlockOption> options, std::size_t most) {
-  if (options.size() <= most) return options;
-  std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
-    return a.peak() > b.peak();
+std::vector<std::size_t> convex_hull(std::span<const BlockOption> options) {
+  std::vector<std::size_t> order(options.size()), hull;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::tuple(options[i].time(), options[i].saved, options[i].peak());
   });
-  std::vector<std::size_t> taken;  // ascending
+  // Time for a byte less: it must rise from step to step.
+  const auto price = [&](std::size_t from, std::size_t to) {
+    return static_cast<double>((options[to].time() - options[from].time()).count()) /
+           static_cast<double>((options[from].saved - options[to].saved).count());
+  };
+  for (const std::size_t i : order) {
+    if (!hull.empty() && options[i].saved >= options[hull.back()].saved) continue;
+    while (hull.size() > 1 && price(hull.back(), i) <= price(hull[hull.size() - 2], hull.back()))
+      hull.pop_back();
+    hull.push_back(i);
+  }
+  return hull;
+}
+
+std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vector<std::size_t> from,
+                                std::size_t most) {
+  const auto peak = [&](std::size_t i) { return options[from[i]].peak().count(); };
+  std::ranges::stable_sort(from, std::greater(), [&](std::size_t i) { return options[i].peak(); });
+  if (from.size() <= most) return from;
+  std::vector<std::size_t> taken;  // places in `from`, ascending
   if (most > 0) taken.push_back(0);
-  if (most > 1) taken.push_back(options.size() - 1);
-  const auto peak = [&](std::size_t i) { return options[i].peak().count(); };
+  if (most > 1) taken.push_back(from.size() - 1);
   while (taken.size() < most) {
     // Two neighbours with others between them, as far apart as there are.
     std::size_t widest = 0;
@@ -52,36 +72,16 @@ std::vector<BlockOption> spread_by_peak(std::vector<BlockOption> options, std::s
         gap = peak(taken[i]) - peak(taken[i + 1]);
         widest = i;
       }
-    const std::size_t from = taken[widest], to = taken[widest + 1];
-    const std::int64_t middle = peak(to) + (peak(from) - peak(to)) / 2;
-    std::size_t best = from + 1;
-    for (std::size_t i = from + 2; i < to; ++i)
+    const std::size_t high = taken[widest], low = taken[widest + 1];
+    const std::int64_t middle = peak(low) + (peak(high) - peak(low)) / 2;
+    std::size_t best = high + 1;
+    for (std::size_t i = high + 2; i < low; ++i)
       if (std::abs(peak(i) - middle) < std::abs(peak(best) - middle)) best = i;
     taken.insert(taken.begin() + static_cast<std::ptrdiff_t>(widest) + 1, best);
   }
-  std::vector<BlockOption> kept;
-  for (const std::size_t i : taken) kept.push_back(std::move(options[i]));
+  std::vector<std::size_t> kept;
+  for (const std::size_t i : taken) kept.push_back(from[i]);
   return kept;
-}
-
-std::vector<BlockOption> convex_hull(std::vector<BlockOption> options) {
-  std::stable_sort(options.begin(), options.end(), [](const BlockOption& a, const BlockOption& b) {
-    return std::tuple(a.time(), a.saved, a.peak()) < std::tuple(b.time(), b.saved, b.peak());
-  });
-  std::vector<BlockOption> hull;
-  // Time for a byte less: it must rise from step to step.
-  const auto slope = [](const BlockOption& a, const BlockOption& b) {
-    return static_cast<double>((b.time() - a.time()).count()) /
-           static_cast<double>((a.saved - b.saved).count());
-  };
-  for (BlockOption& option : options) {
-    if (!hull.empty() && option.saved >= hull.back().saved) continue;
-    while (hull.size() > 1 &&
-           slope(hull.back(), option) <= slope(hull[hull.size() - 2], hull.back()))
-      hull.pop_back();
-    hull.push_back(std::move(option));
-  }
-  return hull;
 }
 
 std::vector<std::size_t> shares_of(std::size_t total, std::span<const std::size_t> ops) {

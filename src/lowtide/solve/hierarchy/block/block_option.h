@@ -34,13 +34,14 @@ struct BlockOption {
 // first stays; by falling peaks, then by time.
 std::vector<BlockOption> pareto(std::vector<BlockOption> options);
 
-// At most `most` of them, spread as the paper has it: the highest peak, the lowest, then the one
-// nearest to the middle of the largest gap between peaks, again and again.
-std::vector<BlockOption> spread_by_peak(std::vector<BlockOption> options, std::size_t most);
-
 // Of options alone those that are the best at some price of a saved byte, by falling saved bytes
-// and rising times: all that a choice by prices can use.
-std::vector<BlockOption> convex_hull(std::vector<BlockOption> options);
+// and rising times: all that a choice by prices can use. Their numbers.
+std::vector<std::size_t> convex_hull(std::span<const BlockOption> options);
+
+// At most `most` of those, spread as the paper has it: the highest peak, the lowest, then the one
+// nearest to the middle of the largest gap between peaks, again and again. By falling peaks.
+std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vector<std::size_t> from,
+                                std::size_t most);
 
 // How many of `total` options each of several blocks may have, in proportion to their ops, two at
 // least.

@@ -48,7 +48,9 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition,
         local_tensor.try_emplace(id, static_cast<std::int64_t>(tensors_.size()));
     if (!is_new) return place->second;
     tensors_.push_back(id);
-    Tensor tensor{.name = network.tensor(id).name, .bytes = network.bytes(id)};
+    Tensor tensor;
+    tensor.name = network.tensor(id).name;
+    tensor.bytes = network.bytes(id);
     const OpId maker = network.producer(id);
     if (!inside(maker)) {
       const bool by_backward = maker.valid() && phase[maker] == Phase::backward;
@@ -82,11 +84,14 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition,
   }
   for (std::size_t i = 0; i < ops_.size(); ++i) {
     const OpId id = ops_[i];
-    Op op{.name = network.op(id).name,
-          .time = network.time(id),
-          .workspace = network.workspace(id),
-          .recomputable = network.recomputable(id) && reruns[id.index()] != 0};
-    OpLinks links{.inputs = std::move(inputs[i]), .outputs = std::move(made[i])};
+    Op op;
+    op.name = network.op(id).name;
+    op.time = network.time(id);
+    op.workspace = network.workspace(id);
+    op.recomputable = network.recomputable(id) && reruns[id.index()] != 0;
+    OpLinks links;
+    links.inputs = std::move(inputs[i]);
+    links.outputs = std::move(made[i]);
     // Also those that read what the op mutates: it runs once, and they may not after it.
     for (const OpId before : network.predecessors(id))
       if (const auto found = local_op.find(before); found != local_op.end())
@@ -97,7 +102,10 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition,
   }
   if (has_backward) {
     rest_ = OpId(ops_.size());
-    builder.add_op({.name = "rest", .kind = std::string(kBarrierKind)}, rest);
+    Op op;
+    op.name = "rest";
+    op.kind = kBarrierKind;
+    builder.add_op(std::move(op), rest);
   }
   std::vector<std::int64_t> order;
   for (std::size_t i = 0; i < ops_.size(); ++i) order.push_back(static_cast<std::int64_t>(i));

@@ -39,6 +39,8 @@ class BlockSolver {
   // What must be there for it to run and is not: empty if nothing is missing. To look for it may
   // take seconds; `stop` ends that.
   virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
+  // Whether it takes long: then there is to be a plan before it is asked.
+  virtual bool is_slow() const { return false; }
   // Whether it suits the block.
   virtual Support supports(const BlockTask& task) const = 0;
   // Options, priced by `task.block`. Deterministic for the seed and a limit of work; returns within

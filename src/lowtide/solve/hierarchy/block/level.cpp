@@ -3,6 +3,19 @@
 
 namespace lowtide::solve::hierarchy {
 
+std::vector<TensorId> Child::tensors(const Graph& around) const {
+  const Graph& own = problem->graph();
+  std::vector<TensorId> found(own.tensor_count());
+  const auto match = [&](std::span<const TensorId> from, std::span<const TensorId> to) {
+    for (std::size_t i = 0; i < from.size(); ++i) found[from[i].index()] = to[i];
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    match(own.inputs(OpId(i)), around.inputs(ops[i]));
+    match(own.outputs(OpId(i)), around.outputs(ops[i]));
+  }
+  return found;
+}
+
 std::vector<OpId> Level::sequence(std::span<const LevelStep> steps) const {
   std::vector<OpId> ops;
   for (const LevelStep& step : steps) {

@@ -14,7 +14,13 @@ namespace lowtide::solve::hierarchy {
 // A block inside, with what it can do; the ids of its options are its own.
 struct Child {
   std::span<const BlockOption> options;  // at least one
-  std::vector<OpId> ops;                 // its op i is this op of the block around it
+  // Numbers of those of them that a program whose size grows with their number should choose among.
+  std::vector<std::size_t> chosen;
+  std::vector<OpId> ops;  // its op i is this op of the block around it
+  const BlockProblem* problem = nullptr;  // whose options these are
+
+  // Of the tensors of its problem: which they are in the graph around it.
+  std::vector<TensorId> tensors(const Graph& around) const;
 };
 
 struct LevelNode {
@@ -34,6 +40,9 @@ struct Level {
   // Of the whole network all nodes, without `rest`.
   std::vector<LevelNode> nodes;
   std::vector<Child> children;
+  // Where it is known: bytes in use at most while each op runs, if the nodes run once in this order
+  // and save all.
+  std::vector<Bytes> once;
 
   // The ops that the steps compute one after the other.
   std::vector<OpId> sequence(std::span<const LevelStep> steps) const;

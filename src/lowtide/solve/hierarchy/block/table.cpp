@@ -1,6 +1,7 @@
 // The one table of block solvers: adding one is a line here.
 #include "lowtide/solve/hierarchy/block/all_or_nothing.h"
 #include "lowtide/solve/hierarchy/block/block_solver.h"
+#include "lowtide/solve/hierarchy/block/contracted.h"
 #include "lowtide/solve/hierarchy/block/flat.h"
 #include "lowtide/solve/hierarchy/block/prices.h"
 
@@ -11,6 +12,7 @@ BlockSolverTable make_block_solvers() {
   table.add(make_save_all());
   table.add(make_recompute_all());
   table.add(make_prices());
+  table.add(make_contracted());
   for (auto& flat : make_flat()) table.add(std::move(flat));
   return table;
 }

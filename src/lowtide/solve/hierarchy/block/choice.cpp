@@ -1,0 +1,227 @@
+// Problem: each block inside may be run in several ways. Which, so that all together keep the
+// budget and lose the least time?
+//
+// Idea: each half of each block runs once. Then what is in use while a node runs is what the blocks
+// save whose forward half has run and whose backward half has not, and something else that hardly
+// depends on the choice. Backward halves undo forward ones, so from the last backward node to the
+// first the set of these blocks only grows, and over the forward nodes from the first to the last:
+// limits on sums over nested sets. Going through them, whenever one is broken the step that costs
+// the least time for a byte is taken, over all blocks that count: for options on convex hulls that
+// is the optimum, but for the last step. What else is in use is measured by a simulation of the
+// choice, which is then made anew, a few times.
+//
+// Where equal blocks repeat it is the same as asking of each what a byte is worth: near-linear, for
+// a million ops as well.
+//
+// Loses: at budgets so tight that a forward half should run more than once, as from a checkpoint
+// before several blocks: then larger blocks are needed, or a solver that may do that.
+#include "lowtide/solve/hierarchy/block/choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <unordered_map>
+
+#include "lowtide/base/error.h"
+#include "lowtide/sim/simulate.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+constexpr int kRounds = 6;  // of choosing and measuring
+// A round that wins less than this share of the time that is lost is the last.
+constexpr double kLittle = 0.002;
+
+using Step = std::pair<double, std::size_t>;  // the price of a byte, and whose step it is
+
+}  // namespace
+
+Choice::Choice(const BlockTask& task, Limits& limits) : task_(task), limits_(limits) {
+  // Equal blocks have the same options.
+  std::unordered_map<const BlockOption*, Hull> known;
+  for (const Child& child : task.level.children) {
+    Hull& hull = known[child.options.data()];
+    if (hull.empty())
+      for (const std::size_t i : convex_hull(child.options))
+        hull.emplace_back(i, &child.options[i]);
+    hulls_.push_back(hull);
+  }
+  first_.resize(hulls_.size());
+  last_.resize(hulls_.size());
+  for (std::size_t i = 0; i < nodes().size(); ++i) {
+    const LevelNode& node = nodes()[i];
+    if (node.kind == LevelNode::Kind::forward) first_[node.child] = last_[node.child] = i;
+    if (node.kind == LevelNode::Kind::backward) last_[node.child] = i;
+    if (node.kind == LevelNode::Kind::rest) rest_ = i;
+  }
+  if (!rest_) return;
+  const Graph& graph = task.block.graph();
+  border_at_rest_ = graph.input_bytes();
+  for (const TensorId id : graph.inputs(task.block.rest())) border_at_rest_ += graph.bytes(id);
+  for (const TensorId id : graph.outputs(task.block.rest())) border_at_rest_ += graph.bytes(id);
+}
+
+bool Choice::has_choice() const {
+  return std::ranges::any_of(hulls_, [](const Hull& hull) { return hull.size() > 1; });
+}
+
+// Of a byte less.
+double Choice::price(const Hull::value_type& from, const Hull::value_type& to) {
+  return static_cast<double>((to.second->time() - from.second->time()).count()) /
+         static_cast<double>((from.second->saved - to.second->saved).count());
+}
+
+bool Choice::run(const BlockBudget& budget) {
+  std::optional<Graph> limited;
+  const Bytes most = task_.block.problem({budget.peak, Bytes::max()}, limited).budget;
+  found_.clear();
+  at_.assign(hulls_.size(), 0);
+  bool within = false;
+  Ticks best = Ticks::max();
+  Bytes nearest = Bytes::max();
+  const double base = static_cast<double>(task_.block.graph().total_time().count());
+  for (int round = 0; round < kRounds && !limits_.stopped(); ++round) {
+    const std::vector<std::size_t> before = at_;
+    bool little = false;
+    if (round == 0 && !task_.level.once.empty()) {
+      take_once();
+    } else {
+      std::vector<OpId> sequence = chosen_sequence();
+      if (!measure(sequence)) break;
+      const bool fits = used_ <= most && (!rest_ || budget.saved > Bytes::max() - border_at_rest_ ||
+                                          live_[*rest_] <= budget.saved + border_at_rest_);
+      if (fits ? duration_ < best : !within && used_ < nearest) {
+        const double lost = static_cast<double>(duration_.count()) - base;
+        little = within && static_cast<double>((best - duration_).count()) < kLittle * lost;
+        if (fits)
+          best = duration_;
+        else
+          nearest = used_;
+        within = within || fits;
+        found_ = std::move(sequence);
+        found_options_.clear();
+        for (std::size_t i = 0; i < hulls_.size(); ++i)
+          found_options_.push_back(hulls_[i][at_[i]].first);
+      } else if (within) {
+        little = fits;
+      }
+      if (little || (fits && round == 0)) break;
+    }
+    choose(most, budget.saved);
+    if (at_ == before && round > 0) break;
+  }
+  return within;
+}
+
+std::vector<OpId> Choice::chosen_sequence() const {
+  std::vector<LevelStep> steps;
+  for (std::size_t i = 0; i < nodes().size(); ++i) {
+    const LevelNode& node = nodes()[i];
+    steps.push_back({i, node.op.valid() ? 0 : hulls_[node.child][at_[node.child]].first});
+  }
+  return task_.level.sequence(steps);
+}
+
+// False if there is no time for it.
+bool Choice::measure(const std::vector<OpId>& sequence) {
+  const Graph& graph = task_.block.graph();
+  if (limits_.spend_all(static_cast<std::int64_t>(sequence.size()))) return false;
+  const Plan plan = plan_from_sequence(graph, sequence);
+  const Timeline timeline = simulate(graph, plan);
+  check(!timeline.violation, "what a level says is a plan");
+  used_ = timeline.cost.peak;
+  duration_ = timeline.cost.duration;
+  live_.assign(nodes().size(), Bytes());
+  std::size_t node = 0, left = length(0);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    if (!plan.steps[i].is_compute()) continue;
+    while (left == 0) left = length(++node);
+    --left;
+    live_[node] = std::max(live_[node], timeline.live[i]);
+  }
+  return true;
+}
+
+// What the level knows of everything once, all saved.
+void Choice::take_once() {
+  live_.assign(nodes().size(), Bytes());
+  std::size_t at = 0;
+  for (std::size_t node = 0; node < nodes().size(); ++node)
+    for (std::size_t i = length(node); i > 0; --i)
+      live_[node] = std::max(live_[node], task_.level.once[at++]);
+}
+
+std::size_t Choice::length(std::size_t i) const {
+  const LevelNode& node = nodes()[i];
+  if (node.op.valid()) return 1;
+  const BlockOption& option = *hulls_[node.child][at_[node.child]].second;
+  return node.kind == LevelNode::Kind::forward ? option.forward.size() : option.backward.size();
+}
+
+// Anew from the most that can be saved, such that each sum is within its limit.
+void Choice::choose(Bytes most, Bytes most_saved) {
+  // What else is in use at each node, beside what counted blocks save.
+  std::vector<Bytes> other = live_;
+  for_each_set([&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum; }, false);
+  std::ranges::fill(at_, std::size_t{0});
+  for_each_set(
+      [&](std::size_t node, Bytes sum, auto&& cheapest) {
+        Bytes limit = most;
+        if (rest_ == node && most_saved < Bytes::max() - border_at_rest_)
+          limit = std::min(limit, most_saved + border_at_rest_);
+        while (other[node] + sum > limit) {
+          const std::optional<Bytes> less = cheapest();
+          if (!less) break;
+          sum -= *less;
+        }
+      },
+      true);
+}
+
+// Calls `visit` for each node with the sum of what the blocks save that are held there: backward
+// nodes from the last, then the others from the first. With `steps`, a third argument takes the
+// cheapest step of these blocks and says by how much it lowers the sum.
+template <class Visit>
+void Choice::for_each_set(Visit visit, bool steps) {
+  const auto pass = [&](std::ptrdiff_t begin, std::ptrdiff_t end,
+                        const std::vector<std::size_t>& enters) {
+    std::vector<std::vector<std::size_t>> entering(nodes().size());
+    for (std::size_t child = 0; child < hulls_.size(); ++child)
+      if (first_[child] != last_[child]) entering[enters[child]].push_back(child);
+    std::priority_queue<Step, std::vector<Step>, std::greater<>> heap;
+    Bytes sum;
+    const auto push = [&](std::size_t child) {
+      const Hull& hull = hulls_[child];
+      if (steps && at_[child] + 1 < hull.size())
+        heap.emplace(price(hull[at_[child]], hull[at_[child] + 1]), child);
+    };
+    const auto cheapest = [&]() -> std::optional<Bytes> {
+      if (heap.empty()) return std::nullopt;
+      const std::size_t child = heap.top().second;
+      heap.pop();
+      const Bytes before = saved_by(child);
+      ++at_[child];
+      push(child);
+      sum -= before - saved_by(child);
+      return before - saved_by(child);
+    };
+    for (std::ptrdiff_t at = begin; at != end; at += begin < end ? 1 : -1) {
+      const auto node = static_cast<std::size_t>(at);
+      visit(node, sum, cheapest);
+      for (const std::size_t child : entering[node]) {
+        sum += saved_by(child);
+        push(child);
+      }
+    }
+  };
+  const std::size_t count = nodes().size();
+  std::size_t middle = count;
+  for (std::size_t child = 0; child < hulls_.size(); ++child)
+    if (first_[child] != last_[child]) middle = std::min(middle, last_[child]);
+  const auto end = static_cast<std::ptrdiff_t>(count), half = static_cast<std::ptrdiff_t>(middle);
+  if (half < end) pass(end - 1, half - 1, last_);
+  pass(0, half, first_);
+}
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,39 @@
+// Problem: which options of the blocks inside, if each of their halves runs once?
+// Idea: what a saved byte is worth decides; choice.cpp says how.
+// Invariant: every option was simulated.
+// Loses: where a forward half should run more than once.
+#include "lowtide/solve/hierarchy/block/prices.h"
+
+#include "lowtide/solve/hierarchy/block/choice.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+class Prices final : public BlockSolver {
+ public:
+  std::string_view name() const override { return "prices"; }
+  std::string_view summary() const override {
+    return "each block once, the option by what a saved byte is worth; a million ops";
+  }
+  Support supports(const BlockTask& task) const override {
+    return task.level.children.empty() ? Support::no("no block is inside") : Support{};
+  }
+  std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const override {
+    Choice choice(task, limits);
+    std::vector<BlockOption> options;
+    if (!choice.has_choice()) return options;
+    for (const BlockBudget& budget : task.budgets) {
+      if (limits.stopped()) break;
+      choice.run(budget);
+      if (!choice.sequence().empty()) options.push_back(task.block.price(choice.sequence()));
+    }
+    return options;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BlockSolver> make_prices() { return std::make_unique<Prices>(); }
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,300 @@
+// Problem: which ops to compute again in a graph that no flat search can hold, or that says the same
+// thing a hundred times?
+//
+// Idea: cut it into blocks, these into blocks, and so on; solve each block by itself for several
+// budgets of what it may use and of what it may save between its forward and its backward half;
+// choose among what blocks can do one level up, until the whole network is one block with one
+// budget. Equal blocks are solved once. What comes out is spelled out op by op, and is then a plan
+// like any other, which the search on the whole graph may polish.
+//
+// From: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
+// Hierarchical Approach for Efficient Re-materialization of Neural Networks", ICML 2025. Ours are
+// the choice by prices, cuts as options of blocks, blocks of several sizes beside one another at the
+// top, and the polish. docs/why/hiremate.md tells the whole.
+//
+// Invariant: every plan was simulated on the whole graph; what blocks are thought to take only
+// guides the choice.
+//
+// Loses: where little repeats and the graph is small: then the search alone is as good, and sooner.
+#include "lowtide/solve/hierarchy/hiremate/hiremate.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowtide/sim/simulate.h"
+#include "lowtide/solve/hierarchy/hiremate/in_order.h"
+#include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+constexpr double kBlockShare = 0.3;   // of the limits, for the blocks of all partitions
+constexpr double kTopShare = 0.4;     // of what is left then, if there is a polish
+constexpr std::size_t kMostSizes = 4;   // of blocks at the top
+constexpr std::string_view kPolish = "search";
+
+class HiRemate final : public Solver {
+ public:
+  HiRemate(partition::PartitionerTable partitioners, BlockSolverTable block_solvers)
+      : partitioners_(std::move(partitioners)), block_solvers_(std::move(block_solvers)) {
+    std::vector<std::string_view> partitions, blocks;
+    for (const auto& one : partitioners_.all()) partitions.push_back(one->name());
+    for (const auto& one : block_solvers_.all()) blocks.push_back(one->name());
+    specs_ = {
+        {.name = "partition",
+         .usage = "what cuts the graph into blocks; of several the best plan is taken",
+         .default_choice = "h_partition",
+         .choices = partitions,
+         .several = true},
+        {.name = "block",
+         .usage = "what solves blocks; each has the options that all of them find, and those to "
+                  "save all and to recompute all",
+         .default_choice = "cut,prices",
+         .choices = blocks,
+         .several = true},
+        {.name = "top",
+         .usage = "what solves the whole network; of several the best plan is taken",
+         .default_choice = "prices",
+         .choices = blocks,
+         .several = true},
+        whole("levels", "levels of blocks, the whole network the first; 0: all that there are", 0,
+              0, 1e6),
+        whole("top_size", "h_partition's M^t: nodes of the whole network", 30, 2, 1e6),
+        whole("block_size", "h_partition's M^l: nodes of a block", 20, 2, 1e6),
+        {.name = "alpha",
+         .usage = "h_partition's exponent: larger ones avoid large blocks",
+         .default_number = 0.5,
+         .low = 0,
+         .high = 10},
+        whole("options", "N_o: options at a level, of all blocks inside, for h_ilp", 100, 2, 1e6),
+        {.name = "choice",
+         .usage = "which of them: spread over their peaks, as the paper has it, or by what a saved "
+                  "byte costs",
+         .default_choice = "peaks",
+         .choices = {"peaks", "prices"}},
+        whole("peaks", "budgets of a block: so many limits of what it uses", 4, 1, 100),
+        whole("saves", "for each of these so many limits of what it saves", 6, 1, 100),
+        switch_option("polish", "search on the whole graph, from the best plan"),
+    };
+  }
+
+  std::string_view name() const override { return "hiremate"; }
+  std::string_view summary() const override {
+    return "HiRemate: blocks in blocks, solved from the inside out; large graphs, and what repeats";
+  }
+  std::span<const OptionSpec> options() const override { return specs_; }
+  Traits traits() const override { return {Trait::blocks}; }
+  Support supports(const Problem& problem) const override {
+    if (problem.graph.has_tensors_on_host())
+      return Support::no("it does not plan for tensors at home on the host");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override;
+
+ private:
+  static OptionSpec whole(std::string_view name, std::string_view usage, double standard,
+                          double low, double high) {
+    return {.name = name,
+            .usage = usage,
+            .default_number = standard,
+            .low = low,
+            .high = high,
+            .whole = true};
+  }
+
+  partition::PartitionerTable partitioners_;
+  BlockSolverTable block_solvers_;
+  std::vector<OptionSpec> specs_;
+};
+
+class Run {
+ public:
+  Run(const Problem& problem, Context& context, const BlockSolverTable& solvers)
+      : problem_(problem), context_(context), solvers_(solvers) {
+    const Options& options = context.options();
+    settings_.options = number("options");
+    settings_.peaks = number("peaks");
+    settings_.saves = number("saves");
+    settings_.levels = number("levels");
+    settings_.choosing =
+        options.choice("choice") == "prices" ? Choosing::prices : Choosing::peaks;
+    settings_.solvers = context.solvers();
+    settings_.seed = context.seed();
+    settings_.threads = context.threads();
+  }
+
+  std::vector<const BlockSolver*> named(std::string_view option) {
+    std::vector<const BlockSolver*> found;
+    for (const std::string_view name : context_.options().several(option)) {
+      const BlockSolver* solver = solvers_.find(name);
+      const std::string missing =
+          solver->missing([this] { return context_.limits().over(); });
+      if (missing.empty())
+        found.push_back(solver);
+      else
+        notes_.push_back(std::string(name) + " needs " + missing);
+    }
+    return found;
+  }
+
+  // All that comes of one partition, within a share of the limits.
+  void plan(const Partition& partition, double share) {
+    Limits& limits = context_.limits();
+    SolvedBlocks blocks(problem_.graph, partition, settings_);
+    if (limits.spend_all(4 * static_cast<std::int64_t>(problem_.graph.op_count()))) return;
+    const std::vector<const BlockSolver*> all = named("block"), tops = named("top");
+    // What is quick comes first: so there is a plan at once.
+    std::vector<const BlockSolver*> quick, slow;
+    for (const BlockSolver* solver : all) (solver->is_slow() ? slow : quick).push_back(solver);
+    solve(blocks, quick, share * kBlockShare);
+    const BlockSolver* prices = solvers_.find("prices");
+    if (!slow.empty()) {
+      if (prices != nullptr) ask({prices}, blocks, partition, 0.2 * share);
+      solve(blocks, slow, share * kBlockShare);
+    }
+    const bool polish = context_.options().on("polish");
+    ask(tops, blocks, partition, polish ? share * kTopShare : share);
+  }
+
+  std::string note() const {
+    std::string note;
+    for (const std::string& one : notes_) note += (note.empty() ? "" : "; ") + one;
+    return note;
+  }
+
+ private:
+  std::size_t number(std::string_view name) const {
+    return static_cast<std::size_t>(context_.options().number(name));
+  }
+
+  void solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
+    Limits inner(context_.limits().remaining(share));
+    blocks.solve(solvers, inner);
+    context_.limits().spend_all(inner.work());
+  }
+
+  // At the top, with blocks of several sizes.
+  void ask(const std::vector<const BlockSolver*>& tops, const SolvedBlocks& blocks,
+           const Partition& partition, double share) {
+    const BlockProblem network(problem_.graph, partition);
+    const std::vector<BlockBudget> budget = {{problem_.budget, Bytes::max()}};
+    std::vector<std::size_t> sizes = blocks.sizes();
+    if (sizes.empty()) return;
+    // The largest, and others a few times smaller each.
+    std::vector<std::size_t> tried = {SIZE_MAX};
+    std::size_t last = sizes.back();
+    for (std::size_t i = sizes.size(); i-- > 0 && tried.size() < kMostSizes;)
+      if (4 * sizes[i] <= last || (i == 0 && sizes[i] < last)) tried.push_back(last = sizes[i]);
+    std::size_t left = tried.size() * tops.size();
+    std::vector<Bytes> once;
+    for (const std::size_t size : tried) {
+      Level level = blocks.root(size);
+      if (once.empty()) once = used_once(partition.order);
+      level.once = once;
+      for (const BlockSolver* top : tops) {
+        if (context_.done()) return;
+        const BlockTask task{.block = network,
+                             .level = level,
+                             .budgets = budget,
+                             .known = known_,
+                             .solvers = context_.solvers(),
+                             .seed = context_.seed(),
+                             .threads = context_.threads()};
+        Limits inner(context_.limits().remaining(share / static_cast<double>(left--)));
+        if (!top->supports(task).yes) continue;
+        for (const BlockOption& option : top->solve(task, inner)) offer(option);
+        context_.limits().spend_all(inner.work());
+      }
+    }
+  }
+
+  // By each op, if all are computed once in this order.
+  std::vector<Bytes> used_once(std::span<const OpId> order) {
+    const Plan plan = plan_from_sequence(problem_.graph, order);
+    const Timeline timeline = simulate(problem_.graph, plan);
+    std::vector<Bytes> used;
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+      if (plan.steps[i].is_compute()) used.push_back(timeline.live[i]);
+    return used;
+  }
+
+  void offer(const BlockOption& option) {
+    std::vector<OpId> sequence = option.forward;
+    sequence.insert(sequence.end(), option.backward.begin(), option.backward.end());
+    if (problem_.order == Order::given) sequence = in_given_order(problem_, sequence);
+    context_.offer_sequence(sequence);
+  }
+
+  const Problem& problem_;
+  Context& context_;
+  const BlockSolverTable& solvers_;
+  BlockSettings settings_;
+  std::vector<BlockOption> known_;  // of the network; what was found is in the context
+  std::vector<std::string> notes_;
+};
+
+// From the best plan that there is, or the one with the smallest peak.
+void polish(const Problem& problem, Context& context) {
+  const Solver* search =
+      context.solvers() == nullptr ? nullptr : context.solvers()->find(kPolish);
+  if (search == nullptr || context.done() || !search->supports(problem).yes) return;
+  ContextSettings settings{.limits = context.limits().remaining(),
+                           .seed = context.seed(),
+                           .threads = context.threads(),
+                           .options = Options(search->options()),
+                           .starts = {},
+                           .known = context.own_bound(),
+                           .solvers = context.solvers(),
+                           .watcher = [&](const Progress& progress) {
+                             if (progress.plan != nullptr) context.offer(*progress.plan, "polish");
+                           }};
+  settings.options.set("reorder", "0");
+  if (context.has_plan())
+    settings.starts.push_back(context.best());
+  else if (context.smallest())
+    settings.starts.push_back(*context.smallest());
+  Context inner(problem, kPolish, std::move(settings));
+  const Outcome outcome = search->solve(problem, inner);
+  if (outcome.plan) context.offer(*outcome.plan, "polish");
+  context.limits().spend_all(inner.limits().work());
+}
+
+Outcome HiRemate::solve(const Problem& problem, Context& context) const {
+  context.offer_events(own_events(problem.graph));
+  const Options& options = context.options();
+  const std::vector<std::string_view> names = options.several("partition");
+  Run run(problem, context, block_solvers_);
+  for (std::size_t i = 0; i < names.size() && !context.done(); ++i) {
+    const partition::Partitioner& partitioner = *partitioners_.find(names[i]);
+    Options own(partitioner.options());
+    for (const OptionSpec& spec : partitioner.options())
+      for (const std::string_view passed : {"top_size", "block_size", "alpha"})
+        if (spec.name == passed) own.set(passed, std::to_string(options.number(passed)));
+    const auto partition =
+        partitioner.partition(problem.graph, own, [&] { return context.limits().spend(1); });
+    if (!partition) break;
+    run.plan(*partition, 1.0 / static_cast<double>(names.size() - i));
+  }
+  if (!run.note().empty()) context.set_note(run.note());
+  if (options.on("polish")) polish(problem, context);
+  return context.finish();
+}
+
+}  // namespace
+
+std::unique_ptr<Solver> make_hiremate(partition::PartitionerTable partitioners,
+                                      BlockSolverTable block_solvers) {
+  return std::make_unique<HiRemate>(std::move(partitioners), std::move(block_solvers));
+}
+
+std::unique_ptr<Solver> make_hiremate() {
+  return make_hiremate(partition::make_partitioners(), make_block_solvers());
+}
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,311 @@
+// Blocks are equal if their ops correspond in all that plans depend on, in their times, in which of
+// them are forward and may run again, and in what of the border is there when. Those of a height are
+// independent of one another, and solved in parallel, each within its share of the work.
+#include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "lowtide/base/parallel.h"
+#include "lowtide/graph/blocks.h"
+#include "lowtide/graph/equal_blocks.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+// Work of solving blocks: no more than so many times the ops of the graph goes into graphs of
+// blocks in blocks. Where blocks nest thousands of levels deep, only the inner ones are solved.
+constexpr std::size_t kMostNested = 4;
+constexpr std::size_t kFewOps = 50'000;
+constexpr std::size_t kMostOptions = 48;        // of a block
+constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one solver for one block and budget
+constexpr double kShare = 0.5;                  // of what is left, for one height
+
+std::vector<OpId> ops_of(const Partition& partition, const Block& block) {
+  std::vector<OpId> ops;
+  for (const Half* half : {&block.forward, &block.backward})
+    ops.insert(ops.end(), partition.ops(*half).begin(), partition.ops(*half).end());
+  return ops;
+}
+
+// All on the hull, and of the others as many as there is room for.
+std::vector<BlockOption> few(std::vector<BlockOption> options) {
+  if (options.size() <= kMostOptions) return options;
+  std::vector<std::size_t> all(options.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::size_t> taken = convex_hull(options);
+  for (const std::size_t i : spread(options, std::move(all), kMostOptions)) taken.push_back(i);
+  std::ranges::sort(taken);
+  taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+  std::vector<BlockOption> kept;
+  for (const std::size_t i : taken) kept.push_back(std::move(options[i]));
+  return kept;
+}
+
+}  // namespace
+
+SolvedBlocks::SolvedBlocks(const Graph& graph, const Partition& partition,
+                           const BlockSettings& settings)
+    : graph_(graph),
+      partition_(partition),
+      settings_(settings),
+      class_of_(partition.blocks.size(), -1),
+      ops_(partition.blocks.size()) {
+  const std::vector<std::size_t> deadlines = rerun_deadlines(graph, graph.order());
+  std::vector<std::uint8_t> reruns;
+  for (const std::size_t deadline : deadlines)
+    reruns.push_back(deadline == graph.op_count() ? 1 : 0);
+  find_classes(reruns);
+}
+
+void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
+  const auto& blocks = partition_.blocks;
+  const IdVector<BlockId, BlockId> alike = first_alike(graph_, partition_);
+  // From the smallest on, as long as the graphs to be made stay small all together.
+  std::vector<BlockId> by_size;
+  IdVector<BlockId, std::size_t> level(blocks.size(), 0);
+  for (const BlockId id : blocks.ids()) {
+    if (id == Partition::root()) continue;
+    level[id] = level[blocks[id].parent] + 1;
+    if (settings_.levels == 0 || level[id] < settings_.levels) by_size.push_back(id);
+  }
+  std::ranges::stable_sort(by_size, {}, [&](BlockId id) { return blocks[id].op_count(); });
+  using Key = std::pair<BlockId, std::vector<std::int64_t>>;
+  std::map<Key, std::int32_t> found;
+  std::size_t total = 0;
+  for (const BlockId id : by_size) {
+    const Block& block = blocks[id];
+    if (alike[id] == id) total += block.op_count();
+    if (total > std::max(kFewOps, kMostNested * graph_.op_count())) break;
+    const std::vector<OpId> own = ops_of(partition_, block);
+    BlockForm form = block_form(graph_, own, Alike::plan);
+    Key key{alike[id], {}};
+    for (const OpId op : form.ops) {
+      std::int64_t flags = partition_.phases.of[op] == Phase::forward ? 1 : 0;
+      flags = 2 * flags + reruns[op.index()];
+      for (const TensorId input : graph_.inputs(op)) {
+        const OpId maker = graph_.producer(input);
+        flags = 2 * flags + (maker.valid() && partition_.phases.of[maker] == Phase::backward);
+      }
+      key.second.push_back(graph_.time(op).count());
+      key.second.push_back(flags);
+    }
+    // Forms that say less than all do not tell which ops correspond.
+    if (!form.exact) key = {id, {-1}};
+    const auto [place, is_new] =
+        found.try_emplace(std::move(key), static_cast<std::int32_t>(classes_.size()));
+    class_of_[id] = place->second;
+    if (is_new) {
+      Class one;
+      one.first = id;
+      one.ops = form.ops;
+      one.problem = std::make_unique<BlockProblem>(graph_, partition_, id, form.ops, reruns);
+      classes_.push_back(std::move(one));
+    }
+    ops_[id] = std::move(form.ops);
+  }
+  // Blocks inside come behind those around them.
+  for (std::size_t i = blocks.size(); i-- > 1;) {
+    const BlockId id(i), parent = blocks[id].parent;
+    if (!is_block(id) || parent == Partition::root() || !is_block(parent)) continue;
+    std::size_t& above = classes_[static_cast<std::size_t>(class_of_[parent])].height;
+    above = std::max(above, classes_[static_cast<std::size_t>(class_of_[id])].height + 1);
+  }
+}
+
+// Down to blocks that are children or to ops, without recursion: nests may be thousands deep.
+void SolvedBlocks::add_nodes(BlockId id, bool forward, std::size_t most_ops, Level& level,
+                             IdVector<BlockId, std::size_t>& child_of) const {
+  struct Place {
+    const std::vector<BlockPart>* parts;
+    std::size_t next = 0;
+  };
+  const auto parts = [&](BlockId of) {
+    const Block& block = partition_.blocks[of];
+    return forward ? &block.forward.parts : &block.backward.parts;
+  };
+  std::vector<Place> stack{{parts(id)}};
+  while (!stack.empty()) {
+    Place& place = stack.back();
+    if (place.next == place.parts->size()) {
+      stack.pop_back();
+      continue;
+    }
+    const BlockPart& part = (*place.parts)[place.next++];
+    if (part.op.valid()) {
+      level.nodes.push_back({LevelNode::Kind::op, part.op, 0});
+      continue;
+    }
+    const Block& block = partition_.blocks[part.block];
+    if (!is_block(part.block) || block.op_count() > most_ops) {
+      stack.push_back({parts(part.block)});
+      continue;
+    }
+    std::size_t& child = child_of[part.block];
+    if (child == SIZE_MAX) {
+      child = level.children.size();
+      Child added;
+      const Class& solved = classes_[static_cast<std::size_t>(class_of_[part.block])];
+      added.options = solved.options;
+      added.problem = solved.problem.get();
+      added.ops = ops_[part.block];
+      level.children.push_back(std::move(added));
+    }
+    level.nodes.push_back(
+        {forward ? LevelNode::Kind::forward : LevelNode::Kind::backward, {}, child});
+  }
+}
+
+Level SolvedBlocks::root(std::size_t most_ops) const {
+  Level level;
+  IdVector<BlockId, std::size_t> child_of(partition_.blocks.size(), SIZE_MAX);
+  add_nodes(Partition::root(), true, most_ops, level, child_of);
+  add_nodes(Partition::root(), false, most_ops, level, child_of);
+  choose(level);
+  return level;
+}
+
+Level SolvedBlocks::level_of(const Class& one) const {
+  Level level;
+  IdVector<BlockId, std::size_t> child_of(partition_.blocks.size(), SIZE_MAX);
+  add_nodes(one.first, true, SIZE_MAX, level, child_of);
+  if (one.problem->has_backward())
+    level.nodes.push_back({LevelNode::Kind::rest, one.problem->rest(), 0});
+  add_nodes(one.first, false, SIZE_MAX, level, child_of);
+  std::unordered_map<OpId, OpId> local;
+  for (std::size_t i = 0; i < one.ops.size(); ++i) local.emplace(one.ops[i], OpId(i));
+  for (LevelNode& node : level.nodes)
+    if (node.kind == LevelNode::Kind::op) node.op = local.at(node.op);
+  for (Child& child : level.children)
+    for (OpId& op : child.ops) op = local.at(op);
+  choose(level);
+  return level;
+}
+
+void SolvedBlocks::choose(Level& level) const {
+  std::vector<std::size_t> ops;
+  for (const Child& child : level.children) ops.push_back(child.ops.size());
+  const std::vector<std::size_t> shares = shares_of(settings_.options, ops);
+  // Equal blocks with equal shares choose alike.
+  std::map<std::pair<const BlockOption*, std::size_t>, std::vector<std::size_t>> known;
+  for (std::size_t i = 0; i < level.children.size(); ++i) {
+    Child& child = level.children[i];
+    std::vector<std::size_t>& chosen = known[{child.options.data(), shares[i]}];
+    if (chosen.empty()) {
+      chosen.resize(child.options.size());
+      std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+      if (settings_.choosing == Choosing::prices) chosen = convex_hull(child.options);
+      chosen = spread(child.options, std::move(chosen), shares[i]);
+    }
+    child.chosen = chosen;
+  }
+}
+
+std::vector<std::size_t> SolvedBlocks::sizes() const {
+  std::vector<std::size_t> sizes;
+  for (const BlockId id : partition_.blocks.ids())
+    if (is_block(id)) sizes.push_back(partition_.blocks[id].op_count());
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+// Peaks evenly between the largest that a block inside needs at least and that of saving all; saved
+// bytes evenly from the least to those of saving all.
+std::vector<BlockBudget> SolvedBlocks::budgets(std::span<const BlockOption> options,
+                                               const Level& level) const {
+  std::vector<BlockBudget> budgets;
+  if (options.empty()) return budgets;
+  Bytes low_peak, high_peak, low_saved = Bytes::max(), high_saved;
+  for (const BlockOption& option : options) {
+    high_peak = std::max(high_peak, option.peak());
+    low_saved = std::min(low_saved, option.saved);
+    high_saved = std::max(high_saved, option.saved);
+  }
+  for (const Child& child : level.children) {
+    Bytes least = Bytes::max();
+    for (const BlockOption& option : child.options) least = std::min(least, option.peak());
+    low_peak = std::max(low_peak, least);
+  }
+  const auto between = [](Bytes low, Bytes high, std::size_t i, std::size_t parts) {
+    return low + Bytes(checked_mul_div((high - low).count(), static_cast<std::int64_t>(i),
+                                       static_cast<std::int64_t>(parts), Rounding::floor));
+  };
+  for (std::size_t p = settings_.peaks; p > 0; --p)
+    for (std::size_t s = settings_.saves; s-- > 0;)
+      budgets.push_back({between(low_peak, high_peak, p, settings_.peaks),
+                         between(low_saved, high_saved, s, settings_.saves)});
+  return budgets;
+}
+
+bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
+  std::size_t highest = 0;
+  for (const Class& one : classes_) highest = std::max(highest, one.height);
+  const BlockSolverTable ours = make_block_solvers();
+  std::vector<const BlockSolver*> first = {ours.find("save_all"), ours.find("recompute_all")};
+  std::vector<std::vector<std::size_t>> by_height(highest + 1);
+  for (std::size_t i = 0; i < classes_.size(); ++i) by_height[classes_[i].height].push_back(i);
+  for (const std::vector<std::size_t>& wave : by_height) {
+    std::int64_t ops = 0;
+    for (const std::size_t i : wave) ops += static_cast<std::int64_t>(classes_[i].ops.size());
+    std::vector<std::int64_t> work(wave.size(), 0);
+    const LimitSettings left = limits.remaining(kShare);
+    parallel_for(wave.size(), settings_.threads, [&](std::size_t k) {
+      Class& one = classes_[wave[k]];
+      const auto size = static_cast<std::int64_t>(one.ops.size());
+      const Level level = level_of(one);
+      std::vector<BlockOption> options = std::move(one.options);
+      // What takes longest comes last, and has what the others left.
+      LimitSettings own = left;
+      if (own.work)
+        own.work = std::max<std::int64_t>(
+            1, checked_mul_div(*own.work, size, ops, Rounding::floor));
+      if (own.seconds)
+        *own.seconds *= static_cast<double>(settings_.threads) * static_cast<double>(size) /
+                        static_cast<double>(ops);
+      Limits part(own);
+      const auto ask = [&](const BlockSolver& solver, std::span<const BlockBudget> budgets,
+                           double share) {
+        const BlockTask task{.block = *one.problem,
+                             .level = level,
+                             .budgets = budgets,
+                             .known = options,
+                             .solvers = settings_.solvers,
+                             .seed = settings_.seed};
+        if (part.stopped() || !solver.supports(task).yes) return;
+        LimitSettings most = part.remaining(share);
+        const std::int64_t enough =
+            kMostWorkPerOp * (size + 10) * static_cast<std::int64_t>(budgets.size() + 1);
+        most.work = std::min(most.work.value_or(enough), enough);
+        Limits inner(most);
+        for (BlockOption& option : solver.solve(task, inner)) {
+          if (option.found_by.empty()) option.found_by = solver.name();
+          options.push_back(std::move(option));
+        }
+        part.spend_all(inner.work());
+      };
+      if (options.empty())
+        for (const BlockSolver* solver : first) ask(*solver, {}, 1);
+      const std::vector<BlockBudget> grid = budgets(options, level);
+      for (std::size_t i = 0; i < solvers.size() && one.problem->has_backward(); ++i)
+        ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
+      if (options.empty()) options.push_back(one.problem->save_all());
+      options = pareto(std::move(options));
+      one.options = few(std::move(options));
+      work[k] = part.work();
+    });
+    limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
+    if (limits.stopped()) break;
+  }
+  for (Class& one : classes_)
+    if (one.options.empty()) one.options.push_back(one.problem->save_all());
+  return !limits.stopped();
+}
+
+}  // namespace lowtide::solve::hierarchy
