@@ -9,6 +9,9 @@
 // that little is lost to beginning anew.
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
+// On large graphs a plan made of blocks comes before all others: it takes seconds where they take
+// minutes, and what repeats it plans once.
+//
 // Where the order is free, lanes that keep the order that they find are the search of the given
 // one; some begin from the best plan in it, since no lane comes back to it from another.
 //
@@ -68,6 +71,8 @@ constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
 constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
 constexpr std::int64_t kSmall = 100;                       // ops
+constexpr std::int64_t kLarge = 10'000;                    // ops: from here on blocks come first
+constexpr std::int64_t kBlockWork = 200;                   // for each op
 constexpr std::int64_t kMostEngineOps = 200;
 // Of a lane while there is no plan, in mean op times.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
@@ -125,6 +130,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
   tight_ = first(Trait::tight);
   search_ = first(Trait::anytime);
   proving_ = first(Trait::proving);
+  blocks_ = first(Trait::blocks);
   engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
             ops_ <= kMostEngineOps;
 }
@@ -133,6 +139,13 @@ void Portfolio::construct() {
   // Where all is known beforehand the parts would return at once, with nothing.
   if (context_.done() && !context_.smallest()) context_.offer_events(own_events(problem_.graph));
   const bool begun = context_.has_plan();
+  // What a large graph repeats, blocks plan once, and all others take long to begin.
+  if (ops_ >= kLarge && blocks_ != nullptr && !begun && !stop()) {
+    std::vector<Task> tasks;
+    tasks.push_back(part_task(blocks_, kBlockWork * ops_));
+    tasks.back().options = {{"top", "prices"}, {"polish", "off"}};
+    run(tasks, 1);
+  }
   const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.

@@ -81,6 +81,7 @@ class Portfolio {
   const solve::Solver* tight_ = nullptr;
   const solve::Solver* search_ = nullptr;
   const solve::Solver* proving_ = nullptr;
+  const solve::Solver* blocks_ = nullptr;
   bool engine_ = false;  // still to be asked
   std::mutex mutex_;     // of context_, while tasks run
 };

@@ -112,7 +112,8 @@ void Prover::cut(OpId op) {
     return;
   CutSearch search(problem_, CutNetwork(problem_, cut_point_of(problem_, op)), scale_,
                    context_.limits());
-  if (context_.limits().spend(Limits::kPollWork)) return;
+  // On a large graph the clock may have run out meanwhile; a small one is not charged for a look.
+  if (context_.limits().over() && context_.limits().spend(Limits::kPollWork)) return;
   LinkShares shares = shares_;
   const CutFound found = maximise(search, {multiplier_, proven(), enough()}, shares);
   if (found.stopped) return;
@@ -239,7 +240,7 @@ void Prover::offer(OpId op, const CutSearch& search) {
   if (!search.best() || problem_.machine) return;
   if (context_.limits().spend(static_cast<std::int64_t>(graph.op_count()))) return;
   const auto sequence = sequence_without(problem_, op, search.best()->dropped);
-  if (!sequence || context_.limits().spend(Limits::kPollWork)) return;
+  if (!sequence || (context_.limits().over() && context_.limits().spend(Limits::kPollWork))) return;
   context_.offer_sequence(*sequence);
 }
 

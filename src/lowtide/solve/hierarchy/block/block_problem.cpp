@@ -53,12 +53,14 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition,
     tensor.bytes = network.bytes(id);
     const OpId maker = network.producer(id);
     if (!inside(maker)) {
-      const bool by_backward = maker.valid() && phase[maker] == Phase::backward;
+      // By the backward, or by what stands between it and the forward.
+      const bool late = maker.valid() && (phase[maker] == Phase::backward ||
+                                          !partition.phases.layer[maker].valid());
       const bool early = std::ranges::any_of(network.consumers(id), [&](OpId reader) {
         return inside(reader) && phase[reader] == Phase::forward;
       });
       tensor.role = Role::input;
-      if (by_backward && !early) {
+      if (late && !early) {
         rest.outputs.push_back(place->second);
         brought_ += tensor.bytes;
       } else {

@@ -28,11 +28,15 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
     const OpId maker = block.producer(id);
     return maker.valid() ? child_of[maker.index()] : kNone;
   };
+  const std::vector<std::size_t> deadlines = rerun_deadlines(block, block.order());
+  const auto reruns = [&](OpId op) {
+    return block.recomputable(op) && deadlines[op.index()] == block.op_count();
+  };
   // Halves that may run again, once what may not is taken out of them.
   std::vector<std::uint8_t> again_forward(level.children.size(), 1), again_backward(again_forward);
   for (std::size_t i = 0; i < block.op_count(); ++i) {
     const OpId op(i);
-    if (child_of[i] == kNone || block.recomputable(op)) continue;
+    if (child_of[i] == kNone || reruns(op)) continue;
     if (!task.block.is_forward(op)) {
       again_backward[child_of[i]] = 0;
       continue;
@@ -86,7 +90,7 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
     op.kind = block.is_barrier(id) ? std::string(kBarrierKind) : std::string();
     op.time = block.time(id);
     op.workspace = block.workspace(id);
-    op.recomputable = block.recomputable(id);
+    op.recomputable = reruns(id);
     OpLinks link;
     for (const TensorId input : block.inputs(id)) link.inputs.push_back(add(input));
     for (const TensorId made : block.outputs(id)) link.outputs.push_back(add(made));
@@ -155,9 +159,9 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
             .schedule = forward ? &option.forward : &option.backward,
             .child = node.child});
   }
-  // Soft dependencies, between nodes.
+  // What comes before what, soft dependencies too.
   for (std::size_t i = 0; i < block.op_count(); ++i)
-    for (const OpId before : block.after(OpId(i)))
+    for (const OpId before : block.predecessors(OpId(i)))
       if (node_of[before.index()] != node_of[i] && node_of[before.index()] >= 0)
         links[static_cast<std::size_t>(node_of[i])].after.push_back(node_of[before.index()]);
   for (std::size_t i = 0; i < ops.size(); ++i) {

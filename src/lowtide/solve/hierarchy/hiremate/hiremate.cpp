@@ -59,7 +59,7 @@ class HiRemate final : public Solver {
          .several = true},
         {.name = "top",
          .usage = "what solves the whole network; of several the best plan is taken",
-         .default_choice = "prices",
+         .default_choice = "prices,contracted",
          .choices = blocks,
          .several = true},
         whole("levels", "levels of blocks, the whole network the first; 0: all that there are", 0,

@@ -91,7 +91,8 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
       flags = 2 * flags + reruns[op.index()];
       for (const TensorId input : graph_.inputs(op)) {
         const OpId maker = graph_.producer(input);
-        flags = 2 * flags + (maker.valid() && partition_.phases.of[maker] == Phase::backward);
+        flags = 2 * flags + (maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
+                                               !partition_.phases.layer[maker].valid()));
       }
       key.second.push_back(graph_.time(op).count());
       key.second.push_back(flags);

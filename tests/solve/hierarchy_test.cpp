@@ -1,0 +1,332 @@
+// Blocks as problems of their own, what they can do, and what is made of that one level up.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/base/random.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/graph/make_partition.h"
+#include "lowtide/graph/phases.h"
+#include "lowtide/plan/plan.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+#include "lowtide/solve/hierarchy/block/block_option.h"
+#include "lowtide/solve/hierarchy/block/block_problem.h"
+#include "lowtide/solve/hierarchy/block/block_solver.h"
+#include "lowtide/solve/hierarchy/block/choice.h"
+#include "lowtide/solve/hierarchy/block/contraction.h"
+#include "lowtide/solve/hierarchy/hiremate/in_order.h"
+#include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
+#include "lowtide/solve/hierarchy/partition/partitioner.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+#include "support/random_graph.h"
+#include "support/sketch.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+BlockOption option(std::int64_t time, std::int64_t saved, std::int64_t peak) {
+  BlockOption made;
+  made.forward_time = Ticks(time);
+  made.saved = Bytes(saved);
+  made.forward_peak = Bytes(peak);
+  return made;
+}
+
+std::vector<std::uint8_t> all_rerun(const Graph& graph) {
+  return std::vector<std::uint8_t>(graph.op_count(), 1);
+}
+
+Partition cut(const Graph& graph, std::string_view name) {
+  const partition::PartitionerTable table = partition::make_partitioners();
+  const partition::Partitioner* one = table.find(name);
+  return *one->partition(graph, Options(one->options()));
+}
+
+// x -> a -> b -> barrier -> B -> A: B reads a's and b's outputs, A reads a's output and the input.
+Graph small_step() {
+  return Sketch({5, 10, 20, 0, 1, 2, 3})
+      .op({0}, {1}, 7)
+      .op({1}, {2}, 8)
+      .op({2}, {3}, 1)
+      .op({3}, {4}, 0)
+      .barrier()
+      .op({4, 1, 2}, {5}, 9)
+      .op({5, 1, 0}, {6}, 6)
+      .keep({6})
+      .graph();
+}
+
+Outcome run(const Graph& graph, Bytes budget, std::vector<std::pair<std::string, std::string>> given,
+            std::int64_t work = 2'000'000, Order order = Order::free) {
+  const SolverTable table = make_solvers();
+  const Solver& solver = *table.find("hiremate");
+  const Problem problem{.graph = graph, .budget = budget, .order = order};
+  ContextSettings settings{.limits = {.seconds = {}, .work = work},
+                           .seed = 1,
+                           .threads = 2,
+                           .options = Options(solver.options()),
+                           .starts = {},
+                           .known = {},
+                           .solvers = &table,
+                           .watcher = {}};
+  for (const auto& [name, value] : given) settings.options.set(name, value);
+  Context context(problem, solver.name(), std::move(settings));
+  Outcome outcome = solver.solve(problem, context);
+  if (outcome.plan) CHECK(verify(problem, *outcome.plan).ok);
+  return outcome;
+}
+
+}  // namespace
+
+TEST_CASE("hierarchy: of options only those stay that no other beats in everything") {
+  const std::vector<BlockOption> kept =
+      pareto({option(5, 9, 9), option(6, 9, 9), option(6, 4, 7), option(9, 1, 3), option(9, 2, 3)});
+  REQUIRE(kept.size() == 3);
+  CHECK(kept[0].peak() == Bytes(9));
+  CHECK(kept[1].saved == Bytes(4));
+  CHECK(kept[2].saved == Bytes(1));
+}
+
+TEST_CASE("hierarchy: on the hull a byte less costs more from step to step") {
+  const std::vector<BlockOption> options = {option(0, 10, 1), option(3, 9, 1), option(4, 6, 1),
+                                            option(20, 0, 1), option(20, 5, 1)};
+  CHECK(convex_hull(options) == std::vector<std::size_t>{0, 2, 3});
+}
+
+TEST_CASE("hierarchy: options are spread as in HiRemate's section 3.2") {
+  // The highest peak, the lowest, the one nearest to their middle, then the middle of the wider gap.
+  const std::vector<BlockOption> options = {option(1, 0, 100), option(1, 0, 90), option(1, 0, 55),
+                                            option(1, 0, 30),  option(1, 0, 10), option(1, 0, 0)};
+  CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 2) == std::vector<std::size_t>{0, 5});
+  CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 3) == std::vector<std::size_t>{0, 2, 5});
+  CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 4) == std::vector<std::size_t>{0, 2, 3, 5});
+  CHECK(shares_of(100, std::vector<std::size_t>{10, 30, 60, 0}) ==
+        std::vector<std::size_t>{10, 30, 60, 2});
+}
+
+TEST_CASE("hierarchy: what a block takes is counted without its border") {
+  const Graph graph = small_step();
+  const Partition partition = cut(graph, "h_partition");
+  // The layers of a and b, with the loss and the barrier outside.
+  const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
+  BlockTree tree(graph.op_count());
+  const BlockId id = tree.add(BlockId(0));
+  for (const OpId op : ops) tree.block_of[op] = id;
+  const Partition whole = make_partition(graph, partition.phases, tree);
+  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  CHECK(block.rest() == OpId(4));
+  CHECK(block.is_forward(OpId(1)));
+  CHECK_FALSE(block.is_forward(OpId(2)));
+  const BlockOption all = block.save_all();
+  CHECK(all.forward_time == Ticks(15));
+  CHECK(all.backward_time == Ticks(15));
+  // b's output is given, so it is not saved; it is needed all the same.
+  CHECK(all.saved == Bytes(10));
+  CHECK(all.forward_peak == Bytes(30));
+  CHECK(all.backward_peak == Bytes(12 + 3));
+  CHECK(all.needs.size() == 2);
+  const std::optional<BlockOption> none = block.recompute_all();
+  REQUIRE(none.has_value());
+  CHECK(none->saved == Bytes(0));
+  CHECK(none->time() == Ticks(30 + 15));
+  CHECK(none->needs.size() == 1);
+}
+
+TEST_CASE("hierarchy: schedules that break a rule are refused by name") {
+  const Graph graph = small_step();
+  const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
+  BlockTree tree(graph.op_count());
+  const BlockId id = tree.add(BlockId(0));
+  for (const OpId op : ops) tree.block_of[op] = id;
+  const Partition whole = make_partition(graph, phases_of(graph), tree);
+  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const auto refuses = [&](std::vector<OpId> forward, std::vector<OpId> backward,
+                           std::string_view why) {
+    try {
+      block.price(std::move(forward), std::move(backward));
+      FAIL("it was priced");
+    } catch (const InputError& error) {
+      CHECK_MESSAGE(std::string(error.what()).find(why) != std::string::npos, error.what());
+    }
+  };
+  refuses({OpId(0), OpId(7)}, {OpId(2), OpId(3)}, "no such op");
+  refuses({OpId(0), OpId(1), OpId(2)}, {OpId(3)}, "backward half");
+  refuses({OpId(0)}, {OpId(2), OpId(3)}, "comes before");
+  refuses({OpId(0), OpId(1)}, {OpId(2)}, "is missing");
+  refuses({OpId(1), OpId(0)}, {OpId(2), OpId(3)}, "comes before");
+}
+
+TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
+  Random random(4);
+  const BlockSolverTable solvers = make_block_solvers();
+  const SolverTable graph_solvers = make_solvers();
+  for (int sample = 0; sample < 60; ++sample) {
+    RandomGraphSettings settings;
+    settings.ops = 4 + random.below(20);
+    settings.barrier = 0.15;
+    const Graph graph = random_graph(random, settings);
+    const Partition partition = cut(graph, sample % 2 == 0 ? "h_partition" : "multilevel");
+    BlockSettings how;
+    how.solvers = &graph_solvers;
+    SolvedBlocks blocks(graph, partition, how);
+    Limits limits({.seconds = {}, .work = 50'000});
+    const std::vector<const BlockSolver*> asked = {solvers.find("cut"), solvers.find("prices")};
+    blocks.solve(asked, limits);
+    const Level level = blocks.root(sample % 3 == 0 ? 6 : SIZE_MAX);
+    std::vector<std::size_t> chosen;
+    for (const Child& child : level.children) chosen.push_back(random.below(child.options.size()));
+    std::vector<LevelStep> steps;
+    for (std::size_t i = 0; i < level.nodes.size(); ++i) {
+      const LevelNode& node = level.nodes[i];
+      steps.push_back({i, node.op.valid() ? 0 : chosen[node.child]});
+    }
+    const std::vector<OpId> sequence = level.sequence(steps);
+    CHECK_FALSE(simulate(graph, plan_from_sequence(graph, sequence)).violation);
+    const Problem given{.graph = graph, .budget = Bytes::max(), .order = Order::given};
+    const std::vector<OpId> ordered = in_given_order(given, sequence);
+    CHECK(follows_order(graph, ordered));
+    CHECK(verify(given, plan_from_sequence(graph, ordered)).ok);
+
+    // What a contraction runs is a plan of the network too.
+    const BlockProblem network(graph, partition);
+    const BlockTask task{.block = network, .level = level, .budgets = {}, .known = {}};
+    const Contraction contraction(task, chosen);
+    const Problem small{.graph = contraction.graph(), .budget = Bytes::max()};
+    const std::vector<OpId> own(contraction.graph().order().begin(),
+                                contraction.graph().order().end());
+    std::vector<OpId> again = own;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const OpId op = own[random.below(own.size())];
+      const auto first = std::ranges::find(again, op);
+      const auto behind = static_cast<std::size_t>(again.end() - first);
+      if (contraction.graph().recomputable(op))
+        again.insert(first + 1 + static_cast<std::ptrdiff_t>(random.below(behind)), op);
+    }
+    if (verify(small, plan_from_sequence(contraction.graph(), again)).ok)
+      CHECK(verify(Problem{.graph = graph, .budget = Bytes::max()},
+                   plan_from_sequence(graph, contraction.spelled_out(again)))
+                .ok);
+  }
+}
+
+TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") {
+  const SolverTable graph_solvers = make_solvers();
+  const BlockSolverTable solvers = make_block_solvers();
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Graph graph = generate("resnet", 150, seed);
+    const Partition partition = cut(graph, "h_partition");
+    BlockSettings how;
+    how.solvers = &graph_solvers;
+    how.saves = 2;
+    SolvedBlocks blocks(graph, partition, how);
+    Limits limits;
+    const std::vector<const BlockSolver*> asked = {solvers.find("cut")};
+    blocks.solve(asked, limits);
+    const Level level = blocks.root(SIZE_MAX);
+    const BlockProblem network(graph, partition);
+    // Every combination of options on the hulls.
+    std::vector<std::vector<std::size_t>> hulls;
+    std::size_t combinations = 1;
+    for (const Child& child : level.children) {
+      hulls.push_back(convex_hull(child.options));
+      combinations *= hulls.back().size();
+    }
+    if (combinations > 5000) continue;
+    const auto priced = [&](std::size_t number) {
+      std::vector<LevelStep> steps;
+      std::vector<std::size_t> chosen;
+      for (const auto& hull : hulls) {
+        chosen.push_back(hull[number % hull.size()]);
+        number /= hull.size();
+      }
+      for (std::size_t i = 0; i < level.nodes.size(); ++i)
+        steps.push_back({i, level.nodes[i].op.valid() ? 0 : chosen[level.nodes[i].child]});
+      return simulate(graph, plan_from_sequence(graph, level.sequence(steps))).cost;
+    };
+    std::vector<Cost> costs;
+    for (std::size_t i = 0; i < combinations; ++i) costs.push_back(priced(i));
+    Ticks longest;
+    for (std::size_t c = 0; c < hulls.size(); ++c)
+      for (std::size_t i = 1; i < hulls[c].size(); ++i)
+        longest = std::max(longest, level.children[c].options[hulls[c][i]].time() -
+                                        level.children[c].options[hulls[c][i - 1]].time());
+    for (const int share : {95, 85, 75}) {
+      const Bytes budget(own_peak(graph).count() * share / 100);
+      Ticks best = Ticks::max();
+      for (const Cost& cost : costs)
+        if (cost.peak <= budget) best = std::min(best, cost.duration);
+      const std::vector<BlockBudget> budgets = {{budget, Bytes::max()}};
+      const BlockTask task{.block = network, .level = level, .budgets = budgets, .known = {}};
+      Choice choice(task, limits);
+      const bool within = choice.run(budgets.front());
+      CHECK(within == (best < Ticks::max()));
+      if (!within) continue;
+      const Cost cost = simulate(graph, plan_from_sequence(graph, choice.sequence())).cost;
+      CHECK(cost.peak <= budget);
+      CHECK(cost.duration <= best + longest);
+    }
+  }
+}
+
+TEST_CASE("hierarchy: equal blocks are solved once") {
+  const SolverTable solvers = make_solvers();
+  const auto classes = [&](std::size_t ops) {
+    const Graph graph = generate("transformer", ops, 7);
+    const Partition partition = cut(graph, "h_partition");
+    BlockSettings how;
+    how.solvers = &solvers;
+    return SolvedBlocks(graph, partition, how).class_count();
+  };
+  CHECK(classes(4000) <= classes(1000) + 2);
+}
+
+TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
+  const SolverTable table = make_solvers();
+  for (const std::string_view kind : {"transformer", "resnet"}) {
+    const Graph graph = generate(kind, 2000, 11);
+    const Bytes fixed = graph.input_bytes() + graph.resident();
+    const Bytes budget = fixed + Bytes((own_peak(graph) - fixed).count() / 2);
+    const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
+    const Solver& bounds = *table.find("bounds");
+    ContextSettings settings{.limits = {.seconds = {}, .work = 300'000},
+                             .options = Options(bounds.options()),
+                             .starts = {},
+                             .known = {},
+                             .watcher = {}};
+    Context context(problem, "bounds", std::move(settings));
+    const Ticks bound = bounds.solve(problem, context).bound.duration;
+    const Outcome outcome = run(graph, budget, {{"polish", "off"}}, 2'000'000, Order::given);
+    REQUIRE(outcome.plan.has_value());
+    const double lost = overhead_percent(outcome.cost.duration, graph.total_time());
+    const double least = overhead_percent(bound, graph.total_time());
+    CHECK_MESSAGE(lost <= 1.1 * least + 0.05, kind << ": " << lost << " beside " << least);
+  }
+}
+
+TEST_CASE("hiremate: every part can be named, alone and beside others") {
+  const Graph graph = generate("unet", 120, 3);
+  const Bytes budget(own_peak(graph).count() * 7 / 10);
+  const partition::PartitionerTable partitioners = partition::make_partitioners();
+  for (const auto& one : partitioners.all())
+    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, 300'000).plan);
+  const BlockSolverTable block_solvers = make_block_solvers();
+  for (const auto& one : block_solvers.all()) {
+    if (!one->missing().empty()) continue;
+    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 300'000);
+    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 300'000);
+  }
+  CHECK(run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 300'000).plan);
+  // Without blocks the polish is all there is.
+  CHECK(run(graph, budget, {{"levels", "1"}}, 300'000).plan);
+  CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);
+  CHECK_THROWS_AS(run(graph, budget, {{"partition", "chain,chain"}}), InputError);
+}
+
+}  // namespace lowtide::solve::hierarchy
