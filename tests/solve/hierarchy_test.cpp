@@ -1,8 +1,12 @@
 // Blocks as problems of their own, what they can do, and what is made of that one level up.
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -20,6 +24,7 @@
 #include "lowtide/solve/hierarchy/block/choice.h"
 #include "lowtide/solve/hierarchy/block/contraction.h"
 #include "lowtide/solve/hierarchy/hiremate/in_order.h"
+#include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
 #include "lowtide/solve/hierarchy/partition/partitioner.h"
 #include "lowtide/solve/sequence/sequence.h"
@@ -285,6 +290,40 @@ TEST_CASE("hierarchy: equal blocks are solved once") {
     return SolvedBlocks(graph, partition, how).class_count();
   };
   CHECK(classes(4000) <= classes(1000) + 2);
+}
+
+TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was changed does not") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("lowtide-test-" + std::to_string(getpid()));
+  const char* before = std::getenv("LOWTIDE_CACHE");
+  const std::string asked = before == nullptr ? "" : before;
+  setenv("LOWTIDE_CACHE", folder.c_str(), 1);
+  const Graph graph = small_step();
+  const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
+  BlockTree tree(graph.op_count());
+  const BlockId id = tree.add(BlockId(0));
+  for (const OpId op : ops) tree.block_of[op] = id;
+  const Partition whole = make_partition(graph, phases_of(graph), tree);
+  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const Level level;
+  const BlockTask task{.block = block, .level = level, .budgets = {}, .known = {}};
+  const std::vector<std::int64_t> key = {1, 2, 3}, other = {1, 2, 4};
+  const OptionCache cache(task, key, "mine", 1);
+  CHECK_FALSE(cache.read());
+  cache.write(std::vector<BlockOption>{block.save_all(), *block.recompute_all()});
+  const auto found = cache.read();
+  REQUIRE(found);
+  REQUIRE(found->size() == 2);
+  CHECK((*found)[1].time() == block.recompute_all()->time());
+  CHECK_FALSE(OptionCache(task, other, "mine", 1).read());
+  CHECK_FALSE(OptionCache(task, key, "another", 1).read());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) - 6);
+  }
+  CHECK_FALSE(cache.read());
+  std::filesystem::remove_all(folder);
+  asked.empty() ? unsetenv("LOWTIDE_CACHE") : setenv("LOWTIDE_CACHE", asked.c_str(), 1);
 }
 
 TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {

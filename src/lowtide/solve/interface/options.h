@@ -48,11 +48,12 @@ class Options {
   std::vector<double> numbers(std::string_view name, const Graph& graph) const;
   std::string_view choice(std::string_view name) const;
   std::vector<std::string_view> several(std::string_view name) const;  // of an option with `several`
+  // As it was set; null if it was not.
+  const std::string* given(std::string_view name) const;
   bool on(std::string_view name) const { return choice(name) == "on"; }  // of a switch_option
 
  private:
   const OptionSpec& spec(std::string_view name) const;
-  const std::string* given(std::string_view name) const;
 
   std::span<const OptionSpec> specs_;
   std::vector<std::pair<std::string, std::string>> values_;

@@ -41,6 +41,8 @@ class BlockSolver {
   virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
   // Whether it takes long: then there is to be a plan before it is asked.
   virtual bool is_slow() const { return false; }
+  // Whether what it finds is dear enough to be kept on disk from one run to the next.
+  virtual bool is_kept() const { return false; }
   // Whether it suits the block.
   virtual Support supports(const BlockTask& task) const = 0;
   // Options, priced by `task.block`. Deterministic for the seed and a limit of work; returns within

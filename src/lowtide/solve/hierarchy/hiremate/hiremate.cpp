@@ -64,13 +64,6 @@ class HiRemate final : public Solver {
          .several = true},
         whole("levels", "levels of blocks, the whole network the first; 0: all that there are", 0,
               0, 1e6),
-        whole("top_size", "h_partition's M^t: nodes of the whole network", 30, 2, 1e6),
-        whole("block_size", "h_partition's M^l: nodes of a block", 20, 2, 1e6),
-        {.name = "alpha",
-         .usage = "h_partition's exponent: larger ones avoid large blocks",
-         .default_number = 0.5,
-         .low = 0,
-         .high = 10},
         whole("options", "N_o: options at a level, of all blocks inside, for h_ilp", 100, 2, 1e6),
         {.name = "choice",
          .usage = "which of them: spread over their peaks, as the paper has it, or by what a saved "
@@ -81,6 +74,11 @@ class HiRemate final : public Solver {
         whole("saves", "for each of these so many limits of what it saves", 6, 1, 100),
         switch_option("polish", "search on the whole graph, from the best plan"),
     };
+    own_options_ = specs_.size();
+    // Partitioners' options, by which whoever has one of that name goes.
+    for (const auto& one : partitioners_.all())
+      for (const OptionSpec& spec : one->options())
+        if (std::ranges::count(specs_, spec.name, &OptionSpec::name) == 0) specs_.push_back(spec);
   }
 
   std::string_view name() const override { return "hiremate"; }
@@ -108,9 +106,16 @@ class HiRemate final : public Solver {
             .whole = true};
   }
 
+  // What was set of a partitioner's option; null for our own of that name.
+  const std::string* passed_on(const Options& options, std::string_view name) const {
+    const auto own = std::span(specs_).first(own_options_);
+    return std::ranges::count(own, name, &OptionSpec::name) > 0 ? nullptr : options.given(name);
+  }
+
   partition::PartitionerTable partitioners_;
   BlockSolverTable block_solvers_;
   std::vector<OptionSpec> specs_;
+  std::size_t own_options_ = 0;
 };
 
 class Run {
@@ -124,6 +129,7 @@ class Run {
     settings_.levels = number("levels");
     settings_.choosing =
         options.choice("choice") == "prices" ? Choosing::prices : Choosing::peaks;
+    settings_.keep = !context.limits().settings().work;
     settings_.solvers = context.solvers();
     settings_.seed = context.seed();
     settings_.threads = context.threads();
@@ -252,7 +258,7 @@ void polish(const Problem& problem, Context& context) {
                            .known = context.own_bound(),
                            .solvers = context.solvers(),
                            .watcher = [&](const Progress& progress) {
-                             if (progress.plan != nullptr) context.offer(*progress.plan, "polish");
+                             if (progress.plan != nullptr) context.offer(*progress.plan, kPolish);
                            }};
   settings.options.set("reorder", "0");
   if (context.has_plan())
@@ -261,7 +267,7 @@ void polish(const Problem& problem, Context& context) {
     settings.starts.push_back(*context.smallest());
   Context inner(problem, kPolish, std::move(settings));
   const Outcome outcome = search->solve(problem, inner);
-  if (outcome.plan) context.offer(*outcome.plan, "polish");
+  if (outcome.plan) context.offer(*outcome.plan, kPolish);
   context.limits().spend_all(inner.limits().work());
 }
 
@@ -274,8 +280,7 @@ Outcome HiRemate::solve(const Problem& problem, Context& context) const {
     const partition::Partitioner& partitioner = *partitioners_.find(names[i]);
     Options own(partitioner.options());
     for (const OptionSpec& spec : partitioner.options())
-      for (const std::string_view passed : {"top_size", "block_size", "alpha"})
-        if (spec.name == passed) own.set(passed, std::to_string(options.number(passed)));
+      if (const std::string* value = passed_on(options, spec.name)) own.set(spec.name, *value);
     const auto partition =
         partitioner.partition(problem.graph, own, [&] { return context.limits().spend(1); });
     if (!partition) break;

@@ -13,6 +13,7 @@
 #include "lowtide/base/parallel.h"
 #include "lowtide/graph/blocks.h"
 #include "lowtide/graph/equal_blocks.h"
+#include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve::hierarchy {
@@ -97,8 +98,14 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
       key.second.push_back(graph_.time(op).count());
       key.second.push_back(flags);
     }
+    std::vector<std::int64_t> kept = key.second;
+    kept.push_back(static_cast<std::int64_t>(form.hash.high));
+    kept.push_back(static_cast<std::int64_t>(form.hash.low));
     // Forms that say less than all do not tell which ops correspond.
-    if (!form.exact) key = {id, {-1}};
+    if (!form.exact) {
+      key = {id, {-1}};
+      kept.clear();
+    }
     const auto [place, is_new] =
         found.try_emplace(std::move(key), static_cast<std::int32_t>(classes_.size()));
     class_of_[id] = place->second;
@@ -106,6 +113,7 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
       Class one;
       one.first = id;
       one.ops = form.ops;
+      one.key = std::move(kept);
       one.problem = std::make_unique<BlockProblem>(graph_, partition_, id, form.ops, reruns);
       classes_.push_back(std::move(one));
     }
@@ -285,7 +293,16 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
             kMostWorkPerOp * (size + 10) * static_cast<std::int64_t>(budgets.size() + 1);
         most.work = std::min(most.work.value_or(enough), enough);
         Limits inner(most);
-        for (BlockOption& option : solver.solve(task, inner)) {
+        std::vector<BlockOption> found;
+        const bool keep = settings_.keep && solver.is_kept() && !one.key.empty();
+        const OptionCache cache(task, one.key, solver.name(), most.seconds.value_or(0));
+        if (auto known = keep ? cache.read() : std::nullopt) {
+          found = std::move(*known);
+        } else {
+          found = solver.solve(task, inner);
+          if (keep && inner.reason() != StopReason::cancelled) cache.write(found);
+        }
+        for (BlockOption& option : found) {
           if (option.found_by.empty()) option.found_by = solver.name();
           options.push_back(std::move(option));
         }

@@ -24,6 +24,7 @@ struct BlockSettings {
   std::size_t peaks = 4, saves = 6;
   std::size_t levels = 0;  // counted from the root; what lies deeper is no block. 0: all
   Choosing choosing = Choosing::peaks;
+  bool keep = false;  // on disk, of solvers for which that pays: what is found depends on the disk
   const SolverTable* solvers = nullptr;
   std::uint64_t seed = 0;
   int threads = 1;
@@ -53,6 +54,7 @@ class SolvedBlocks {
     BlockId first;
     std::size_t height = 0;  // 0: no block inside
     std::vector<OpId> ops;   // of the first, in the order in which they correspond
+    std::vector<std::int64_t> key;  // what equal blocks have in common, in other graphs too
     std::unique_ptr<BlockProblem> problem;
     std::vector<BlockOption> options;
   };

@@ -1,0 +1,128 @@
+// A file holds a line for each half of each option: its ops by their numbers in the block.
+#include "lowtide/solve/hierarchy/hiremate/option_cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include <unistd.h>
+
+#include "lowtide/base/error.h"
+#include "lowtide/base/version.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+constexpr std::string_view kHeader = "lowtide-block-options 1";
+
+std::filesystem::path folder() {
+  const auto value = [](const char* name) {
+    const char* text = std::getenv(name);
+    return std::string(text == nullptr ? "" : text);
+  };
+  const std::string asked = value("LOWTIDE_CACHE");
+  if (asked == "off" || asked == "0" || asked == "no") return {};
+  if (!asked.empty()) return std::filesystem::path(asked) / "blocks";
+  const std::string cache = value("XDG_CACHE_HOME"), home = value("HOME");
+  if (!cache.empty()) return std::filesystem::path(cache) / "lowtide" / "blocks";
+  if (!home.empty()) return std::filesystem::path(home) / ".cache" / "lowtide" / "blocks";
+  return {};
+}
+
+void add(Sha256& hash, std::string_view text) {
+  hash.add(static_cast<std::int64_t>(text.size()));
+  for (const char c : text) hash.add_byte(static_cast<std::uint8_t>(c));
+}
+
+void add(Sha256& hash, std::span<const OpId> ops) {
+  hash.add(static_cast<std::int64_t>(ops.size()));
+  for (const OpId op : ops) hash.add(static_cast<std::int64_t>(op.index()));
+}
+
+}  // namespace
+
+OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> block,
+                         std::string_view solver, double seconds)
+    : task_(task) {
+  const std::filesystem::path base = folder();
+  if (base.empty()) return;
+  Sha256 hash;
+  add(hash, kVersion);
+  add(hash, solver);
+  for (const std::int64_t number : block) hash.add(number);
+  for (const BlockBudget& budget : task.budgets) {
+    hash.add(budget.peak.count());
+    hash.add(budget.saved.count());
+  }
+  for (const Child& child : task.level.children) {
+    add(hash, child.ops);
+    for (const std::size_t i : child.chosen) {
+      add(hash, child.options[i].forward);
+      add(hash, child.options[i].backward);
+    }
+  }
+  hash.add(static_cast<std::int64_t>(task.seed));
+  // Twice the time is another question, a little more is not.
+  hash.add(std::ilogb(std::max(1e-3, seconds)));
+  path_ = (base / (hash.hex().substr(0, 32) + ".txt")).string();
+}
+
+std::optional<std::vector<BlockOption>> OptionCache::read() const {
+  if (path_.empty()) return std::nullopt;
+  std::ifstream file(path_);
+  std::string line;
+  if (!std::getline(file, line) || line != kHeader) return std::nullopt;
+  std::size_t count = 0;
+  if (!std::getline(file, line) || !(std::istringstream(line) >> count)) return std::nullopt;
+  std::vector<BlockOption> options;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<OpId> halves[2];
+    for (std::vector<OpId>& half : halves) {
+      if (!std::getline(file, line)) return std::nullopt;
+      std::istringstream words(line);
+      for (std::int64_t op = 0; words >> op;) {
+        if (op < 0 || static_cast<std::size_t>(op) >= task_.block.op_count()) return std::nullopt;
+        half.emplace_back(static_cast<std::size_t>(op));
+      }
+    }
+    try {
+      options.push_back(task_.block.price(std::move(halves[0]), std::move(halves[1])));
+    } catch (const InputError&) {
+      return std::nullopt;
+    }
+  }
+  return options;
+}
+
+void OptionCache::write(std::span<const BlockOption> options) const {
+  if (path_.empty()) return;
+  std::error_code failed;
+  const std::filesystem::path path(path_);
+  std::filesystem::create_directories(path.parent_path(), failed);
+  if (failed) return;
+  const std::string part = path_ + "." + std::to_string(getpid()) + ".part";
+  {
+    std::ofstream file(part);
+    file << kHeader << '\n' << options.size() << '\n';
+    for (const BlockOption& option : options)
+      for (const std::vector<OpId>* half : {&option.forward, &option.backward}) {
+        for (const OpId op : *half) file << op.index() << ' ';
+        file << '\n';
+      }
+    if (!file.flush()) {
+      file.close();
+      std::filesystem::remove(part, failed);
+      return;
+    }
+  }
+  std::filesystem::rename(part, path, failed);
+  if (failed) std::filesystem::remove(part, failed);
+}
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,38 @@
+// What slow block solvers have found, kept on disk from one run to the next. Private to the solver.
+//
+// In $LOWTIDE_CACHE/blocks, or in `lowtide/blocks` under $XDG_CACHE_HOME or ~/.cache; nowhere if
+// LOWTIDE_CACHE is "off". Only schedules are kept: whoever reads them prices them anew, so a file
+// that was cut short or changed costs a solve and never a wrong plan. A file that cannot be read or
+// written is as good as none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/base/sha256.h"
+#include "lowtide/solve/hierarchy/block/block_option.h"
+#include "lowtide/solve/hierarchy/block/block_solver.h"
+
+namespace lowtide::solve::hierarchy {
+
+class OptionCache {
+ public:
+  // `block`: what equal blocks have in common, all that plans depend on. `seconds`: that the solver
+  // has. The version of the program counts too.
+  OptionCache(const BlockTask& task, std::span<const std::int64_t> block, std::string_view solver,
+              double seconds);
+
+  // Nothing if there is no such file, or if anything in it is not an option of the task's block.
+  std::optional<std::vector<BlockOption>> read() const;
+  void write(std::span<const BlockOption> options) const;
+
+ private:
+  const BlockTask& task_;
+  std::string path_;  // empty: nowhere
+};
+
+}  // namespace lowtide::solve::hierarchy
