@@ -15,8 +15,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 class Block(nn.Module):
     """GPT-2's: causal attention, scores kept and dropped out as in HiRemate's graphs, and a feed-forward layer."""
 
-    def __init__(self, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, length: int, dropout: float) -> None:
         super().__init__()
+        self.register_buffer("later", torch.ones(length, length, dtype=torch.bool).triu(1), persistent=False)
         self.heads, self.dropout = heads, nn.Dropout(dropout)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
@@ -29,7 +30,7 @@ class Block(nn.Module):
     def _attend(self, x: Tensor) -> Tensor:
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
+        later = self.later[:x.shape[1], :x.shape[1]]
         shares = self.dropout(scores.masked_fill(later, -math.inf).softmax(-1))
         return (shares @ v).transpose(1, 2).flatten(2)
 
@@ -41,7 +42,7 @@ class Gpt(nn.Module):
                  dropout: float = 0.1) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
-        self.blocks = nn.Sequential(*(Block(width, heads, dropout) for _ in range(layers)))
+        self.blocks = nn.Sequential(*(Block(width, heads, length, dropout) for _ in range(layers)))
         self.dropout, self.norm = nn.Dropout(dropout), nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
         nn.init.normal_(self.tokens.weight, std=0.02)
