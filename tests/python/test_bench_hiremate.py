@@ -22,8 +22,8 @@ import lowtide
 
 def test_models_have_about_the_published_sizes():
     # in millions of weights; of complex ones the real and the imaginary part
-    sizes = {"unet": 7.76, "regnet32": 107.8, "resnet101": 44.5, "transformer6": 44.1, "fno3d": 2 * 4 * 4 * 64**2 * 16**3 / 1e6,
-             "ufno": 2 * 6 * 4 * 36**2 * 10**3 / 1e6 + 2.8, "gpt24": 209}
+    sizes = {"unet": 7.76, "regnet32": 107.8, "resnet101": 44.5, "transformer6": 44.1, "gpt24": 209,
+             "fno3d": 2 * 4 * 4 * 64**2 * 16**3 / 1e6, "ufno": 2 * 6 * 4 * 36**2 * 10**3 / 1e6 + 2.8}
     assert list(table4.MODELS) == [row["model"] for row in published("table4")]
     for name, model in table4.MODELS.items():
         if name in sizes:

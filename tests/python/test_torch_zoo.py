@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from torch_architectures import ARCHITECTURES, available
-from torch_run import cast, equal, fresh, train, twin
+from torch_run import cast, equal, fresh, train, train_traced, twin
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
 pytestmark = [
@@ -106,7 +106,7 @@ def test_three_budgets(name, numbers):
     module, inputs = cast(*fresh(make), numbers)
     plain, traced = twin(module), None
     try:
-        expected = train(plain, inputs, torch.compile(plain, backend="aot_eager") if name in TRACED_DIFFERENTLY else plain)
+        expected = train_traced(plain, inputs) if name in TRACED_DIFFERENTLY else train(plain, inputs, plain)
     except ONLY_F32 as error:
         if numbers == "f32":
             raise
@@ -126,7 +126,7 @@ def test_three_budgets(name, numbers):
         if not same and numbers != "f32":  # then tracing itself may have changed bits
             torch._dynamo.reset()
             plain = twin(module)
-            traced = traced or train(plain, inputs, torch.compile(plain, backend="aot_eager"))
+            traced = traced or train_traced(plain, inputs)
             same = equal(got, traced)
         repeats = same or repeats_itself(module, inputs)
         assert same or not repeats, words

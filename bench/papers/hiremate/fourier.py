@@ -1,8 +1,8 @@
-"""Neural operators of HiRemate's table 4, written from the papers that describe them: FNO (Li et al., 2020), U-FNO (Wen
-et al., 2022), U-NO (Rahman et al., 2022).
+"""Neural operators of HiRemate's table 4, written from the papers that describe them: FNO (Li et al., 2020), U-FNO
+(Wen et al., 2022), U-NO (Rahman et al., 2022).
 
-A Fourier layer takes its input to frequencies, multiplies each low one by a matrix of complex weights, sets the others to
-0 and goes back, to a grid of another size if asked.
+A Fourier layer takes its input to frequencies, multiplies each low one by a matrix of complex weights, sets the others
+to 0 and goes back, to a grid of another size if asked.
 """
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FourierBlock(nn.Module):
 
 
 class Fno(nn.Module):
-    """inputs: values at each point, its place among them. padding: zeros behind the last axis, which is not periodic."""
+    """inputs: values at each point, its place among them.  padding: zeros behind the last axis, which has no period."""
 
     def __init__(self, inputs: int, modes: Sequence[int], width: int, blocks: int = 4, padding: int = 0) -> None:
         super().__init__()
@@ -163,8 +163,8 @@ class Operator(nn.Module):
 
 
 class Uno(nn.Module):
-    """A U-shaped operator in space and time, from 10 steps to 40: the grid shrinks in space to an eighth and grows again,
-    while it grows in time, and the first three levels are handed to the last three."""
+    """A U-shaped operator in space and time, from 10 steps to 40: the grid shrinks in space to an eighth and grows
+    again, while it grows in time, and the first three levels are handed to the last three."""
 
     # of each operator: inputs and outputs in widths, the share of the grid in space and in time
     OPERATORS = ((1, 2, .75, 1), (2, 4, .5, 1), (4, 8, .25, 1.6), (8, 16, .125, 1.6), (16, 16, .125, 1.6),

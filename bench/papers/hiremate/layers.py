@@ -79,10 +79,11 @@ class Mix(nn.Module):
 
 
 class Mixer(nn.Module):
-    """MLP-Mixer (Tolstikhin et al., 2021). The perceptron across tokens is four times as wide inside, that along channels
-    half as wide: so its activations take the 8.4 GB of HiRemate's table 4, where twice four would take 13."""
+    """MLP-Mixer (Tolstikhin et al., 2021). The perceptron across tokens is four times as wide inside, that along
+    channels half as wide: so its activations take the 8.4 GB of HiRemate's table 4, where twice four would take 13."""
 
-    def __init__(self, side: int = 256, patch: int = 16, width: int = 512, depth: int = 12, classes: int = 1000) -> None:
+    def __init__(self, side: int = 256, patch: int = 16, width: int = 512, depth: int = 12,
+                 classes: int = 1000) -> None:
         super().__init__()
         self.patch, self.lift = patch, nn.Linear(3 * patch * patch, width)
         self.blocks = nn.Sequential(*(Mix((side // patch) ** 2, width) for _ in range(depth)))

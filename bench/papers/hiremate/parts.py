@@ -13,16 +13,18 @@ PAPER = {row["model"]: row for row in published("table4")}
 # the graphs of HiRemate's models in DATA/hiremate, as its own tool made them
 DATA = {"unet": "unet", "mlp": "mixer", "regnet32": "regnet32", "resnet101": "resnet101", "tr66": "transformer6",
         "tr3636": "transformer36", "fno1d": "fno1d"}
-# Bytes without a plan of two networks of table 3, from the budgets and shares in table 4; of the others nothing says them.
+# Bytes without a plan of two networks of table 3, from budgets and shares in table 4; of the others nothing says them.
 WHOLE = {"unet": 5e9 / .513, "mixer": 4.5e9 / .533}
 SHARES = (90, 80, 70, 60)
 
 
 def table(head: str, rows: list[list[Any]]) -> list[str]:
-    columns = head.count("|") + 1
-    return [f"| {head} |", "| --- |" + " ---: |" * (columns - 1),
-            *(f"| {' | '.join('-' if cell is None else f'{cell:.2f}' if isinstance(cell, float) else str(cell) for cell in row)} |"
-              for row in rows), ""]
+    return [f"| {head} |", "| --- |" + " ---: |" * head.count("|"),
+            *(f"| {' | '.join(map(word, row))} |" for row in rows), ""]
+
+
+def word(cell: Any) -> str:
+    return "-" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else str(cell)
 
 
 def of_data(data: Path | None) -> dict[str, tuple[Path, str]]:
@@ -51,8 +53,14 @@ def partitions(bench: Bench, names: list[str], data: Path | None) -> list[str]:
     files = {name: (bench.graph(name, MODELS[name]), name) for name in names} | of_data(data)
     for name, (path, model) in files.items():
         made, said = bench.blocks("4b", name, path), PAPER[model]
-        rows.append([name, *(cell for key in ("levels", "blocks", "unique", "largest") for cell in (made[key], int(said[key])))])
+        rows.append([name, *(cell for key in ("levels", "blocks", "unique", "largest")
+                             for cell in (made[key], int(said[key])))])
     return table("model | levels | paper | blocks | paper | unique | paper | largest | paper", rows)
+
+
+def proven(made: dict[str, dict[str, Any]]) -> float | None:
+    """The highest bound of these plans, as an overhead in per cent."""
+    return max((row["bound_percent"] for row in made.values() if row["bound_percent"] is not None), default=None)
 
 
 def overheads(bench: Bench, names: list[str], data: Path | None, systems: list[str]) -> list[str]:
@@ -64,7 +72,7 @@ def overheads(bench: Bench, names: list[str], data: Path | None, systems: list[s
         made = {system: bench.plan("4c", name, path, share, system, memory) for system in systems}
         rows.append([name, memory, f"{share:g} %", float(PAPER[model]["predicted_percent"]) - 100, f"{60 * minutes:g}",
                      *(cell for row in made.values() for cell in (row["overhead_percent"], row["seconds"])),
-                     max((row["bound_percent"] for row in made.values() if row["bound_percent"] is not None), default=None)])
+                     proven(made)])
 
     for name in names:
         captured = bench.graph(name, MODELS[name])
@@ -86,16 +94,16 @@ def optima(bench: Bench, systems: list[str]) -> list[str]:
             if name in WHOLE:
                 share = round(100 * float(row["budget"]) / WHOLE[name], 1)
             made = {system: bench.plan("3", name, path, share, system) for system in systems}
-            bound = max((r["bound_percent"] for r in made.values() if r["bound_percent"] is not None), default=None)
+            bound = proven(made)
             paper = [100 * (float(row[key]) - 1) if row[key] else None for key in ("checkmate", "h_ilp")]
-            rows.append([name, f"{float(row['budget']) / 1e9:g} GB", *paper, None if None in paper else paper[1] - paper[0],
-                         f"{share:g} %", bound, *(gap(r["overhead_percent"], bound) for r in made.values())])
+            rows.append([name, f"{float(row['budget']) / 1e9:g} GB", *paper, above(paper[1], paper[0]),
+                         f"{share:g} %", bound, *(above(r["overhead_percent"], bound) for r in made.values())])
     return table("network | paper's budget | Checkmate % | H-ILP % | above | our share | bound % | "
                  + " | ".join(f"{s} above" for s in systems), rows)
 
 
-def gap(over: float | None, bound: float | None) -> float | None:
-    return None if over is None or bound is None else over - bound
+def above(over: float | None, least: float | None) -> float | None:
+    return None if over is None or least is None else over - least
 
 
 def by_size(bench: Bench, systems: list[str], depths: list[int]) -> list[str]:

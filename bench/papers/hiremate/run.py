@@ -34,14 +34,15 @@ def executions(bench: Bench, names: list[str]) -> list[str]:
         made = executed(MODELS[name], "act:60%")
         bench.rows.append({"part": "executed", "graph": name, "system": "auto"} | made)
         print("executed", name, made, flush=True)
-        rows.append([name, "yes" if made["equal"] else "NO", *(f"{made[key]:,}" for key in ("budget", "peak", "eager_peak")),
-                     made["overhead_percent"]])
+        rows.append([name, "yes" if made["equal"] else "NO",
+                     *(f"{made[key]:,}" for key in ("budget", "peak", "eager_peak")), made["overhead_percent"]])
     return parts.table("model | gradients equal | budget | measured peak | eager | overhead %", rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", metavar="PART", help="4a, 4b, 4c, 3, figure4, figure5, figure6, partition, executed")
+    parser.add_argument("--parts", nargs="+", metavar="PART",
+                        help="4a, 4b, 4c, 3, figure4, figure5, figure6, partition, executed; without it all")
     parser.add_argument("--only", nargs="+", choices=list(MODELS), metavar="MODEL", default=list(MODELS))
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=["auto", "hiremate"])
     parser.add_argument("--data", type=Path, help="a folder with hiremate/*.graph.json.gz")
@@ -59,7 +60,7 @@ def main() -> None:
         of: (*(("--time", str(seconds)) if given.work is None else ("--work", str(given.work))),
              "--threads", str(given.threads)) for of, seconds in limit.items()})
     compared = [*given.systems, *(["twremat"] if "twremat" not in given.systems else [])]
-    hierarchies = [system for system in given.systems if system.startswith("hiremate")]
+    hierarchies = [system for system in given.systems if SYSTEMS[system][0] == "hiremate"]
     makers: dict[str, tuple[str, Callable[[], list[str]]]] = {
         "4a": ("Table 4a: sizes of the graphs", lambda: parts.sizes(bench, given.only, given.data)),
         "4b": ("Table 4b: partitions", lambda: parts.partitions(bench, given.only, given.data)),

@@ -1,8 +1,8 @@
-"""The twelve models of HiRemate's table 4 (ICML 2025), at the sizes of its released code, and small ones that train on a
-CPU in seconds.
+"""The twelve models of HiRemate's table 4 (ICML 2025), at the sizes of its released code, and small ones for a CPU.
 
 MODELS[name].full() and .small() return (module, inputs); the module's result is its loss, the mean squared difference
-from a target: like the paper's loss, one op between forward and backward. `capture` makes the full ones fake.
+from a target: like the paper's loss, one op between forward and backward.  `capture` makes the full ones fake; the
+small ones train in seconds.
 """
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def images(batch: int, side: int) -> Tensor:
 
 
 # Modes of U-NO's operators: as many as their grids hold on the way down, fewer on the way up.
-UNO_MODES = ((24, 24, 5), (16, 16, 5), (8, 8, 5), (4, 4, 8), (4, 4, 8), (4, 4, 8), (8, 8, 8), (16, 16, 12), (24, 24, 16))
+UNO_MODES = ((24, 24, 5), (16, 16, 5), (8, 8, 5), (4, 4, 8), (4, 4, 8), (4, 4, 8), (8, 8, 8), (16, 16, 12),
+             (24, 24, 16))
 
 MODELS = {
     "gpt24": gpt(24),
