@@ -80,8 +80,25 @@ def overheads(bench: Bench, names: list[str], data: Path | None, systems: list[s
         ask(name, captured, name, "with gradients")
     for name, (path, model) in of_data(data).items():
         ask(name, path, model, "activations")
-    return table("model | memory | share | paper % | paper s | " + " | ".join(f"{s} % | s" for s in systems) + " | bound %",
-                 rows)
+    head = " | ".join(f"{system} % | s" for system in systems)
+    return [*summary(bench.rows), *table(f"model | memory | share | paper % | paper s | {head} | bound %", rows)]
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """On how many of its models each system is where."""
+    lines = []
+    plans = [row for row in rows if row["part"] == "4c" and row["memory"] == "activations" and row["graph"] in MODELS]
+    for system in dict.fromkeys(row["system"] for row in plans):
+        mine = [row for row in plans if row["system"] == system]
+        least = {row["graph"]: proven({r["system"]: r for r in plans if r["graph"] == row["graph"]}) for row in mine}
+        found = {row["graph"]: row["overhead_percent"] for row in mine}
+        paper = {name: float(PAPER[name]["predicted_percent"]) - 100 for name in found}
+        below, half = (sum(over is not None and over <= share * paper[name] for name, over in found.items())
+                       for share in (1, .5))
+        beyond = [name for name in found if (least[name] or 0) > paper[name] / 2]
+        lines.append(f"`{system}` is at or below the paper's overhead on {below} of {len(found)} models, at most half of it "
+                     f"on {half}; half of it is proven to be out of reach on {', '.join(beyond) or 'none'}.")
+    return [*lines, ""]
 
 
 def optima(bench: Bench, systems: list[str]) -> list[str]:
