@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
   install clean
 
 DATA ?=
@@ -48,6 +48,12 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
 	@tools/deps build bench
 	@bench/run "$(DATA)" --time $(BENCH_TIME) --seeds $(BENCH_SEEDS) --threads $(BENCH_THREADS)
+
+bench-hiremate: wheel ## HiRemate's tables and figures, ours beside its, with DATA=DIR/hiremate; no GPU: hours; BENCH_TIME=5: sooner
+	@tools/deps capture engines bench
+	@tools/build release lowtide_cli
+	@mkdir -p build/bench
+	@tools/engines build/venv/bin/python bench/papers/hiremate/run.py $(if $(DATA),--data "$(DATA)") --time $(BENCH_TIME)
 
 bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, into bench/results
 	@tools/deps build bench

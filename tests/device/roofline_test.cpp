@@ -34,6 +34,13 @@ TEST_CASE("roofline: a number type without a rate counts as f32") {
         kernel_ns(card("v100"), 1'000'000'000, "f32", 0));
 }
 
+TEST_CASE("roofline: cards without tensor cores for a number type take that of f32") {
+  CHECK(kernel_ns(card("p100"), 9'300'000'000, "f16", 0) == 2000 + 1'666'667);
+  CHECK(kernel_ns(card("p100"), 0, "f32", 732'000'000) == 2000 + 1'250'000);
+  CHECK(kernel_ns(card("rtx8000"), 16'300'000'000, "tf32", 0) == 2000 + 1'666'667);
+  CHECK(kernel_ns(card("rtx8000"), 130'500'000'000, "f16", 0) == 2000 + 1'666'667);
+}
+
 TEST_CASE("roofline: a collective takes the peer link, and there must be one") {
   CHECK(collective_ns(card("h100"), 0) == 20'000);
   CHECK(collective_ns(card("a100"), 300'000'000) == 20'000 + 1'000'000);

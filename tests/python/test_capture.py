@@ -44,6 +44,23 @@ def test_views_make_no_tensors():
     assert forward == ["aten.mm", "aten.mul", "aten.pow", "aten.mean"]
 
 
+@pytest.mark.parametrize(("mode", "sizes"), [("linear", (4,)), ("bilinear", (4, 4)), ("trilinear", (4, 4, 4)),
+                                             ("bicubic", (4, 4)), ("nearest", (4, 4)), ("nearest-exact", (4,))])
+def test_interpolation_is_one_op_and_its_backward_another(mode, sizes):
+    class Raised(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(2, 3, *sizes))
+
+        def forward(self, x):
+            return nn.functional.interpolate(self.w * x, scale_factor=2, mode=mode)
+
+    graph = captured(Raised, 2, 3, *sizes)
+    found = [kind for kind in kinds(graph) if "upsample" in kind]
+    assert len(found) == 2 and found[1] == f"{found[0]}_backward", found
+    assert not any("index" in kind for kind in kinds(graph))
+
+
 def test_storages_are_those_of_a_real_run():
     """The bytes of produced tensors are those of the storages that the traced graph makes on real tensors."""
     def build():

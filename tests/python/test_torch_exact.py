@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lowtide.torch.meter import peak_rise
-from torch_run import NUMBERS, cast, equal, fresh, optimized, train, twin
+from torch_run import NUMBERS, cast, equal, fresh, optimized, train, train_traced, twin
 from torch_zoo import ZOO
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
@@ -37,7 +37,7 @@ def trained_as_traced(module, inputs):
     """The same steps without a plan where tracing itself changes bits."""
     torch._dynamo.reset()
     plain = twin(module)
-    return train(plain, inputs, torch.compile(plain, backend="aot_eager"))
+    return train_traced(plain, inputs)
 
 
 @pytest.mark.parametrize(("name", "numbers"), IN_TURN)

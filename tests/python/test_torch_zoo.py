@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from torch_architectures import ARCHITECTURES, available
-from torch_run import cast, equal, fresh, train, twin
+from torch_run import cast, equal, fresh, train, train_traced, twin
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
 pytestmark = [
@@ -27,9 +27,7 @@ pytestmark = [
 # where tracing alone changes bits, compared to the traced step without a plan (torch.compile's "aot_eager"), and why
 TRACED_DIFFERENTLY = {
     "plain/gru": "torch's decomposition of the layer adds gradients up in another order",
-    "torchvision/lraspp_mobilenet_v3_large": "bilinear interpolation is decomposed when it is traced",
     "transformers/Mamba": "the traced scan differs from the eager one in its last bits",
-    "plain/sampler": "bicubic interpolation is decomposed when it is traced",
 }
 # where the code around the region drops what it is handed, so that less is held than the plan says, and why
 HELD_SHORTER = {
@@ -108,7 +106,7 @@ def test_three_budgets(name, numbers):
     module, inputs = cast(*fresh(make), numbers)
     plain, traced = twin(module), None
     try:
-        expected = train(plain, inputs, torch.compile(plain, backend="aot_eager") if name in TRACED_DIFFERENTLY else plain)
+        expected = train_traced(plain, inputs) if name in TRACED_DIFFERENTLY else train(plain, inputs, plain)
     except ONLY_F32 as error:
         if numbers == "f32":
             raise
@@ -128,7 +126,7 @@ def test_three_budgets(name, numbers):
         if not same and numbers != "f32":  # then tracing itself may have changed bits
             torch._dynamo.reset()
             plain = twin(module)
-            traced = traced or train(plain, inputs, torch.compile(plain, backend="aot_eager"))
+            traced = traced or train_traced(plain, inputs)
             same = equal(got, traced)
         repeats = same or repeats_itself(module, inputs)
         assert same or not repeats, words

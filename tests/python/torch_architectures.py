@@ -304,8 +304,9 @@ class Sampler(nn.Module):
         theta = self.where(x.flatten(1)).view(-1, 2, 3) * 0.1 + torch.eye(2, 3)
         x = F.grid_sample(x, F.affine_grid(theta, x.shape, align_corners=False), align_corners=False)
         x = F.pixel_shuffle(self.up(x), 2)
-        for mode in ("bilinear", "bicubic", "nearest"):
+        for mode in ("bilinear", "bicubic", "nearest", "nearest-exact"):
             x = F.interpolate(x, scale_factor=0.75, mode=mode)
+        x = F.interpolate(x[:, None], size=(5, 7, 9), mode="trilinear", align_corners=True)
         return x.square().mean()
 
 

@@ -5,6 +5,7 @@ import copy
 import lowtide.torch
 import torch
 import torch.nn.functional as F
+from lowtide.torch.tracing.own_kernels import own_kernels
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -23,6 +24,12 @@ def train(module, inputs, step, steps=3, seed=1):
         seen += [loss.detach().clone(), *(p.grad.clone() for p in module.parameters() if p.grad is not None)]
         optimizer.step()
     return [*seen, *(t.clone() for t in module.state_dict().values()), torch.get_rng_state()]
+
+
+def train_traced(module, inputs):
+    """The same of the step as PyTorch traces it, without a plan: with its own casts and sums, but eager kernels."""
+    with own_kernels():
+        return train(module, inputs, torch.compile(module, backend="aot_eager"))
 
 
 def equal(a, b):

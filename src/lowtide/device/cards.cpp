@@ -82,12 +82,22 @@ std::vector<Device> make_cards() {
   // NVIDIA L40S data sheet
   cards.push_back(card("l40s", "NVIDIA L40S 48GB", rates(143, 9160, 18300, 36200), 864,
                        gibibytes(48), kPcie4, 32, 142));
+  // NVIDIA Tesla P100 data sheet, PCIe 16 GB. It has no tensor cores: half precision that
+  // accumulates in f32 runs at the rate of f32.
+  cards.push_back(card("p100", "NVIDIA P100 16GB",
+                       {{"f64", 4'700 * kGiga}, {"f32", 9'300 * kGiga}}, 732, gibibytes(16), kPcie3,
+                       12, 56));
   // NVIDIA Ampere GA102 architecture white paper, GeForce RTX 3090
   cards.push_back(card("rtx3090", "NVIDIA GeForce RTX 3090", rates(56, 3560, 3560, 7100), 936,
                        gibibytes(24), kPcie4, 32, 82));
   // NVIDIA Ada architecture white paper, GeForce RTX 4090
   cards.push_back(card("rtx4090", "NVIDIA GeForce RTX 4090", rates(129, 8260, 8260, 16520), 1008,
                        gibibytes(24), kPcie4, 32, 128));
+  // NVIDIA Quadro RTX 8000 data sheet; its tensor cores know f16 alone. f64 from the Turing
+  // architecture white paper, a 32nd of f32.
+  cards.push_back(card("rtx8000", "NVIDIA Quadro RTX 8000",
+                       {{"f64", 509 * kGiga}, {"f32", 16'300 * kGiga}, {"f16", 130'500 * kGiga}},
+                       672, gibibytes(48), kPcie3, 50, 72));
   // NVIDIA V100 Tensor Core GPU data sheet, SXM2 32 GB; its tensor cores know f16 alone.
   cards.push_back(card("v100", "NVIDIA V100 32GB",
                        {{"f64", 7'800 * kGiga}, {"f32", 15'700 * kGiga}, {"f16", 125 * kTera}}, 900,
