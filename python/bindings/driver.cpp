@@ -94,7 +94,8 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
   request.limits = search.limits(token);
   request.seed = seed;
   request.threads = search.thread_count();
-  request.options = options_of(options);
+  GivenOptions own = options_of(solver, options);
+  request.options = std::move(own.texts);
   request.starts = starts_of(start);
   result.how = search.found_by(solver, request.limits);
 
@@ -108,7 +109,7 @@ OutcomeObject plan(nb::handle graph, nb::handle budget, const std::string& order
     };
   const Problem problem = result.asked.problem();
   const auto begun = std::chrono::steady_clock::now();
-  const solve::SolverTable solvers = all_solvers(result.asked.graph);
+  const solve::SolverTable solvers = all_solvers(result.asked.graph, own.guests);
   driver::Answer answer;
   run_beside(
       token, [&] { answer = driver::solve(solvers, problem, request); },
@@ -181,10 +182,16 @@ Search::Search(std::optional<double> time, std::optional<std::int64_t> work, std
                      "is not in range [1 - 4096], or 0 for all cores");
 }
 
-std::vector<std::pair<std::string, std::string>> options_of(const std::optional<nb::dict>& given) {
-  std::vector<std::pair<std::string, std::string>> options;
-  if (given)
-    for (const auto& [name, value] : *given) add_option(options, text_of(name), value);
+GivenOptions options_of(const std::string& solver, const std::optional<nb::dict>& given) {
+  GivenOptions options;
+  if (!given) return options;
+  for (const auto& [key, value] : *given) {
+    const std::string_view name = text_of(key);
+    if (Guests::may_be(solver, name))
+      options.texts.emplace_back(name, options.guests.text_of_option(name, value));
+    else
+      add_option(options.texts, name, value);
+  }
   return options;
 }
 
@@ -229,8 +236,9 @@ void bind_driver(nb::module_& module) {
       "(10, or none "
       "with `work`). `work`: stop after so much work, with the same result "
       "on every machine. `threads`: 0 is all cores. `options`: of the solver, by name, as "
-      "`lowtide solvers --options` lists them; a dict for values of some ops apart. `start`: plans "
-      "to begin from, best first. "
+      "`lowtide solvers --options` lists them; a dict for values of some ops apart; for "
+      "`partition`, `block` and `top` of `hiremate` objects of yours too, or a list of these and "
+      "names. `start`: plans to begin from, best first. "
       "`progress` is called on the calling thread with a Progress, 20 times a second at most; an "
       "exception in it ends the solve and is raised.\n\n"
       "Other threads run meanwhile. Ctrl-C ends the solve and returns the best so far, with "

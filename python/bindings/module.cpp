@@ -20,6 +20,8 @@ NB_MODULE(_core, module) {
   lowtide::python::bind_simulate(module);
   lowtide::python::bind_verify(module);
   lowtide::python::bind_context(module);
+  lowtide::python::bind_partition(module);
+  lowtide::python::bind_block_solver(module);
   lowtide::python::bind_solver(module);
   lowtide::python::bind_driver(module);
   lowtide::python::bind_tradeoff(module);

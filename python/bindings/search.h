@@ -11,6 +11,7 @@
 #include "lowtide/io/plan_json.h"
 
 #include "convert.h"
+#include "guests.h"
 
 namespace lowtide::python {
 
@@ -35,8 +36,12 @@ class Search {
   int threads_;
 };
 
-// Options of a solver by name, as text; a dict in the place of a value gives some ops one of their
-// own, by their names or indices.
-std::vector<std::pair<std::string, std::string>> options_of(const std::optional<nb::dict>& given);
+struct GivenOptions {
+  std::vector<std::pair<std::string, std::string>> texts;  // by name
+  Guests guests;
+};
+// Options of this solver; a dict in the place of a value gives some ops one of their own, by their
+// names or indices.
+GivenOptions options_of(const std::string& solver, const std::optional<nb::dict>& given);
 
 }  // namespace lowtide::python

@@ -132,8 +132,9 @@ void register_solver(const std::string& name, nb::object solve, const std::strin
 
 }  // namespace
 
-solve::SolverTable all_solvers(const GraphObject& graph) {
+solve::SolverTable all_solvers(const GraphObject& graph, const Guests& guests) {
   solve::SolverTable table = driver::all_solvers();
+  if (guests.any()) table.replace(guests.make_hiremate(graph));
   for (const auto& solver : registered()) table.add(std::make_unique<PythonSolver>(solver, graph));
   return table;
 }

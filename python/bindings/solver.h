@@ -3,13 +3,14 @@
 
 #include "lowtide/solve/interface/solver.h"
 
+#include "guests.h"
 #include "objects.h"
 
 namespace lowtide::python {
 
-// All solvers, those registered last: for a solve of `graph`, which those are handed as it is. With
-// the interpreter lock held.
-solve::SolverTable all_solvers(const GraphObject& graph);
+// All solvers, those registered last: for a solve of `graph`, which those are handed as it is.
+// Guests have their places in `hiremate`. With the interpreter lock held.
+solve::SolverTable all_solvers(const GraphObject& graph, const Guests& guests = {});
 
 // What a solver written in Python is handed. Its context lives as long as the call.
 nb::object make_context(solve::Context& context, const GraphObject& graph);

@@ -82,8 +82,9 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
                                  nb::str(to).c_str(), report::bytes_text(request.from),
                                  report::bytes_text(request.to)));
   request.points = static_cast<std::size_t>(checked_points(points));
+  GivenOptions own = options_of(solver, options);
   request.settings = {.solver = solver,
-                      .options = options_of(options),
+                      .options = std::move(own.texts),
                       .limits = search.limits(token),
                       .seed = seed,
                       .threads = search.thread_count()};
@@ -93,7 +94,7 @@ CurveObject draw(const GraphObject& graph, nb::handle from, nb::handle to, std::
   CurveObject result;
   result.graph = graph;
   result.how = search.found_by(solver, request.settings.limits);
-  const solve::SolverTable solvers = all_solvers(graph);
+  const solve::SolverTable solvers = all_solvers(graph, own.guests);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,
@@ -116,8 +117,9 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   driver::FitRequest request;
   request.terms = terms_of({order, device, link, techniques, derate, host_budget, costs}, *graph);
   request.time_limit = overhead_limit_of(overhead, *graph);
+  GivenOptions own = options_of(solver, options);
   request.settings = {.solver = solver,
-                      .options = options_of(options),
+                      .options = std::move(own.texts),
                       .limits = search.limits(token),
                       .seed = seed,
                       .threads = search.thread_count()};
@@ -127,7 +129,7 @@ FitObject smallest(const GraphObject& graph, nb::handle overhead, const std::str
   FitObject result;
   result.graph = graph;
   result.how = search.found_by(solver, request.settings.limits);
-  const solve::SolverTable solvers = all_solvers(graph);
+  const solve::SolverTable solvers = all_solvers(graph, own.guests);
   const auto begun = std::chrono::steady_clock::now();
   run_beside(
       token,

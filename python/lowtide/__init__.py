@@ -10,6 +10,8 @@ finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is 
 
 from lowtide import _core, _engines
 from lowtide._core import (
+    Block,
+    BlockBudget,
     Context,
     Cost,
     Curve,
@@ -23,6 +25,7 @@ from lowtide._core import (
     InternalError,
     ModelClaim,
     Op,
+    Option,
     Outcome,
     Part,
     Plan,
@@ -41,6 +44,7 @@ from lowtide._core import (
     fit,
     generate,
     own_plan,
+    partition,
     plan,
     priced_on,
     register_solver,
@@ -53,11 +57,11 @@ from lowtide._core import (
 )
 
 __all__ = [
-    "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress", "Graph", "Incumbent",
-    "InternalError", "ModelClaim", "Op", "Outcome", "Part", "Plan", "PlanError", "Problem", "Progress",
-    "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply", "costs_of", "curve", "devices",
-    "fit", "generate", "own_plan", "plan", "priced_on", "register_solver", "report_html", "report_text", "simulate",
-    "solvers", "transform", "verify",
+    "Block", "BlockBudget", "Context", "Cost", "Curve", "CurveProgress", "Device", "Error", "Fit", "FitProgress",
+    "Graph", "Incumbent", "InternalError", "ModelClaim", "Op", "Option", "Outcome", "Part", "Plan", "PlanError",
+    "Problem", "Progress", "RepeatedBlock", "Tensor", "Timeline", "WrongGraphError", "__version__", "apply",
+    "costs_of", "curve", "devices", "fit", "generate", "own_plan", "partition", "plan", "priced_on", "register_solver",
+    "report_html", "report_text", "simulate", "solvers", "transform", "verify",
 ]
 
 _core._offer_engines(*_engines.paths())

@@ -1,4 +1,7 @@
 // The one table of solvers: adding one is a line here.
+#include <algorithm>
+
+#include "lowtide/base/error.h"
 #include "lowtide/solve/bounds/bounds.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/exact/checkmate/checkmate.h"
@@ -36,6 +39,13 @@ SolverTable make_solvers() {
   table.add(exact::moccasin::make_moccasin());
   table.add(exact::checkmate::make_checkmate());
   return table;
+}
+
+void SolverTable::replace(std::unique_ptr<Solver> solver) {
+  const auto old =
+      std::ranges::find(solvers_, solver->name(), [](const auto& s) { return s->name(); });
+  check(old != solvers_.end(), "a solver takes the place of one that there is");
+  *old = std::move(solver);
 }
 
 const Solver* SolverTable::find(std::string_view name) const {

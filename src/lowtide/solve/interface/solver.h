@@ -61,6 +61,8 @@ class SolverTable {
   SolverTable& operator=(SolverTable&&) = default;
 
   void add(std::unique_ptr<Solver> solver) { solvers_.push_back(std::move(solver)); }
+  // In the place of the one of the same name, which must be there.
+  void replace(std::unique_ptr<Solver> solver);
   std::span<const std::unique_ptr<Solver>> all() const { return solvers_; }
   const Solver* find(std::string_view name) const;     // null if there is none
   std::vector<const Solver*> with(Trait trait) const;  // in the order of the table

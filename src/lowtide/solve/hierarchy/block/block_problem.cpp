@@ -19,7 +19,7 @@ BlockProblem::BlockProblem(const Graph& network, const Partition& partition, Blo
                            std::span<const OpId> ops, std::span<const std::uint8_t> reruns)
     : network_(network), ops_(ops.begin(), ops.end()) {
   check(ops_.size() == partition.blocks[id].op_count(), "the ops of a block are all of them");
-  made_ = make(network, partition, reruns);
+  made_ = make(network, partition, id, reruns);
 }
 
 BlockProblem::BlockProblem(const Graph& network, const Partition& partition) : network_(network) {
@@ -27,7 +27,7 @@ BlockProblem::BlockProblem(const Graph& network, const Partition& partition) : n
     forward_.push_back(phase == Phase::forward ? 1 : 0);
 }
 
-Graph BlockProblem::make(const Graph& network, const Partition& partition,
+Graph BlockProblem::make(const Graph& network, const Partition& partition, BlockId block,
                          std::span<const std::uint8_t> reruns) {
   const IdVector<OpId, Phase>& phase = partition.phases.of;
   std::unordered_map<OpId, std::size_t> local_op;
@@ -39,6 +39,7 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition,
     has_backward = has_backward || forward_.back() == 0;
   }
   GraphBuilder builder;
+  builder.set_name(label(partition, block));
   builder.set_tick(network.tick());
   std::unordered_map<TensorId, std::int64_t> local_tensor;
   std::vector<std::int64_t> outputs;

@@ -22,7 +22,7 @@ struct BlockBudget {
   auto operator<=>(const BlockBudget&) const = default;
 };
 
-// In the graph of a block
+// In the graph of a block, which is called as the partition calls the block (label)
 //
 // - op i is the block's i-th op, as given; behind them comes `rest`, a barrier, if there is a
 //   backward half. It reads all that the forward half gives, and makes what ops outside make for
@@ -78,7 +78,7 @@ class BlockProblem {
   Bytes inputs_, given_, brought_;  // of the inputs, of what `rest` reads and of what it makes
   std::optional<Graph> made_;
 
-  Graph make(const Graph& network, const Partition& partition,
+  Graph make(const Graph& network, const Partition& partition, BlockId block,
              std::span<const std::uint8_t> reruns);
 };
 
