@@ -129,6 +129,19 @@ void babble(const std::string& how) {
   }
 }
 
+// Answers with how many it has been asked, for as long as there may be more.
+int serve(const std::string& how, lowtide::engines::EngineRequest request) {
+  for (int count = 1;; ++count) {
+    if (how == "serve_crash" && count == 2) {
+      say(make(lowtide::engines::EngineReport::ready));
+      raise(SIGABRT);
+    }
+    claim(lowtide::engines::EngineStatus::unknown, {}, count);
+    if (!request.more || (how == "serve_two" && count == 2)) return 0;
+    request = listen();
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -143,6 +156,7 @@ int main() {
     say(make(lowtide::engines::EngineReport::done));
     return 0;
   }
+  if (how.starts_with("serve")) return serve(how, request);
   if (how == "crash") raise(SIGABRT);
   if (how == "quit") return 7;
   if (how == "hang") sleep(100);

@@ -193,6 +193,16 @@ TEST_CASE("engines: HiGHS solves programs, relaxed and whole") {
   impossible.add_row(one, {2, 3});
   CHECK(engines::solve_mip(impossible, engine, limits).end.status ==
         engines::EngineStatus::infeasible);
+
+  engines::MipSession session(engine);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(session.solve(impossible, limits).end.status == engines::EngineStatus::infeasible);
+    const engines::MipAnswer again = session.solve(model, limits);
+    REQUIRE(again.end.status == engines::EngineStatus::optimal);
+    CHECK(*again.end.bound == doctest::Approx(-9));
+  }
+  limits.threads = 1;
+  CHECK(session.solve(model, limits).end.status == engines::EngineStatus::optimal);
 }
 
 }  // namespace

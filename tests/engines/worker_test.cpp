@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 
@@ -152,7 +153,7 @@ TEST_CASE("worker: a model too large for the line is refused") {
   if (kSanitized) return;  // which would make a gigabyte slow
   engines::EngineRequest request;
   request.model.assign(engines::kMostFrame, 'x');
-  const engines::EngineEnd end = engines::run_session(fake_worker(), request, {}, {});
+  const engines::EngineEnd end = engines::WorkerSession(fake_worker()).run(request, {}, {});
   CHECK(end.failure == "the model is too large for a worker: 1073741824 bytes");
 }
 
@@ -183,6 +184,40 @@ TEST_CASE("worker: a limit of memory is kept, by ending it if need be") {
   limits.memory_bytes = std::int64_t{256} << 20;
   const std::string failure = solve(fake_library(), limits).answer.end.failure;
   CHECK((failure == "CP-SAT: it ran out of memory" || failure == "CP-SAT crashed (Aborted)"));
+}
+
+TEST_CASE("worker: one process serves request after request, and one that dies costs its own") {
+  const auto served = [](engines::MipSession& session, int threads = 1) {
+    engines::MipModel program;
+    program.add_column(1, {0, 1}, true);
+    engines::EngineLimits limits;
+    limits.threads = threads;
+    return session.solve(program, limits).end;
+  };
+  {
+    const Variable fake("LOWTIDE_FAKE", "serve");
+    engines::MipSession session(fake_worker());
+    for (const double count : {1, 2, 3}) CHECK(served(session).effort == count);
+    CHECK(served(session, 2).effort == 1);  // threads are set up once in a process
+    engines::MipModel program;
+    program.add_column(1, {0, 1}, true);
+    CHECK(engines::solve_mip(program, fake_worker(), {}).end.effort == 1);
+  }
+  {
+    const Variable fake("LOWTIDE_FAKE", "serve_two");  // dies between two requests
+    engines::MipSession session(fake_worker());
+    for (const double count : {1, 2, 1, 2}) {
+      CHECK(served(session).effort == count);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  const Variable fake("LOWTIDE_FAKE", "serve_crash");  // in every second
+  engines::MipSession session(fake_worker());
+  for (const bool fine : {true, false, true, false}) {
+    const engines::EngineEnd end = served(session);
+    CHECK(end.failure == (fine ? "" : "HiGHS crashed (Aborted)"));
+    CHECK(end.effort == (fine ? 1 : 0));
+  }
 }
 
 TEST_CASE("worker: unless told, it gets a part of what is free") {

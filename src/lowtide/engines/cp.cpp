@@ -15,7 +15,8 @@ CpAnswer solve_cp(const CpModel& model, const EngineState& engine, const EngineL
   EngineRequest request = request_for(EngineKind::cpsat, engine, limits);
   request.model = model.encode();
   request.hint = model.encode_hint();
-  answer.end = run_session(engine, request, limits, [&](const EngineReport& report) -> std::string {
+  WorkerSession session(engine);
+  answer.end = session.run(request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
       case EngineReport::incumbent:
         if (report.numbers.size() != model.var_count())

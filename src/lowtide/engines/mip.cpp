@@ -8,13 +8,29 @@
 
 namespace lowtide::engines {
 
+MipSession::MipSession(EngineState engine)
+    : session_(std::make_unique<WorkerSession>(std::move(engine))) {}
+
+MipSession::~MipSession() = default;
+
+MipAnswer MipSession::solve(const MipModel& model, const EngineLimits& limits,
+                            const MipWatch& watch) {
+  return solve(model, limits, watch, true);
+}
+
 MipAnswer solve_mip(const MipModel& model, const EngineState& engine, const EngineLimits& limits,
                     const MipWatch& watch) {
+  return MipSession(engine).solve(model, limits, watch, false);
+}
+
+MipAnswer MipSession::solve(const MipModel& model, const EngineLimits& limits,
+                            const MipWatch& watch, bool more) {
   MipAnswer answer;
   std::optional<double> bound;
-  EngineRequest request = request_for(EngineKind::highs, engine, limits);
+  EngineRequest request = request_for(EngineKind::highs, session_->engine(), limits);
   request.model = model.encode();
-  answer.end = run_session(engine, request, limits, [&](const EngineReport& report) -> std::string {
+  request.more = more;
+  answer.end = session_->run(request, limits, [&](const EngineReport& report) -> std::string {
     switch (report.kind) {
       case EngineReport::incumbent:
         if (report.reals.size() != model.column_count())

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,23 @@ struct MipWatch {
 struct MipAnswer {
   EngineEnd end;
   std::vector<double> values;  // of the best solution; empty if there is none
+};
+
+// For many models one after the other, in one worker process as long as it lives: one that ends in
+// a model costs that model alone. Not shared between threads.
+class MipSession {
+ public:
+  explicit MipSession(EngineState engine);
+  ~MipSession();
+
+  MipAnswer solve(const MipModel& model, const EngineLimits& limits, const MipWatch& watch = {});
+
+ private:
+  friend MipAnswer solve_mip(const MipModel&, const EngineState&, const EngineLimits&,
+                             const MipWatch&);
+  MipAnswer solve(const MipModel& model, const EngineLimits& limits, const MipWatch& watch,
+                  bool more);
+  std::unique_ptr<class WorkerSession> session_;
 };
 
 // As solve_cp. A model without integers is a linear program: then `bound` is its optimum.

@@ -17,6 +17,7 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   bool started() const { return process_ > 0; }
+  bool has_ended() const { return process_ <= 0; }
   // What follows its name: why it has not started, or how it ended, once `ended` has been seen.
   const std::string& failure() const { return failure_; }
 

@@ -10,7 +10,7 @@ std::string EngineRequest::encode() const {
   WireWriter out;
   out.number(1, probe).number(2, static_cast<std::int64_t>(engine)).text(3, library);
   out.text(4, model).text(5, hint).real(6, seconds).real(7, effort).number(8, memory_bytes);
-  return out.number(9, threads).number(10, seed).number(11, stream).bytes();
+  return out.number(9, threads).number(10, seed).number(11, stream).number(12, more).bytes();
 }
 
 bool EngineRequest::decode(std::string_view bytes, EngineRequest& into) {
@@ -28,6 +28,7 @@ bool EngineRequest::decode(std::string_view bytes, EngineRequest& into) {
       case 9: into.threads = in.number(); break;
       case 10: into.seed = in.number(); break;
       case 11: into.stream = in.number() != 0; break;
+      case 12: into.more = in.number() != 0; break;
     }
   return in.ok();
 }

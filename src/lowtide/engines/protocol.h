@@ -1,5 +1,6 @@
 // What is said between us and the worker: frames of a length (32 bits, little-endian) and a message
-// in wire format. We say one request, it answers with reports; the last is `done` or `failed`.
+// in wire format. We say a request, it answers with reports; the last is `done` or `failed`. Then
+// it waits for another, if the request said that there may be one, and else ends.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct EngineRequest {
   std::int64_t threads = 1;
   std::int64_t seed = 0;
   bool stream = false;  // solutions while it runs
+  bool more = false;    // another request may follow
 
   std::string encode() const;
   static bool decode(std::string_view bytes, EngineRequest& into);

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "lowtide/engines/memory.h"
-#include "lowtide/engines/process.h"
 
 namespace lowtide::engines {
 
@@ -41,12 +40,68 @@ EngineRequest request_for(EngineKind kind, const EngineState& engine, const Engi
   return request;
 }
 
-EngineEnd run_session(const EngineState& engine, const EngineRequest& request,
-                      const EngineLimits& limits,
-                      const std::function<std::string(const EngineReport&)>& take) {
+// One request to one worker.
+class WorkerSession::Conversation {
+ public:
+  Conversation(const EngineRequest& request, const EngineLimits& limits, const Take& take)
+      : request_(request), limits_(limits), take_(take), name_(to_string(request.engine)) {}
+
+  // Whether the worker is still of use; not if it has ended, or is to be ended.
+  bool run(WorkerProcess& worker) {
+    const auto stop = [&] { return (limits_.stop && limits_.stop()) || late(); };
+    auto event = worker.send(request_.encode(), stop);
+    std::string message;
+    EngineReport report;
+    while (event != WorkerProcess::Event::ended) {
+      if (limits_.stop && limits_.stop()) {
+        end.stopped = true;
+        return false;
+      }
+      if (late()) return fails(name_ + " did not stop at its time limit");
+      event = worker.receive(message, kPollMs);
+      if (event == WorkerProcess::Event::nonsense ||
+          (event == WorkerProcess::Event::message && !understood(message, report)))
+        return fails("the worker talks nonsense");
+      if (event != WorkerProcess::Event::message) continue;
+      answered = true;
+      if (report.kind == EngineReport::done) {
+        end.status = report.status;
+        if (report.has_bound) end.bound = report.value;
+        end.effort = report.effort;
+        return true;
+      }
+      if (report.kind == EngineReport::failed) return fails(name_ + ": " + report.text);
+      if (std::string refused = take_(report); !refused.empty())
+        return fails(name_ + " " + refused);
+    }
+    return fails(name_ + " " + worker.failure());
+  }
+
   EngineEnd end;
-  if (!engine.missing.empty()) {
-    end.failure = "it needs " + engine.missing;
+  bool answered = false;  // anything
+
+ private:
+  bool late() const {
+    const std::chrono::duration<double> passed = Clock::now() - begin_;
+    return limits_.seconds && passed.count() > *limits_.seconds + kGrace;
+  }
+  bool fails(std::string why) {
+    end.failure = std::move(why);
+    return false;
+  }
+
+  const EngineRequest& request_;
+  const EngineLimits& limits_;
+  const Take& take_;
+  std::string name_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+EngineEnd WorkerSession::run(const EngineRequest& request, const EngineLimits& limits,
+                             const Take& take) {
+  EngineEnd end;
+  if (!engine_.missing.empty()) {
+    end.failure = "it needs " + engine_.missing;
     return end;
   }
   const std::size_t bytes = request.model.size() + request.hint.size();
@@ -54,54 +109,24 @@ EngineEnd run_session(const EngineState& engine, const EngineRequest& request,
     end.failure = "the model is too large for a worker: " + std::to_string(bytes) + " bytes";
     return end;
   }
-  const auto begin = Clock::now();
-  const std::string name(to_string(request.engine));
-  const auto late = [&] {
-    return limits.seconds &&
-           std::chrono::duration<double>(Clock::now() - begin).count() > *limits.seconds + kGrace;
-  };
-  const auto stop = [&] { return (limits.stop && limits.stop()) || late(); };
-  WorkerProcess worker(engine.paths.worker);
-  if (!worker.started()) {
-    end.failure = engine.paths.worker + " " + worker.failure();
-    return end;
+  if (threads_ != request.threads) worker_ = nullptr;
+  Conversation talk(request, limits, take);
+  // One that has died since the last request has not heard this one.
+  const bool waiting = worker_ != nullptr;
+  bool kept = waiting && talk.run(*worker_);
+  if (!waiting || (!kept && !talk.answered && !talk.end.stopped && worker_->has_ended())) {
+    worker_ = std::make_unique<WorkerProcess>(engine_.paths.worker);
+    threads_ = request.threads;
+    if (!worker_->started()) {
+      end.failure = engine_.paths.worker + " " + worker_->failure();
+      worker_ = nullptr;
+      return end;
+    }
+    talk.end = {};
+    kept = talk.run(*worker_);
   }
-  auto event = worker.send(request.encode(), stop);
-  std::string message;
-  EngineReport report;
-  while (event != WorkerProcess::Event::ended) {
-    if (limits.stop && limits.stop()) {
-      end.stopped = true;
-      return end;
-    }
-    if (late()) {
-      end.failure = name + " did not stop at its time limit";
-      return end;
-    }
-    event = worker.receive(message, kPollMs);
-    if (event == WorkerProcess::Event::nonsense ||
-        (event == WorkerProcess::Event::message && !understood(message, report))) {
-      end.failure = "the worker talks nonsense";
-      return end;
-    }
-    if (event != WorkerProcess::Event::message) continue;
-    if (report.kind == EngineReport::done) {
-      end.status = report.status;
-      if (report.has_bound) end.bound = report.value;
-      end.effort = report.effort;
-      return end;
-    }
-    if (report.kind == EngineReport::failed) {
-      end.failure = name + ": " + report.text;
-      return end;
-    }
-    if (std::string refused = take(report); !refused.empty()) {
-      end.failure = name + " " + refused;
-      return end;
-    }
-  }
-  end.failure = name + " " + worker.failure();
-  return end;
+  if (!kept || !request.more) worker_ = nullptr;
+  return std::move(talk.end);
 }
 
 void conclude(EngineEnd& end, EngineKind kind, bool solved, std::optional<double> bound) {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <thread>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,8 +42,9 @@ void Channel::send(const EngineReport& report) {
 
 void Channel::watch() {
   std::thread([] {
-    char byte = 0;
-    while (read(0, &byte, 1) < 0 && errno == EINTR) {
+    // Another request, which may come, is not for this thread to read.
+    pollfd line{0, POLLRDHUP, 0};
+    while (poll(&line, 1, -1) < 0 && errno == EINTR) {
     }
     _exit(1);
   }).detach();

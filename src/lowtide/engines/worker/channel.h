@@ -11,11 +11,11 @@ namespace lowtide::engines {
 
 class Channel {
  public:
-  // None if whoever asks is gone or talks nonsense.
+  // None if whoever asks is gone, talks nonsense or speaks out of turn.
   std::optional<EngineRequest> receive();
   // Any thread. Ends the process if nobody listens any more.
   void send(const EngineReport& report);
-  // From now on the process ends as soon as whoever asked is gone.
+  // From now on the process ends as soon as whoever asked is gone. Once.
   void watch();
 
  private:

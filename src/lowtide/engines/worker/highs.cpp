@@ -2,6 +2,7 @@
 // solutions and bounds come by callbacks, on the thread that runs it.
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <dlfcn.h>
@@ -19,6 +20,7 @@ using Callback = void (*)(int type, const char* message, const void* out, DataIn
 
 struct Api {
   void* (*create)() = nullptr;
+  void (*destroy)(void*) = nullptr;
   const char* (*version)() = nullptr;
   Int (*size_of_int)(const void*) = nullptr;
   Int (*run)(void*) = nullptr;
@@ -45,10 +47,11 @@ struct Api {
       into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(dlsym(library, name));
       return into != nullptr;
     };
-    return find(create, "Highs_create") && find(version, "Highs_version") &&
-           find(size_of_int, "Highs_getSizeofHighsInt") && find(run, "Highs_run") &&
-           find(model_status, "Highs_getModelStatus") && find(pass_mip, "Highs_passMip") &&
-           find(pass_lp, "Highs_passLp") && find(set_sparse_solution, "Highs_setSparseSolution") &&
+    return find(create, "Highs_create") && find(destroy, "Highs_destroy") &&
+           find(version, "Highs_version") && find(size_of_int, "Highs_getSizeofHighsInt") &&
+           find(run, "Highs_run") && find(model_status, "Highs_getModelStatus") &&
+           find(pass_mip, "Highs_passMip") && find(pass_lp, "Highs_passLp") &&
+           find(set_sparse_solution, "Highs_setSparseSolution") &&
            find(set_bool, "Highs_setBoolOptionValue") && find(set_int, "Highs_setIntOptionValue") &&
            find(set_double, "Highs_setDoubleOptionValue") &&
            find(get_double, "Highs_getDoubleInfoValue") && find(get_int, "Highs_getIntInfoValue") &&
@@ -132,6 +135,11 @@ EngineReport run_highs(const EngineRequest& request, Channel& channel) {
   Api api;
   if (!api.load(library)) return failure("lacks the functions that are needed");
   void* highs = api.create();
+  // Of one that ends anyway nothing is given back.
+  const auto destroy = [&](void* it) {
+    if (request.more) api.destroy(it);
+  };
+  const std::unique_ptr<void, decltype(destroy)> owned(highs, destroy);
   if (api.size_of_int(highs) != sizeof(Int)) return failure("counts in integers of 64 bits");
   EngineReport last;
   last.kind = EngineReport::opened;

@@ -1,5 +1,5 @@
-// lowtide-worker: runs one solve of an engine that is not ours, so that a crash, a leak or an
-// overrun in it costs nothing. Started by the library; of no use by hand.
+// lowtide-worker: runs solves of an engine that is not ours, so that a crash, a leak or an overrun
+// in it costs nothing. Started by the library; of no use by hand.
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -30,32 +30,39 @@ void* open_library(const std::string& path, std::string& why) {
 
 namespace {
 
+void limit_memory(std::int64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  // A sanitizer has reserved its shadow by now, which is beyond any limit. The hard limit stays,
+  // since the next request may allow more.
+  limit.rlim_cur = bytes > 0 ? static_cast<rlim_t>(own_memory() + bytes) : limit.rlim_max;
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
 int run() {
   Channel channel;
-  const auto request = channel.receive();
+  auto request = channel.receive();
   if (!request) {
     std::fputs("lowtide-worker is started by Lowtide itself\n", stderr);
     return 2;
   }
   channel.watch();
-  EngineReport ready;
-  ready.kind = EngineReport::ready;
-  channel.send(ready);
-  if (request->memory_bytes > 0) {
-    // A sanitizer has reserved its shadow by now, which is beyond any limit.
-    const auto most = static_cast<rlim_t>(own_memory() + request->memory_bytes);
-    const rlimit limit{most, most};
-    setrlimit(RLIMIT_DATA, &limit);
+  for (; request; request = channel.receive()) {
+    EngineReport ready;
+    ready.kind = EngineReport::ready;
+    channel.send(ready);
+    limit_memory(request->memory_bytes);
+    const auto engine = request->engine == EngineKind::cpsat ? run_cpsat : run_highs;
+    EngineReport last;
+    try {
+      last = engine(*request, channel);
+    } catch (const std::bad_alloc&) {
+      last.kind = EngineReport::failed;
+      last.text = "it ran out of memory";
+    }
+    channel.send(last);
+    if (!request->more) break;
   }
-  const auto engine = request->engine == EngineKind::cpsat ? run_cpsat : run_highs;
-  EngineReport last;
-  try {
-    last = engine(*request, channel);
-  } catch (const std::bad_alloc&) {
-    last.kind = EngineReport::failed;
-    last.text = "it ran out of memory";
-  }
-  channel.send(last);
   return 0;
 }
 

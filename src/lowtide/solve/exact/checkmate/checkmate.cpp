@@ -28,9 +28,9 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/exact/checkmate/frontier.h"
 #include "lowtide/solve/exact/checkmate/program.h"
-#include "lowtide/solve/exact/common/engine_run.h"
 #include "lowtide/solve/exact/common/model_scope.h"
 #include "lowtide/solve/exact/common/start.h"
+#include "lowtide/solve/interface/engine_run.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve::exact::checkmate {
@@ -65,7 +65,10 @@ const std::array<OptionSpec, 4>& specs() {
 class Run {
  public:
   Run(const Problem& problem, Context& context)
-      : problem_(problem), graph_(problem.graph), context_(context), engine_run_(context) {}
+      : problem_(problem),
+        graph_(problem.graph),
+        context_(context),
+        engine_run_(context.limits(), context.seed(), context.threads()) {}
 
   void run() {
     context_.offer_sequence(graph_.order());

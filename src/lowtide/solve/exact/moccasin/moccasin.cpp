@@ -28,10 +28,10 @@
 
 #include "lowtide/engines/cp.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/exact/common/engine_run.h"
 #include "lowtide/solve/exact/common/model_scope.h"
 #include "lowtide/solve/exact/common/start.h"
 #include "lowtide/solve/exact/moccasin/retention.h"
+#include "lowtide/solve/interface/engine_run.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::solve::exact::moccasin {
@@ -81,7 +81,7 @@ class Run {
         problem_(model_.problem()),
         graph_(problem_.graph),
         context_(context),
-        engine_run_(context) {}
+        engine_run_(context.limits(), context.seed(), context.threads()) {}
 
   void run() {
     for (const double each : context_.options().numbers("intervals", graph_))

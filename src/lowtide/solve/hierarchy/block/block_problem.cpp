@@ -201,7 +201,7 @@ BlockOption BlockProblem::price(std::vector<OpId> forward, std::vector<OpId> bac
   std::vector<std::uint8_t> outside(graph.tensor_count(), 0);
   Bytes border = inputs_;
   for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    outside[i] = graph.is_input(TensorId(i)) ? 1 : 0;
+    outside[i] = made_ && graph.is_input(TensorId(i)) ? 1 : 0;
   const auto leaves = [&](TensorId id) {
     if (std::exchange(outside[id.index()], std::uint8_t{0}) != 0) border -= graph.bytes(id);
   };

@@ -33,6 +33,7 @@ struct LevelNode {
 // What is run at a level: a node, and for a half of a child with which of its options.
 struct LevelStep {
   std::size_t node = 0, option = 0;
+  bool operator==(const LevelStep&) const = default;
 };
 
 struct Level {

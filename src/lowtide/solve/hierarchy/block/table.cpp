@@ -3,7 +3,9 @@
 #include "lowtide/solve/hierarchy/block/block_solver.h"
 #include "lowtide/solve/hierarchy/block/contracted.h"
 #include "lowtide/solve/hierarchy/block/flat.h"
+#include "lowtide/solve/hierarchy/block/h_ilp.h"
 #include "lowtide/solve/hierarchy/block/prices.h"
+#include "lowtide/solve/hierarchy/block/rotor.h"
 
 namespace lowtide::solve::hierarchy {
 
@@ -12,6 +14,8 @@ BlockSolverTable make_block_solvers() {
   table.add(make_save_all());
   table.add(make_recompute_all());
   table.add(make_prices());
+  table.add(make_rotor());
+  table.add(make_h_ilp());
   table.add(make_contracted());
   for (auto& flat : make_flat()) table.add(std::move(flat));
   return table;

@@ -1,21 +1,22 @@
-// One solver's use of an engine: its limits are made of the context's, and what it spent is charged
-// to the context.
+// One solver's use of an engine: the engine's limits are made of the solver's, and what it spent is
+// charged to them.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
+#include "lowtide/base/limits.h"
 #include "lowtide/engines/find.h"
-#include "lowtide/solve/interface/context.h"
 
-namespace lowtide::solve::exact {
+namespace lowtide::solve {
 
 class EngineRun {
  public:
-  explicit EngineRun(Context& context) : context_(context) {}
+  EngineRun(Limits& limits, std::uint64_t seed, int threads)
+      : limits_(limits), seed_(seed), threads_(threads) {}
 
-  // Within the context's limits.
+  // Within the limits.
   engines::EngineState find(engines::EngineKind kind) {
     return engines::find_engine(kind, {}, [this] { return stop(); });
   }
@@ -38,10 +39,12 @@ class EngineRun {
  private:
   using Clock = std::chrono::steady_clock;
   bool stop();
-  bool clocked() const { return context_.limits().settings().seconds.has_value(); }
+  bool clocked() const { return limits_.settings().seconds.has_value(); }
 
-  Context& context_;
+  Limits& limits_;
+  std::uint64_t seed_;
+  int threads_;
   Clock::time_point last_ = Clock::now();
 };
 
-}  // namespace lowtide::solve::exact
+}  // namespace lowtide::solve

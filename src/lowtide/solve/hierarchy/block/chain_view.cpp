@@ -1,0 +1,423 @@
+// Forward nodes are cut wherever few data cross. Each backward node then goes to a stage whose data
+// it reads, as early in the backward as it can, but not before that of the forward nodes that read
+// the same inputs of the graph. Where what it reads and what it depends on leave it no stage, the
+// stages between are joined.
+#include "lowtide/solve/hierarchy/block/chain_view.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+#include <utility>
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+constexpr std::size_t kMostCrossing = 3;       // tensors between two stages
+constexpr std::size_t kMostStageOptions = 48;  // of a stage
+
+class Cutter {
+ public:
+  Cutter(const BlockProblem& block, const Level& level, const LevelView& view,
+         std::size_t most_stages, Limits* limits, ChainView& chain)
+      : most_(most_stages),
+        limits_(limits),
+        block_(block),
+        graph_(block.graph()),
+        level_(level),
+        view_(view),
+        chain_(chain) {}
+
+  void run() {
+    bool has_backward = false;
+    for (std::size_t k = 0; k < view_.node_count(); ++k) {
+      if (k == view_.rest()) continue;
+      view_.is_forward(k) ? forward_.push_back(k) : backward_.push_back(k);
+      has_backward = has_backward || !view_.is_forward(k);
+    }
+    if (!has_backward || forward_.empty()) {
+      chain_.reason = "there are no forward and backward halves, between which a chain is held";
+      return;
+    }
+    find_readers();
+    find_cuts();
+    while (!find_stages()) {
+    }
+    if (cuts_.size() + 1 > most_) {
+      join();
+      find_stages();
+    }
+    if (cuts_.empty()) {
+      chain_.reason = "its forward nodes are no chain: nowhere do " +
+                      std::to_string(kMostCrossing) + " tensors or fewer cross";
+      return;
+    }
+    if (limits_ != nullptr) make_stages();
+  }
+
+ private:
+  static constexpr std::size_t kNone = kNoNode;
+
+  void find_readers() {
+    place_.assign(view_.node_count(), 0);
+    for (std::size_t i = 0; i < forward_.size(); ++i) place_[forward_[i]] = i;
+    last_forward_.assign(view_.data().size(), 0);
+    reads_.resize(view_.node_count());
+    for (std::size_t d = 0; d < view_.data().size(); ++d)
+      last_forward_[d] = place_[view_.data()[d].maker];
+    for (std::size_t k = 0; k < view_.node_count(); ++k) {
+      if (k == view_.rest()) continue;
+      for (const NodeRun& run : view_.runs(k))
+        reads_[k].insert(reads_[k].end(), run.reads.begin(), run.reads.end());
+      std::ranges::sort(reads_[k]);
+      const auto again = std::ranges::unique(reads_[k]);
+      reads_[k].erase(again.begin(), again.end());
+      if (!view_.is_forward(k)) continue;
+      for (const std::size_t d : reads_[k])
+        last_forward_[d] = std::max(last_forward_[d], place_[k]);
+    }
+    // What a backward op waits for beside data.
+    node_of_.assign(graph_.op_count(), kNone);
+    for (std::size_t k = 0; k < view_.node_count(); ++k) {
+      const LevelNode& node = level_.nodes[k];
+      if (node.op.valid())
+        node_of_[node.op.index()] = k;
+      else
+        for (const OpId op : level_.children[node.child].ops)
+          if (block_.is_forward(op) == view_.is_forward(k)) node_of_[op.index()] = k;
+    }
+  }
+
+  // What a barrier makes counts as made by the backward, which it begins.
+  bool by_forward(std::size_t d) const {
+    const LevelData& data = view_.data()[d];
+    return view_.is_forward(data.maker) && !graph_.is_barrier(graph_.producer(data.id));
+  }
+
+  void find_cuts() {
+    std::vector<std::ptrdiff_t> change(forward_.size() + 1, 0);
+    for (std::size_t d = 0; d < last_forward_.size(); ++d) {
+      if (!by_forward(d)) continue;
+      ++change[place_[view_.data()[d].maker]];
+      --change[last_forward_[d]];
+    }
+    std::ptrdiff_t crossing = 0;
+    for (std::size_t i = 0; i + 1 < forward_.size(); ++i) {
+      crossing += change[i];
+      if (crossing <= static_cast<std::ptrdiff_t>(kMostCrossing)) cuts_.push_back(i);
+    }
+  }
+
+  std::size_t stage_at(std::size_t place) const {  // of a forward node
+    return static_cast<std::size_t>(std::ranges::lower_bound(cuts_, place) - cuts_.begin());
+  }
+
+  std::vector<OpId> ops_of(std::size_t node) const {
+    const LevelNode& it = level_.nodes[node];
+    if (it.op.valid()) return {it.op};
+    std::vector<OpId> ops;
+    for (const OpId op : level_.children[it.child].ops)
+      if (block_.is_forward(op) == view_.is_forward(node)) ops.push_back(op);
+    return ops;
+  }
+
+  // Each stage is then a run of as many of those that there were, and all of them fit still.
+  void join() {
+    const std::size_t count = cuts_.size() + 1;
+    std::vector<std::size_t> left;
+    for (std::size_t i = 1; i < count; ++i)
+      if (i * most_ / count > (i - 1) * most_ / count) left.push_back(cuts_[i - 1]);
+    cuts_ = std::move(left);
+  }
+
+  // The last stage whose forward reads an input of the graph; the last of all if none does.
+  std::size_t last_reading(TensorId input) const {
+    std::size_t last = kNone;
+    for (const OpId reader : graph_.consumers(input)) {
+      const std::size_t node = node_of_[reader.index()];
+      if (node == kNone || node == view_.rest() || !view_.is_forward(node)) continue;
+      last = last == kNone ? stage_[node] : std::max(last, stage_[node]);
+    }
+    return last == kNone ? cuts_.size() : last;
+  }
+
+  // False if stages had to be joined.
+  bool find_stages() {
+    stage_.assign(view_.node_count(), 0);
+    for (std::size_t i = 0; i < forward_.size(); ++i) stage_[forward_[i]] = stage_at(i);
+    std::vector<std::uint8_t> joined(cuts_.size(), 0);
+    for (const std::size_t b : backward_) {
+      std::size_t low = 0, high = cuts_.size(), most = cuts_.size();
+      for (const std::size_t d : reads_[b]) {
+        if (!by_forward(d)) continue;
+        low = std::max(low, stage_[view_.data()[d].maker]);
+        high = std::min(high, stage_at(last_forward_[d]));
+      }
+      if (const std::size_t f = view_.partner(b); f != kNone) {
+        low = std::max(low, stage_[f]);
+        high = std::min(high, stage_[f]);
+      }
+      std::size_t mirrored = cuts_.size();
+      for (const OpId op : ops_of(b)) {
+        for (const TensorId id : graph_.inputs(op))
+          if (graph_.is_input(id)) mirrored = std::min(mirrored, last_reading(id));
+        for (const OpId before : graph_.predecessors(op)) {
+          const std::size_t node = node_of_[before.index()];
+          if (node != kNone && node != b && node != view_.rest() && !view_.is_forward(node))
+            most = std::min(most, stage_[node]);
+        }
+      }
+      stage_[b] = std::min({high, most, std::max(low, mirrored)});
+      for (std::size_t cut = stage_[b]; cut < low; ++cut) joined[cut] = 1;
+    }
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < cuts_.size(); ++i)
+      if (joined[i] == 0) left.push_back(cuts_[i]);
+    const bool done = left.size() == cuts_.size();
+    cuts_ = std::move(left);
+    return done;
+  }
+
+  void make_stages() {
+    const std::size_t count = cuts_.size() + 1;
+    chain_.stages.resize(count);
+    nodes_.resize(count);
+    border_.resize(count + 1);
+    for (const auto* half : {&forward_, &backward_})
+      for (const std::size_t k : *half) nodes_[stage_[k]].push_back(k);
+    // Of data: the last stage whose backward needs what a backward made; kNone if none does.
+    std::vector<std::size_t> until(view_.data().size(), kNone);
+    for (const std::size_t b : backward_)
+      for (const std::size_t d : reads_[b])
+        if (!by_forward(d)) until[d] = std::min(until[d], stage_[b]);
+    for (std::size_t d = 0; d < view_.data().size(); ++d) {
+      const LevelData& data = view_.data()[d];
+      const std::size_t maker = stage_[data.maker];
+      if (by_forward(d)) {
+        if (data.kept) chain_.outputs += data.bytes;
+        if (data.kept || data.given) chain_.stages[maker].lasting += data.bytes;
+        for (std::size_t s = maker; s < stage_at(last_forward_[d]); ++s) {
+          border_[s + 1].push_back(d);
+          if (data.kept) continue;
+          chain_.stages[s].border.again += data.bytes;
+          if (!data.given) chain_.stages[s].border.first += data.bytes;
+        }
+        continue;
+      }
+      const std::size_t last = data.kept ? 0 : until[d];
+      if (last == kNone) continue;
+      needed_until_.resize(view_.data().size(), kNone);
+      needed_until_[d] = last;
+      for (std::size_t s = last; s < maker; ++s) chain_.stages[s].in_use += data.bytes;
+    }
+    needed_until_.resize(view_.data().size(), kNone);
+    data_of_.assign(graph_.tensor_count(), kNone);
+    for (std::size_t d = 0; d < view_.data().size(); ++d) data_of_[view_.data()[d].id.index()] = d;
+    for (std::size_t s = 0; s < count && !limits_->stopped(); ++s) make_stage(s);
+    if (limits_->stopped()) chain_.reason = "there was no time to look at it";
+  }
+
+  // Steps of a half of a stage, where each child inside uses its option of this rank of so many.
+  std::vector<LevelStep> steps(std::size_t s, bool forward, std::size_t rank,
+                               std::size_t ranks) const {
+    std::vector<LevelStep> result;
+    for (const std::size_t k : nodes_[s]) {
+      if (view_.is_forward(k) != forward) continue;
+      std::size_t option = 0;
+      if (!level_.nodes[k].op.valid()) {
+        const auto options = ranked(level_.nodes[k].child);
+        option = options[ranks == 1 ? 0 : rank * (options.size() - 1) / (ranks - 1)];
+      }
+      result.push_back({k, option});
+    }
+    return result;
+  }
+
+  // All options, since the table grows with their sum alone; from the most saved bytes to the
+  // fewest.
+  std::vector<std::size_t> ranked(std::size_t child) const {
+    const Child& it = level_.children[child];
+    std::vector<std::size_t> order(it.options.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return std::pair(it.options[a].saved, it.options[b].time()) >
+             std::pair(it.options[b].saved, it.options[a].time());
+    });
+    return order;
+  }
+
+  static Bytes most(const std::vector<Bytes>& along) {
+    return along.empty() ? Bytes(0) : *std::ranges::max_element(along);
+  }
+
+  void make_stage(std::size_t s) {
+    Stage& stage = chain_.stages[s];
+    std::size_t ranks = 1;
+    for (const std::size_t k : nodes_[s])
+      if (!level_.nodes[k].op.valid())
+        ranks = std::max(ranks, ranked(level_.nodes[k].child).size());
+    ranks = std::min(ranks, kMostStageOptions);
+    for (std::size_t rank = 0; rank < ranks; ++rank) add_option(s, rank, ranks);
+
+    stage.may_pass = true;
+    for (const std::size_t k : nodes_[s]) {
+      if (!view_.is_forward(k)) continue;
+      stage.may_pass = stage.may_pass && view_.recomputable(k);
+      stage.pass.push_back({k, view_.runs(k).front().option});
+    }
+    const auto ops = level_.sequence(stage.pass);
+    for (const OpId op : ops) stage.pass_time += graph_.time(op);
+    std::vector<TensorId> border;
+    for (const std::size_t d : border_[s]) border.push_back(view_.data()[d].id);
+    for (const bool first : {false, true}) {
+      const auto kept = [&](TensorId id) { return outlasts(id, s, first); };
+      const auto counted = [&](TensorId id) { return first || !is_output(id); };
+      (first ? stage.pass_peak.first : stage.pass_peak.again) =
+          most(bytes_along(graph_, ops, {}, counted, kept));
+      std::vector<TensorId> before;
+      for (const TensorId id : border)
+        if (!free(id, first)) before.push_back(id);
+      (first ? stage.pass_peak_with_border.first : stage.pass_peak_with_border.again) =
+          most(bytes_along(graph_, ops, before, counted, kept));
+    }
+  }
+
+  bool is_output(TensorId id) const {
+    const std::size_t d = data_of_[id.index()];
+    return d != kNone && view_.data()[d].kept && by_forward(d);
+  }
+  // Counted elsewhere than where it is held between stages.
+  bool free(TensorId id, bool first) const {
+    const std::size_t d = data_of_[id.index()];
+    return d != kNone && by_forward(d) &&
+           (view_.data()[d].kept || (first && view_.data()[d].given));
+  }
+  // Whether forward data cross the border behind a stage.
+  bool crosses(std::size_t d, std::size_t s) const {
+    return stage_[view_.data()[d].maker] <= s && s < stage_at(last_forward_[d]);
+  }
+  // Whether what the forward of a stage makes is there after it, whatever is saved.
+  bool outlasts(TensorId id, std::size_t s, bool first) const {
+    const std::size_t d = data_of_[id.index()];
+    if (d == kNone || !by_forward(d)) return false;
+    return crosses(d, s) || (first && (view_.data()[d].kept || view_.data()[d].given));
+  }
+
+  // Whether what a backward made is needed after the backward of a stage.
+  bool outlives(std::size_t d, std::size_t s) const {
+    return view_.data()[d].kept || (needed_until_[d] != kNone && needed_until_[d] < s);
+  }
+
+  void add_option(std::size_t s, std::size_t rank, std::size_t ranks) {
+    const Stage& stage = chain_.stages[s];
+    StageOption option;
+    option.forward = steps(s, true, rank, ranks);
+    option.backward = steps(s, false, rank, ranks);
+    const auto forward = level_.sequence(option.forward);
+    const auto backward = level_.sequence(option.backward);
+    if (limits_->spend_all(static_cast<std::int64_t>(2 * (forward.size() + backward.size()))))
+      return;
+    std::unordered_set<TensorId> made, seen, saved, seen_first;  // the last: read before it is made
+    for (const OpId op : forward) {
+      option.forward_time += graph_.time(op);
+      for (const TensorId id : graph_.outputs(op)) made.insert(id);
+    }
+    // Of what backward nodes made before: what this backward reads.
+    std::vector<TensorId> gradients;
+    Bytes read;
+    for (const OpId op : backward) {
+      option.backward_time += graph_.time(op);
+      for (const TensorId id : graph_.inputs(op)) {
+        if (!seen.insert(id).second) continue;
+        seen_first.insert(id);
+        if (made.contains(id)) saved.insert(id);
+        const std::size_t d = data_of_[id.index()];
+        if (d == kNone || by_forward(d) || stage_[view_.data()[d].maker] == s) continue;
+        gradients.push_back(id);
+        read += graph_.bytes(id);
+      }
+      for (const TensorId id : graph_.outputs(op)) seen.insert(id);
+    }
+    std::vector<TensorId> begun;  // what a barrier here made for backwards to come
+    for (const TensorId id : made) {
+      const std::size_t d = data_of_[id.index()];
+      if (d != kNone && !by_forward(d) && !saved.contains(id) && outlives(d, s))
+        begun.push_back(id);
+    }
+    option.needs_forward = !saved.empty();
+    std::vector<TensorId> border, read_before;  // in front of the stage
+    for (const std::size_t d : border_[s + 1])
+      option.needs_border |= seen_first.contains(view_.data()[d].id);
+    for (const std::size_t d : border_[s]) {
+      border.push_back(view_.data()[d].id);
+      if (seen_first.contains(border.back())) read_before.push_back(border.back());
+    }
+    for (const bool first : {false, true}) {
+      const auto set = [&](ByRun& of, Bytes value) { (first ? of.first : of.again) = value; };
+      const auto add_to = [&](std::vector<TensorId>& list, const std::vector<TensorId>& more) {
+        for (const TensorId id : more)
+          if (!free(id, first)) list.push_back(id);
+      };
+      std::vector<TensorId> there;
+      for (const bool with_border : {false, true}) {
+        if (with_border) add_to(there, border);
+        const Bytes along = most(bytes_along(
+            graph_, forward, there, [&](TensorId id) { return first || !is_output(id); },
+            [&](TensorId id) { return seen_first.contains(id) || outlasts(id, s, first); }));
+        set(with_border ? option.forward_peak_with_border : option.forward_peak, along);
+      }
+      std::vector<TensorId> before = gradients;
+      before.insert(before.end(), begun.begin(), begun.end());
+      Bytes held = option.needs_border ? stage.border.of(first) : Bytes(0), held_before;
+      for (const TensorId id : saved) {
+        if (free(id, first)) continue;
+        before.push_back(id);
+        const std::size_t d = data_of_[id.index()];
+        if (d == kNone || !crosses(d, s)) held += graph_.bytes(id);
+      }
+      for (const TensorId id : read_before)
+        if (!free(id, first)) held_before += graph_.bytes(id);
+      set(option.held, held);
+      set(option.held_before, held_before);
+      for (const bool with_border : {false, true}) {
+        if (with_border) add_to(before, read_before);
+        const Bytes along = most(bytes_along(
+            graph_, backward, before, [&](TensorId id) { return !is_output(id); },
+            [&](TensorId id) {
+              const std::size_t d = data_of_[id.index()];
+              return d != kNone && !by_forward(d) && outlives(d, s);
+            }));
+        set(with_border ? option.backward_peak_with_border : option.backward_peak,
+            along + stage.in_use - read + chain_.outputs);
+      }
+    }
+    for (const StageOption& other : stage.options)
+      if (other.forward == option.forward && other.backward == option.backward) return;
+    chain_.stages[s].options.push_back(std::move(option));
+  }
+
+  std::size_t most_;
+  Limits* limits_;
+  const BlockProblem& block_;
+  const Graph& graph_;
+  const Level& level_;
+  const LevelView& view_;
+  ChainView& chain_;
+  std::vector<std::size_t> forward_, backward_;  // nodes
+  std::vector<std::size_t> cuts_;                // places of forward nodes that end a stage
+  std::vector<std::size_t> place_, stage_, node_of_;
+  std::vector<std::size_t> last_forward_;  // of data: the place of the last forward reader
+  std::vector<std::size_t> needed_until_;  // of data made by a backward: the last stage
+  std::vector<std::size_t> data_of_;
+  std::vector<std::vector<std::size_t>> reads_, nodes_;
+  std::vector<std::vector<std::size_t>> border_;  // in front of each stage
+};
+
+}  // namespace
+
+ChainView::ChainView(const BlockProblem& block, const Level& level, const LevelView& view,
+                     std::size_t most_stages, Limits* limits) {
+  Cutter(block, level, view, most_stages, limits, *this).run();
+}
+
+}  // namespace lowtide::solve::hierarchy

@@ -1,0 +1,157 @@
+// Problem: where in a chain to hold what crosses from stage to stage, and which option each stage
+// runs with, so that the least time is lost.
+//
+// Idea: a stage either runs with what its backward needs held, or is passed and runs again once all
+// behind it is done; a table over all runs of stages and all amounts of memory (rotor_table.cpp),
+// the same for all budgets. Sizes are rounded up to slots, so each budget is tried with more slots
+// as long as what comes of them keeps it; and with fewer where it does not, since a stage's numbers
+// leave out what others do to it.
+//
+// From: O. Beaumont, L. Eyraud-Dubois, J. Hermann, A. Joly, A. Shilova, "Optimal checkpointing for
+// heterogeneous chains: how to train deep neural networks with limited memory", arXiv 1911.13214;
+// several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
+//
+// Invariant: the backward of each stage runs once, from the last stage to the first; plans that do
+// not, and those that hold a part of what a stage needs and no option does, are not in the table.
+//
+// Loses: where forward nodes are no chain, such as between the two arms of a U-Net.
+#include "lowtide/solve/hierarchy/block/rotor.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lowtide/solve/hierarchy/block/chain_view.h"
+#include "lowtide/solve/hierarchy/block/level_view.h"
+#include "lowtide/solve/hierarchy/block/rotor_table.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+// Beyond that neighbours are joined: a table grows with the cube of the stages, and each that holds
+// something takes a slot at least, so that many stages with few slots are worth less.
+constexpr std::size_t kMostStages = 300;
+constexpr std::size_t kMostNodesOfChain = 20'000;
+
+class RotorRun {
+ public:
+  RotorRun(const BlockTask& task, const LevelView& view, const ChainView& chain, std::size_t slots,
+           Limits& limits)
+      : task_(task), view_(view), limits_(limits) {
+    for (const BlockBudget& budget : task.budgets) most_ = std::max(most_, budget.peak);
+    // With more than everything nothing gets better.
+    most_ = std::min(most_, task.block.save_all().peak());
+    if (!task.block.has_backward())
+      constant_ = task.block.graph().resident() + task.block.graph().input_bytes();
+    // Room beyond the budgets for what rounding up takes.
+    const std::int64_t room = std::max<std::int64_t>(1, (most_ - constant_).count());
+    table_.emplace(chain, task.block.has_backward(), Bytes(room + room / 8), slots, limits);
+  }
+
+  std::vector<BlockOption> run() {
+    for (const BlockBudget& budget : task_.budgets) {
+      if (limits_.stopped()) break;
+      solve(budget);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void solve(const BlockBudget& budget) {
+    const std::size_t peak = table_->slots_of(std::min(budget.peak, most_) - constant_);
+    const std::size_t held = table_->slots_of(std::min(budget.saved, most_));
+    const auto all = static_cast<std::ptrdiff_t>(table_->slots());
+    const auto low = -static_cast<std::ptrdiff_t>(peak);
+    const auto high = all - static_cast<std::ptrdiff_t>(std::min(peak, held));
+    std::optional<BlockOption> best;
+    // Whether what so many slots more give keeps the budget, or nothing comes of them.
+    const auto serves = [&](std::ptrdiff_t more) {
+      const auto moved = [&](std::size_t slots) {
+        return static_cast<std::size_t>(
+            std::clamp<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(slots) + more, 0, all));
+      };
+      auto option = found_with(moved(peak), moved(held));
+      if (!option) return true;
+      const bool kept = option->peak() <= budget.peak && option->saved <= budget.saved;
+      if (kept && (!best || option->time() <= best->time())) best = std::move(option);
+      return kept;
+    };
+    // The most that serves: ever further away, then between the last two.
+    std::ptrdiff_t good = 0, bad = 0;
+    const bool up = serves(0);
+    for (std::ptrdiff_t step = 1; !limits_.stopped(); step *= 2) {
+      const std::ptrdiff_t at = std::clamp(up ? step : -step, low, high);
+      if (at == (up ? good : bad)) break;
+      const bool is_good = serves(at);
+      (is_good ? good : bad) = at;
+      if (is_good != up) break;
+    }
+    while (bad > good + 1 && !limits_.stopped()) {
+      const std::ptrdiff_t middle = good + (bad - good) / 2;
+      (serves(middle) ? good : bad) = middle;
+    }
+    if (!best) return;
+    for (const BlockOption& other : found_)
+      if (other.forward == best->forward && other.backward == best->backward) return;
+    best->found_by = "rotor";
+    found_.push_back(std::move(*best));
+  }
+
+  std::optional<BlockOption> found_with(std::size_t slots, std::size_t held) {
+    const auto steps = table_->steps(slots, held, view_.rest(), limits_);
+    if (!steps) return std::nullopt;
+    const auto sequence = task_.level.sequence(*steps);
+    if (limits_.spend_all(static_cast<std::int64_t>(sequence.size()))) return std::nullopt;
+    std::optional<Graph> none;
+    const Problem problem = task_.block.problem({Bytes::max(), Bytes::max()}, none);
+    return task_.block.price(without_unread(problem, sequence));
+  }
+
+  const BlockTask& task_;
+  const LevelView& view_;
+  Limits& limits_;
+  Bytes most_, constant_;
+  std::optional<RotorTable> table_;
+  std::vector<BlockOption> found_;
+};
+
+class Rotor final : public BlockSolver {
+ public:
+  explicit Rotor(std::size_t slots) : slots_(slots) {}
+
+  std::string_view name() const override { return "rotor"; }
+  std::string_view summary() const override {
+    return "dynamic program over a chain of stages with several options each (Beaumont et al.)";
+  }
+  bool is_slow() const override { return true; }
+  Support supports(const BlockTask& task) const override {
+    if (task.level.nodes.size() > kMostNodesOfChain)
+      return Support::no("more than " + std::to_string(kMostNodesOfChain) + " nodes are too many");
+    const LevelView view(task.block, task.level);
+    const ChainView chain(task.block, task.level, view, kMostStages, nullptr);
+    return chain.reason.empty() ? Support{} : Support::no(chain.reason);
+  }
+
+  std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const override {
+    const auto work = static_cast<std::int64_t>(task.block.op_count() + task.level.nodes.size());
+    if (limits.spend_all(work)) return {};
+    const LevelView view(task.block, task.level);
+    const ChainView chain(task.block, task.level, view, kMostStages, &limits);
+    if (!chain.reason.empty()) return {};
+    return RotorRun(task, view, chain, slots_, limits).run();
+  }
+
+ private:
+  std::size_t slots_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlockSolver> make_rotor(std::size_t slots) {
+  return std::make_unique<Rotor>(slots);
+}
+
+}  // namespace lowtide::solve::hierarchy

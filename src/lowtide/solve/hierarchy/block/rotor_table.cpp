@@ -1,0 +1,274 @@
+// C(s, t, m): the least time to process stages s to t, forward and backward, in m slots, where what
+// crosses into s and what the backward of t needs from behind it are there.
+//   run s in some way that saves, C(s + 1, t, m less what is held), backward of s
+//   pass s to k, C(k + 1, t, m), C(s, k, m)
+// What crosses into s counts in m, and goes as soon as nothing reads it, unless the backward of the
+// stage before holds it anyway: two cells for each s and t. Beaumont et al. hold it to the end; but
+// options of blocks save what they need by themselves.
+// What backward nodes have made and is still needed is known from t alone. Cells to the last stage,
+// or to `rest`, are apart: they run their stages for the first time, and how much may be held at
+// the turn depends on the budget.
+#include "lowtide/solve/hierarchy/block/rotor_table.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "lowtide/base/error.h"
+
+namespace lowtide::solve::hierarchy {
+
+namespace {
+
+constexpr float kNever = std::numeric_limits<float>::infinity();
+constexpr std::size_t kLanes = 8;
+constexpr std::size_t kTile = 8;  // cells to so many stages are filled side by side, for the cache
+
+// In blocks of which nothing is written before all is read, so that compilers make a few
+// instructions of each.
+void relax(float* best, const float* left, const float* right, float time, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    std::array<float, kLanes> sum, least;
+    for (std::size_t k = 0; k < kLanes; ++k) sum[k] = left[i + k] + right[i + k] + time;
+    for (std::size_t k = 0; k < kLanes; ++k) least[k] = best[i + k];
+    for (std::size_t k = 0; k < kLanes; ++k) best[i + k] = sum[k] < least[k] ? sum[k] : least[k];
+  }
+  for (; i < count; ++i) {
+    const float sum = left[i] + right[i] + time;
+    best[i] = sum < best[i] ? sum : best[i];
+  }
+}
+
+float as_float(Ticks time) { return static_cast<float>(time.count()); }
+
+}  // namespace
+
+RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::size_t slots,
+                       Limits& limits)
+    : chain_(chain), has_rest_(has_rest), stages_(chain.stages.size()) {
+  std::int64_t common = 0;
+  const auto share = [&](Bytes bytes) { common = std::gcd(common, bytes.count()); };
+  const auto share_both = [&](ByRun bytes) { share(bytes.again), share(bytes.first); };
+  share(chain.outputs);
+  for (const Stage& stage : chain.stages) {
+    share(stage.lasting), share(stage.in_use);
+    for (const ByRun bytes : {stage.pass_peak, stage.pass_peak_with_border, stage.border})
+      share_both(bytes);
+    for (const StageOption& option : stage.options)
+      for (const ByRun bytes :
+           {option.forward_peak, option.backward_peak, option.forward_peak_with_border,
+            option.backward_peak_with_border, option.held, option.held_before})
+        share_both(bytes);
+  }
+  const std::int64_t bytes = std::max<std::int64_t>(1, most.count());
+  unit_ = std::max<std::int64_t>(1, (bytes - 1) / static_cast<std::int64_t>(slots) + 1);
+  if (common > unit_ || (common > 0 && bytes / common <= static_cast<std::int64_t>(slots)))
+    unit_ = common;
+  slots_ = static_cast<std::size_t>(bytes / unit_);
+  count_slots();
+  const std::size_t full = has_rest ? stages_ : stages_ - 1;  // stages that cells may end at
+  fewest_.assign(full * (full + 1), 0);
+  fewest_last_.assign(2 * (stages_ + 1), 0);
+  table_.assign(full * (full + 1) * (slots_ + 1), kNever);
+  last_.assign(2 * (stages_ + 1) * (slots_ + 1), kNever);
+  for (std::size_t tile = 0; tile < full; tile += kTile)
+    for (std::size_t from = std::min(full, tile + kTile); from-- > 0;)
+      for (std::size_t to = std::max(from, tile); to < std::min(full, tile + kTile); ++to) {
+        fill(from, to);
+        const std::size_t work = (to - from + 2) * (slots_ + 1) / 2000 + 1;
+        if (limits.spend(static_cast<std::int64_t>(work))) return;
+      }
+}
+
+std::size_t RotorTable::slots_of(Bytes bytes) const {
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(bytes.count() / unit_, 0, static_cast<std::int64_t>(slots_)));
+}
+
+std::size_t RotorTable::up(Bytes bytes) const {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, (bytes.count() + unit_ - 1) / unit_));
+}
+
+void RotorTable::count_slots() {
+  const auto narrow = [&](Bytes bytes) { return static_cast<std::uint32_t>(up(bytes)); };
+  outputs_ = narrow(chain_.outputs);
+  Bytes lasting;
+  bool is_held = false;
+  for (const Stage& stage : chain_.stages) {
+    StageSlots slots{};
+    slots.lasting = narrow(lasting);
+    slots.in_use = narrow(stage.in_use);
+    slots.pass_time = as_float(stage.pass_time);
+    slots.may_pass = stage.may_pass;
+    slots.is_held = std::exchange(is_held, false);
+    lasting += stage.lasting;
+    for (const std::size_t first : {0, 1}) {
+      slots.pass[first] = narrow(stage.pass_peak.of(first));
+      slots.pass_with_border[first] = narrow(stage.pass_peak_with_border.of(first));
+      slots.border[first] = narrow(stage.border.of(first));
+    }
+    for (const StageOption& option : stage.options) {
+      OptionSlots own{};
+      own.forward_time = as_float(option.forward_time);
+      own.backward_time = as_float(option.backward_time);
+      own.needs_forward = option.needs_forward;
+      own.needs_border = option.needs_border;
+      is_held = is_held || option.needs_border;
+      for (const std::size_t first : {0, 1}) {
+        own.forward[0][first] = narrow(option.forward_peak.of(first));
+        own.forward[1][first] = narrow(option.forward_peak_with_border.of(first));
+        own.backward[0][first] = narrow(option.backward_peak.of(first));
+        own.backward[1][first] = narrow(option.backward_peak_with_border.of(first));
+        const Bytes held = option.held.of(first);
+        own.held[0][first] = narrow(held);
+        own.held[1][first] = narrow(held + option.held_before.of(first));
+      }
+      slots.options.push_back(own);
+    }
+    sizes_.push_back(std::move(slots));
+  }
+}
+
+std::size_t RotorTable::number(std::size_t from, std::size_t to, bool owns) const {
+  const std::size_t own = owns ? 1 : 0, full = last();
+  return to == full ? 2 * from + own : 2 * (from * full - from * (from + 1) / 2 + to) + own;
+}
+
+float* RotorTable::cell(std::size_t from, std::size_t to, bool owns) {
+  return &(to == last() ? last_ : table_)[number(from, to, owns) * (slots_ + 1)];
+}
+
+std::uint32_t& RotorTable::fewest(std::size_t from, std::size_t to, bool owns) {
+  return (to == last() ? fewest_last_ : fewest_)[number(from, to, owns)];
+}
+
+template <class Use>
+void RotorTable::for_ways(std::size_t from, std::size_t to, bool owns, Use use) {
+  const std::size_t first = to == last() ? 1 : 0, own = owns ? 1 : 0;
+  // In use beside what is held for a backward to come.
+  const std::size_t behind = (to < stages_ ? sizes_[to].in_use : 0) + (first == 1 ? 0 : outputs_);
+  const StageSlots& stage = sizes_[from];
+  for (std::size_t o = 0; o < stage.options.size(); ++o) {
+    const OptionSlots& option = stage.options[o];
+    std::size_t need = option.backward[own][first];
+    float time = option.backward_time;
+    if (runs_forward(from, to, option.needs_forward)) {
+      const std::size_t beside = behind + (first == 1 ? stage.lasting : 0);
+      need = std::max(need, option.forward[own][first] + beside);
+      time += option.forward_time;
+    }
+    if (from == to) {
+      use(Choice{0, o}, need, time, nullptr, nullptr, 0);
+      continue;
+    }
+    const bool counts = !option.needs_border;
+    const std::size_t held = option.held[own][first];
+    use(Choice{0, o}, std::max(need, held + fewest(from + 1, to, counts)), time,
+        cell(from + 1, to, counts), nullptr, held);
+  }
+  const std::size_t border = owns && from > 0 ? sizes_[from - 1].border[first] : 0;
+  std::size_t need = 0;
+  float time = 0;
+  for (std::size_t k = from; k < to && sizes_[k].may_pass; ++k) {
+    const StageSlots& passed = sizes_[k];
+    const std::size_t peak = k == from ? passed.pass[first] : passed.pass_with_border[first];
+    need = std::max(need, peak + border + behind + (first == 1 ? passed.lasting : 0));
+    if (need > slots_) break;
+    time += passed.pass_time;
+    const std::size_t begin = std::max<std::size_t>(
+        {need, border + fewest(k + 1, to, true), std::size_t{fewest(from, k, owns)}});
+    use(Choice{k + 1, 0}, begin, time, cell(k + 1, to, true), cell(from, k, owns), border);
+  }
+}
+
+void RotorTable::fill(std::size_t from, std::size_t to) {
+  // Each only where something can ask for it.
+  if (from == 0 || sizes_[from].is_held) fill(from, to, false);
+  if (from > 0) fill(from, to, true);
+}
+
+void RotorTable::fill(std::size_t from, std::size_t to, bool owns) {
+  float* best = cell(from, to, owns);
+  std::fill(best, best + slots_ + 1, kNever);
+  for_ways(from, to, owns,
+           [&](Choice, std::size_t need, float time, const float* left, const float* right,
+               std::size_t shift) {
+             if (need > slots_) return;
+             if (right != nullptr) {
+               relax(best + need, left + need - shift, right + need, time, slots_ + 1 - need);
+               return;
+             }
+             for (std::size_t m = need; m <= slots_; ++m)
+               best[m] = std::min(best[m], (left == nullptr ? 0 : left[m - shift]) + time);
+           });
+  std::size_t least = 0;
+  while (least <= slots_ && best[least] == kNever) ++least;
+  fewest(from, to, owns) = static_cast<std::uint32_t>(least);
+}
+
+void RotorTable::fill_last(std::size_t needed_at_turn, Limits& limits) {
+  if (turn_ == needed_at_turn) return;
+  turn_.reset();
+  std::size_t from = stages_;
+  if (has_rest_) {
+    for (const bool owns : {false, true}) {
+      for (std::size_t m = 0; m <= slots_; ++m)
+        cell(stages_, stages_, owns)[m] = m >= needed_at_turn ? 0 : kNever;
+      fewest(stages_, stages_, owns) = static_cast<std::uint32_t>(needed_at_turn);
+    }
+  }
+  while (from-- > 0) {
+    fill(from, last());
+    if (limits.spend(static_cast<std::int64_t>((last() - from + 2) * (slots_ + 1) / 2000 + 1)))
+      return;
+  }
+  turn_ = needed_at_turn;
+}
+
+std::optional<std::vector<LevelStep>> RotorTable::steps(std::size_t slots, std::size_t held,
+                                                        std::size_t rest, Limits& limits) {
+  rest_ = rest;
+  fill_last(has_rest_ ? slots - std::min(slots, held) + outputs_ : 0, limits);
+  if (!turn_ || cell(0, last(), false)[slots] == kNever) return std::nullopt;
+  std::vector<LevelStep> result;
+  emit(0, last(), false, slots, result);
+  return result;
+}
+
+void RotorTable::emit(std::size_t from, std::size_t to, bool owns, std::size_t slots,
+                      std::vector<LevelStep>& steps) {
+  const auto append = [&](const std::vector<LevelStep>& more) {
+    steps.insert(steps.end(), more.begin(), more.end());
+  };
+  if (has_rest_ && from == stages_) return steps.push_back({rest_, 0});
+  std::optional<Choice> best;
+  std::size_t less = 0;
+  float least = kNever;
+  for_ways(from, to, owns,
+           [&](Choice choice, std::size_t need, float time, const float* left, const float* right,
+               std::size_t shift) {
+             if (slots < need) return;
+             const float sum = (left == nullptr ? 0 : left[slots - shift]) +
+                               (right == nullptr ? 0 : right[slots]) + time;
+             if (!(sum < least)) return;
+             least = sum;
+             best = choice;
+             less = shift;
+           });
+  check(best.has_value(), "a cell has a value without a way to it");
+  if (best->until == 0) {
+    const StageOption& option = chain_.stages[from].options[best->option];
+    if (runs_forward(from, to, option.needs_forward)) append(option.forward);
+    if (from < to) emit(from + 1, to, !option.needs_border, slots - less, steps);
+    append(option.backward);
+    return;
+  }
+  for (std::size_t k = from; k < best->until; ++k) append(chain_.stages[k].pass);
+  emit(best->until, to, true, slots - less, steps);
+  emit(from, best->until - 1, owns, slots, steps);
+}
+
+}  // namespace lowtide::solve::hierarchy

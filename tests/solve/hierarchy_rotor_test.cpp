@@ -1,0 +1,161 @@
+// The table against the optimum of everything that may be computed again, and against every
+// sequence of steps.
+#include <doctest/doctest.h>
+
+#include "lowtide/graph/builder.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/solve/hierarchy/block/rotor.h"
+
+#include "oracles/brute_force.h"
+#include "solve/level_case.h"
+#include "support/scale.h"
+
+namespace lowtide {
+namespace {
+
+using solve::hierarchy::BlockBudget;
+using solve::hierarchy::BlockOption;
+using solve::hierarchy::make_rotor;
+
+Bytes share_of(Bytes bytes, double share) {
+  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(bytes.count())));
+}
+
+// Layers with sizes and times of their own; the backward of each reads what the layer read or, if
+// `outputs`, what it made.
+Graph uneven_chain(Random& random, std::size_t layers, bool outputs) {
+  GraphBuilder builder;
+  const auto add = [&](const std::vector<TensorId>& inputs, bool barrier = false) {
+    Tensor tensor;
+    tensor.bytes = Bytes(random.between(1, 9));
+    Op op;
+    op.time = Ticks(random.between(1, 9));
+    if (barrier)
+      op.kind = kBarrierKind;
+    else
+      op.workspace = Bytes(random.between(0, 4));
+    const TensorId made = builder.add_tensor(tensor);
+    builder.add_op(op, inputs, {made});
+    return made;
+  };
+  Tensor input;
+  input.bytes = Bytes(3);
+  std::vector<TensorId> made{builder.add_tensor(input)};
+  for (std::size_t i = 0; i < layers; ++i) made.push_back(add({made.back()}));
+  TensorId gradient = add({made.back()}, true);
+  for (std::size_t i = layers; i > 0; --i) {
+    const bool output = outputs && random.chance(0.5);
+    gradient = add({gradient, made[output ? i : i - 1]});
+  }
+  builder.add_output(gradient);
+  return builder.build();
+}
+
+TEST_CASE("rotor: on training chains the optimum of all plans") {
+  for (int i = 0; i < (kSanitized ? 5 : 30); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = uneven_chain(random, 3, false);
+    const LevelCase level(graph, no_partition(graph));
+    for (const auto& schedule : oracle::all_tradeoffs(graph, Order::given)) {
+      const auto found = level.solve(*make_rotor(), {{schedule.peak, Bytes::max()}});
+      REQUIRE(found.size() == 1);
+      CHECK(found[0].found_by == "rotor");
+      CHECK(found[0].peak() <= schedule.peak);
+      CHECK(found[0].time() == schedule.duration);
+    }
+  }
+}
+
+TEST_CASE("rotor: what backward reads of its own layer is held or made again") {
+  int told = 0, best = 0;
+  for (int i = 0; i < (kSanitized ? 5 : 30); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    const Graph graph = uneven_chain(random, 3, true);
+    const LevelCase level(graph, no_partition(graph));
+    for (const auto& schedule : oracle::all_tradeoffs(graph, Order::given)) {
+      const auto found = level.solve(*make_rotor(), {{schedule.peak, Bytes::max()}});
+      ++told;
+      if (found.empty()) continue;
+      CHECK(found[0].peak() <= schedule.peak);
+      CHECK(found[0].time() >= schedule.duration);
+      best += found[0].time() == schedule.duration;
+    }
+  }
+  // The others drop what crosses a border and make it again for one of its readers alone.
+  CHECK(best * 10 >= told * 8);
+}
+
+TEST_CASE("rotor: the least time of all sequences of steps over blocks with options") {
+  int told = 0;
+  for (const char* kind : {"chain", "resnet"})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      CAPTURE(std::string(kind));
+      CAPTURE(seed);
+      const Graph graph = generate(kind, 30, seed);
+      const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
+      for (const double share : {0.5, 0.7, 0.9}) {
+        const BlockBudget budget{share_of(level.block->save_all().peak(), share), Bytes::max()};
+        const auto truth = least_time(level, budget, 1);
+        const auto found = level.solve(*make_rotor(), {budget});
+        REQUIRE(found.size() == (truth ? 1 : 0));
+        if (!truth) continue;
+        ++told;
+        CHECK(found[0].time() == *truth);
+      }
+    }
+  CHECK(told > 5);
+}
+
+TEST_CASE("rotor: one table answers all budgets of a block, what is held at the turn too") {
+  const Graph graph = generate("chain", 60, 3);
+  const LevelCase level(graph, partition_by("chain", graph, "blocks=3"), false);
+  REQUIRE(level.block->has_backward());
+  const BlockOption save = level.block->save_all();
+  std::vector<BlockBudget> budgets;
+  for (const double peak : {1.0, 0.7})
+    for (const double saved : {1.0, 0.6, 0.3})
+      budgets.push_back({share_of(save.peak(), peak), share_of(save.saved, saved)});
+  const auto found = level.solve(*make_rotor(), budgets);
+  REQUIRE(found.size() > 2);
+  for (const BlockBudget& budget : budgets) {
+    std::optional<Ticks> together;
+    for (const BlockOption& option : found)
+      if (option.peak() <= budget.peak && option.saved <= budget.saved)
+        together = std::min(together.value_or(Ticks::max()), option.time());
+    const auto alone = level.solve(*make_rotor(), {budget});
+    REQUIRE(alone.empty() == !together.has_value());
+    if (together) CHECK(*together <= alone[0].time());
+  }
+}
+
+TEST_CASE("rotor: long chains, a limit of work, and what is no chain") {
+  // 700 stages, of which neighbours are joined; and fifty, for which there are slots enough.
+  for (const std::size_t ops : {1400, 100}) {
+    if (kSanitized && ops > 100) continue;
+    const Graph graph = generate("chain", ops, 1);
+    const LevelCase level(graph, no_partition(graph));
+    const BlockOption save = level.block->save_all();
+    LimitSettings little;
+    little.work = 1000;
+    const auto rotor = make_rotor(ops > 100 ? 40 : 500);
+    for (const double share : {0.3, 0.6}) {
+      const BlockBudget budget{share_of(save.peak(), share), Bytes::max()};
+      const auto found = level.solve(*rotor, {budget});
+      REQUIRE(found.size() == 1);
+      CHECK(found[0].peak() <= budget.peak);
+      if (ops == 100) CHECK(found[0].peak() > share_of(budget.peak, 0.95));
+      CHECK(level.solve(*rotor, {budget}, {}, little).empty());
+    }
+  }
+  const Graph layered = generate("layered", 40, 1);
+  const LevelCase no_chain(layered, no_partition(layered));
+  const solve::hierarchy::BlockTask task{
+      .block = *no_chain.block, .level = no_chain.level, .budgets = {}, .known = {}};
+  CHECK(make_rotor()->supports(task).reason ==
+        "there are no forward and backward halves, between which a chain is held");
+}
+
+}  // namespace
+}  // namespace lowtide
