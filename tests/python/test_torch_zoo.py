@@ -27,9 +27,7 @@ pytestmark = [
 # where tracing alone changes bits, compared to the traced step without a plan (torch.compile's "aot_eager"), and why
 TRACED_DIFFERENTLY = {
     "plain/gru": "torch's decomposition of the layer adds gradients up in another order",
-    "torchvision/lraspp_mobilenet_v3_large": "bilinear interpolation is decomposed when it is traced",
     "transformers/Mamba": "the traced scan differs from the eager one in its last bits",
-    "plain/sampler": "bicubic interpolation is decomposed when it is traced",
 }
 # where the code around the region drops what it is handed, so that less is held than the plan says, and why
 HELD_SHORTER = {

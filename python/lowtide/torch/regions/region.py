@@ -30,6 +30,7 @@ from ..offloading.host import is_on_host
 from ..operators import is_tangent
 from ..settings import Settings
 from ..storages import storages
+from ..tracing.own_kernels import own_kernels
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
 from ..updating.backwards import mark
 from .group import Group
@@ -94,7 +95,7 @@ class Region:
             code = object()
             compiler = aot_autograd(fw_compiler=self._run("forward", code), bw_compiler=self._run("backward", code),
                                     inference_compiler=self._run("inference", code), partition_fn=self.partition)
-            with nothing_donated():
+            with nothing_donated(), own_kernels():
                 if self._symbols is None:
                     self._compiled = compiler(self._gm, example_inputs)
                     return

@@ -37,6 +37,7 @@ from ..arguments import map_tensors, tensors_in
 from ..distributed import refuse_shared
 from ..errors import CaptureError
 from .origins import MODULE, at_line, mark_modules
+from .own_kernels import own_kernels
 
 LossFunction = Callable[..., Any]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
@@ -228,7 +229,7 @@ def trace_step(build: Callable[[], Built], dtype: str) -> torch.fx.GraphModule:
         inputs = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
         inputs = map_tensors(fake, tuple(inputs))
         step = _Step(fake.module(model), loss, dtype == "amp")
-        with contextlib.ExitStack() as stack, mode, preserve_node_meta():
+        with contextlib.ExitStack() as stack, mode, preserve_node_meta(), own_kernels():
             return aot_export_joint_with_descriptors(stack, step, inputs).graph_module
     except CaptureError:
         raise

@@ -12,6 +12,8 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
+from .own_kernels import own_kernels
+
 
 class _Traced(BaseException):
     """Ends the tracing when the joint graph is there."""
@@ -33,7 +35,7 @@ def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, 
         raise _Traced(module, 0)
 
     try:
-        with torch._guards.tracing(None), torch.inference_mode(False), torch.enable_grad():
+        with torch._guards.tracing(None), torch.inference_mode(False), torch.enable_grad(), own_kernels():
             aot_autograd(fw_compiler=alone, partition_fn=part)(gm, inputs)
     except _Traced as traced:
         return (traced.joint, traced.num_forward_outputs) if traced.num_forward_outputs else None
