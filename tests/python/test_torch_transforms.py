@@ -14,6 +14,7 @@ import lowtide
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from lowtide.torch.planning import planner
+from lowtide.torch.transforms.parts import PartCall
 from torch import nn
 from torch.nn import functional as F
 from torch_run import fresh, gradients, twin
@@ -411,6 +412,32 @@ def test_parts_that_pytorch_sees_otherwise_are_refused_with_the_node(monkeypatch
     with pytest.warns(lowtide.torch.LowtideWarning, match="does not run in parts: .*: a part makes something else"):
         _, report = planned(module, inputs, 10**9)
     assert not report.transforms
+
+
+def test_parts_of_one_kind_are_tried_once(monkeypatch):
+    """What differs in the places of its slices alone takes the results of the first, so that more parts ask for no more
+    kernels."""
+    calls = []
+    kernel = PartCall.kernel
+    monkeypatch.setattr(PartCall, "kernel", lambda call, fakes: calls.append(call) or kernel(call, fakes))
+    module, inputs = words()
+    plain = twin(module)
+    expected = trained(plain, inputs, plain)
+    took = []
+    for parts in (4, 16):
+        def choose(graph, parts=parts):
+            return [t | {"parts": parts} if t["kind"] == "split" else t for t in graph.regions(pick=0)["transforms"]]
+
+        torch._dynamo.reset()
+        calls.clear()
+        with monkeypatch.context() as patched:
+            force(patched, choose)
+            mine = twin(module)
+            step, report = planned(mine, inputs, 10**9)
+        assert f"into {parts} parts" in report.transforms[-1]
+        assert distance(trained(mine, inputs, step), expected) < 1e-4
+        took.append(len(calls))
+    assert took[0] == took[1]
 
 
 def test_without_leave_nothing_is_split():
