@@ -194,6 +194,29 @@ def test_the_smallest_budget_that_is_named_is_kept(make, share):
     assert report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward()) <= least["all"] + SLACK
 
 
+class Shifted(Words):
+    """Its labels are its inputs, one place on, so that an op of the model makes them."""
+
+    def forward(self, x):
+        return F.cross_entropy(self.head(self.embed(x))[:, :-1].flatten(0, 1), x[:, 1:].flatten())
+
+
+@pytest.mark.parametrize("what", ["whole graph", "suffix"])
+def test_labels_that_the_model_makes_are_counted_before_the_parts(what, monkeypatch):
+    torch.manual_seed(0)
+    module, inputs = Shifted(words=64).double(), (torch.randint(0, 64, (8, 16)),)
+    plain = twin(module)
+    expected = trained(plain, inputs, plain)
+
+    def choose(graph):
+        place = next(i for i, region in enumerate(graph.regions()["regions"]) if region["what"] == what and region["parts"] == 2)
+        return graph.regions(pick=place)["transforms"]
+
+    force(monkeypatch, choose)
+    step, report = planned(module, inputs, 10**9)
+    assert report.transforms and distance(trained(module, inputs, step), expected) < 1e-12
+
+
 def test_kernels_that_go_by_other_strides_get_copies(monkeypatch):
     """Along the tokens the statistics of a part of a layer norm lie far apart in those of the whole."""
     class Normed(torch.nn.Module):
