@@ -480,13 +480,6 @@ class Follower {
 
 }  // namespace
 
-bool decides_before(const Op& op, const Carry& carry, std::size_t operand) {
-  if (carry.before || std::ranges::none_of(carry.results, &View::before)) return false;
-  const std::string_view dtype = op.operands[operand].dtype;
-  return carry.operands[operand].state != State::split || dtype.starts_with('i') ||
-         dtype.starts_with('u') || dtype.starts_with("bool");
-}
-
 std::string_view to_string(State state) {
   constexpr std::array<std::string_view, 3> kNames = {"whole", "split", "partial"};
   return kNames[static_cast<std::size_t>(state)];
