@@ -9,8 +9,10 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 from lowtide.torch.emission.inductor import LostPlan, _check, large_kernels
 from lowtide.torch.meter import peak_rise
-from torch_run import equal, fresh, train, twin
-from torch_zoo import ZOO, Cnn, DropoutMlp
+from torch import nn
+from torch.nn import functional as F
+from torch_run import fresh, train, twin
+from torch_zoo import ZOO
 
 needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="Inductor needs a C++ compiler on a CPU")
 
@@ -21,35 +23,38 @@ def alone(monkeypatch):
     torch._dynamo.reset()
 
 
+class Layers(nn.Module):
+    """Draws numbers, and moves statistics."""
+
+    def __init__(self, d=256, layers=3):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(d, d) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(d) for _ in range(layers))
+
+    def forward(self, x):
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = F.dropout(torch.tanh(norm(layer(x))), 0.5, self.training)
+        return x.square().mean()
+
+
 @needs_compiler
-def test_random_numbers_and_recomputation_under_inductor():
-    module, inputs = fresh(lambda: (DropoutMlp(layers=4), (torch.randn(256, 256),)))
+def test_random_numbers_statistics_and_recomputation_under_inductor():
+    """Other masks, or statistics that move twice, would be far off; generator and counts are equal."""
+    module, inputs = fresh(lambda: (Layers(), (torch.randn(256, 256),)))
     theirs = twin(module)
     expected = train(theirs, inputs, torch.compile(theirs))
     torch._dynamo.reset()
     mine = twin(module)
     step = lowtide.torch.optimize(mine, inputs, budget="80%", inner="inductor", costs="cpu", fallback="error")
-    assert equal(train(mine, inputs, step), expected)
+    for a, b in zip(train(mine, inputs, step), expected, strict=True):
+        if a.dtype.is_floating_point:
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        else:
+            assert torch.equal(a, b)
     report = lowtide.torch.reports()[-1]
     assert report.again and report.peak <= report.budget
     mine.zero_grad()
     assert peak_rise(lambda: step(*inputs).backward()) <= report.peak - report.inputs
-
-
-@needs_compiler
-def test_statistics_move_once_under_inductor():
-    module, inputs = fresh(lambda: (Cnn(), (torch.randn(4, 3, 16, 16), torch.randint(10, (4,)))))
-    plain = twin(module)
-    expected = train(plain, inputs, plain)
-    mine = twin(module)
-    step = lowtide.torch.optimize(mine, inputs, budget="80%", inner="inductor", costs="cpu", fallback="error")
-    got = train(mine, inputs, step)
-    assert lowtide.torch.reports()[-1].again
-    for a, b in zip(got, expected, strict=True):
-        if a.dtype.is_floating_point:
-            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
-        else:
-            assert torch.equal(a, b)
 
 
 def test_a_merged_kernel_is_noticed():
