@@ -124,6 +124,18 @@ def test_a_region_that_runs_for_every_block_is_counted_for_every_block():
         optimize(copy.deepcopy(module), x, "40%")
 
 
+def test_that_several_regions_stay_whole_is_said_once():
+    torch.manual_seed(0)
+    module, x = Broken(2), torch.randn(64, 64)
+    plain = copy.deepcopy(module)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        step = optimize(module, x, "95%", techniques="all")
+    assert len([w for w in said if "several regions of this model share the budget" in str(w.message)]) == 1
+    assert not any(report.transforms for report in lowtide.torch.reports()[-3:])
+    assert all(map(torch.equal, losses(module, step, x), losses(plain, plain, x)))
+
+
 def test_a_share_is_one_of_the_whole_step_whatever_its_regions():
     torch.manual_seed(0)
     module, x = Broken(2), torch.randn(512, 64)

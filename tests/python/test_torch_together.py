@@ -113,15 +113,14 @@ def scenarios():
 
 
 @pytest.mark.parametrize("name", ["break", "branch", "gan"])
-@pytest.mark.parametrize("share", [0.75, 0.5])
-def test_the_budget_holds_once_all_regions_were_seen(name, share):
+def test_the_budget_holds_once_all_regions_were_seen(name):
     torch.manual_seed(0)
     build, steps, held, first = scenarios()[name]
     module = build()
     plain, mine = twin(module), twin(module)
     expected_peaks, expected = peaks_of(plain, steps(plain), plain, held)
     base = bytes_held(twin(module), held)
-    budget = base + int(share * (max(expected_peaks) - base))
+    budget = base + (max(expected_peaks) - base) // 2
     step = torch.compile(mine, backend="lowtide", options={"budget": budget, **OPTIONS})
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -53,6 +53,35 @@ def test_a_codebook_that_moves_in_the_forward(dtype, share):
     assert equal(got, expected)
 
 
+class Resized(nn.Module):
+    """Operators that the tracer would take apart: every interpolation, and losses and activations with kernels of their
+    own."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv2d(2, 4, 3, padding=1), nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = F.hardshrink(F.softshrink(self.first(x), 0.1), 0.2)
+        for mode in ("bilinear", "bicubic", "nearest", "nearest-exact"):
+            x = F.interpolate(x, scale_factor=1.3, mode=mode)
+        x = F.interpolate(x, size=(9, 8), mode="bilinear", antialias=True)
+        row = F.interpolate(x.flatten(2), scale_factor=0.7, mode="linear")
+        box = F.interpolate(x[None], scale_factor=(1.0, 0.8, 1.2), mode="trilinear")
+        scores = self.last(row.mean(2)) + box.mean((0, 3, 4))
+        return F.multi_margin_loss(scores, torch.tensor([1, 0, 3])) + F.multilabel_margin_loss(scores, torch.tensor(
+            [[3, 0, -1, 1], [0, 1, 2, -1], [2, -1, 0, 0]]))
+
+
+def test_what_has_a_kernel_of_its_own_keeps_it():
+    x = torch.randn(3, 2, 6, 7)
+    got, expected = both(Resized, lambda module, step: train(module, (x,), step), share="act:95%")
+    assert equal(got, expected)
+    names = {op["name"] for op in lowtide.torch.reports()[-1].graph.to_dict()["ops"]}
+    assert {"upsample_bilinear2d", "upsample_bicubic2d_backward", "multi_margin_loss_backward"} <= names
+    assert torch._C.DispatchKey.Autograd in torch.ops.aten.upsample_bilinear2d.vec.py_kernels  # for everyone else
+
+
 seen = []
 
 

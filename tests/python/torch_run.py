@@ -26,10 +26,10 @@ def train(module, inputs, step, steps=3, seed=1):
     return [*seen, *(t.clone() for t in module.state_dict().values()), torch.get_rng_state()]
 
 
-def train_traced(module, inputs):
+def train_traced(module, inputs, steps=3):
     """The same of the step as PyTorch traces it, without a plan: with its own casts and sums, but eager kernels."""
     with own_kernels():
-        return train(module, inputs, torch.compile(module, backend="aot_eager"))
+        return train(module, inputs, torch.compile(module, backend="aot_eager"), steps)
 
 
 def equal(a, b):

@@ -40,8 +40,9 @@ def may_communicate(op: OpOverload) -> bool:
 
 
 def may_be_priced(op: OpOverload) -> bool:
-    """May `op` be run for its time and memory alone?"""
-    return not has_effects(op) and not may_communicate(op)
+    """May `op` be run for its time and memory alone?  No numbers can be made up for a scratch that only the forward knows
+    how to fill: on others that backward ends the process."""
+    return not has_effects(op) and not may_communicate(op) and op != torch.ops.aten.mkldnn_rnn_layer_backward.default
 
 
 def ranks() -> int:

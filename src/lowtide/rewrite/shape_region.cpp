@@ -4,7 +4,8 @@
 // joined them may be left out, so that they fall into components of which each needs an axis to
 // begin from. The first is mended by keeping the largest convex set. For the second the reach of
 // the whole family is asked: an op that nothing has reached begins from a tensor whose axis the
-// family knows. Ops that stop are left out, and it begins again.
+// family knows. Ops that stop are left out, and it begins again. So are those that make what is
+// asked for whole before the parts, as the targets that a loss counts.
 #include <algorithm>
 #include <limits>
 
@@ -67,6 +68,30 @@ std::optional<Seed> seed_at(const Graph& graph, const Reach& reach, OpId op) {
   return look(graph.inputs(op));
 }
 
+// Leaves out of `among` what makes anything that decides a result which is made before the parts,
+// and all that comes before that.
+bool leave_out_deciding(const Graph& graph, const Reach& reach, std::span<const OpId> ops,
+                        Members& among) {
+  Members deciding(graph.op_count(), 0);
+  for (const OpId op : ops) {
+    const auto& operands = graph.op(op).operands;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const OpId maker = graph.producer(operands[i].tensor);
+      if (maker.valid() && dimensions::decides_before(graph.op(op), *reach.carries[op.index()], i))
+        deciding[maker.index()] = 1;
+    }
+  }
+  bool left_out = false;
+  for (auto op = graph.order().rbegin(); op != graph.order().rend(); ++op) {
+    if (deciding[op->index()] == 0) continue;
+    for (const OpId before : graph.predecessors(*op)) deciding[before.index()] = 1;
+    if (among[op->index()] == 0) continue;
+    among[op->index()] = 0;
+    left_out = true;
+  }
+  return left_out;
+}
+
 }  // namespace
 
 std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
@@ -92,14 +117,15 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
     }
     const auto carried = [&](OpId op) { return reach.carries[op.index()].has_value(); };
     const auto stopped = [&](OpId op) { return reach.stops[op.index()].has_value(); };
-    if (std::ranges::all_of(made.ops, carried)) {
+    const bool all_carried = std::ranges::all_of(made.ops, carried);
+    if (all_carried && !leave_out_deciding(graph, reach, made.ops, among)) {
       made.slices = std::numeric_limits<std::int64_t>::max();
       for (const Seed& seed : made.axes)
         made.slices = std::min(made.slices, reach.tensors[seed.tensor.index()].longest);
       if (made.slices < kFewestSlices) return std::nullopt;
       return made;
     }
-    bool left_out = false;
+    bool left_out = all_carried;
     for (const OpId op : made.ops) {
       if (carried(op)) continue;
       if (stopped(op)) {

@@ -56,12 +56,17 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(),
                          asked.get("link"), asked.get("host_budget"), lowtide.__version__)
 
+    latest: tuple[Any, Any] = None, None  # transforms, and what was made of them
+
     def made_by(transforms: list[dict[str, Any]]) -> tuple[Program, Any]:
         """The program after these transforms, and what is asked of it."""
+        nonlocal latest
         if not transforms:
             return program, problem
-        made = made_program(program, transforms, settings.guess(), price)
-        return made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies)
+        if transforms != latest[0]:
+            made = made_program(program, transforms, settings.guess(), price)
+            latest = transforms, (made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies))
+        return latest[1]
 
     known = _known(file, made_by, problem.machine)
     if known:

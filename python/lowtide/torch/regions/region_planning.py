@@ -31,7 +31,7 @@ from ..transforms.hoist import Guess
 from ..transforms.whole import in_one_call
 from .group import Group
 from .records import RegionRecord
-from .watch import MARKS, RegionWatch, buckets
+from .watch import MARKS, TOGETHER, RegionWatch, buckets
 
 
 class RegionPlanner:
@@ -75,9 +75,8 @@ class RegionPlanner:
         if self.updates:
             self.updates.slots = {i: inputs[i] for i in taken}
             self.updates.homes = list(program.homes().values())
-        if "marks" not in group.watch.causes and any(map(is_marked, joint.graph.nodes)):
-            group.watch.causes.add("marks")
-            warnings.warn(f"lowtide: {MARKS}", LowtideWarning, stacklevel=2)
+        if any(map(is_marked, joint.graph.nodes)):
+            self._say_once("marks", MARKS)
         if group.options is not None:  # or the model is known, and what stands in for results of other regions is none of it
             group.train(inputs)
         to_plan = group.enter(settings, program, device, inputs, made_gradient_bytes(program, trained),
@@ -97,6 +96,8 @@ class RegionPlanner:
             if budget is None and not trains and "%" in str(settings.budget):
                 budget = self._share_of_training(gm, inputs, program, to_plan, device)
             record.to_plan = to_plan
+        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not constraints.alone:
+            self._say_once("together", TOGETHER)
         record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
         same = None if agreed or settings.techniques & TRANSFORMS else group.same(record, program, constraints)
         if same:  # but for a number that the tracer took for a constant
@@ -134,6 +135,12 @@ class RegionPlanner:
             base += saved_earlier
         return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
                            saved_earlier=saved_earlier, base=base, reserved=reserve is not None, allocator=allocator)
+
+    def _say_once(self, cause: str, words: str) -> None:
+        """A warning that comes once for each model."""
+        if cause not in self._group.watch.causes:
+            self._group.watch.causes.add(cause)
+            warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
 
     def _tell(self, report: Report) -> None:
         """The updates, what the plan takes."""

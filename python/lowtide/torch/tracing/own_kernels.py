@@ -1,8 +1,7 @@
-"""Resampling as it runs without tracing, one kernel for each call.
+"""Operators with a kernel of their own that PyTorch's tracer takes apart for autograd: here they stay whole.
 
-While PyTorch traces, kernels written in Python come before its own, and those of interpolate and nn.Upsample take them
-apart into gathers: eight for a trilinear one.  They compute other bits than the kernel that eager execution runs, and
-hold several tensors as large as the result.
+Eager execution runs their kernels, forward and backward.  What the tracer would make of them has other last digits, and
+for an interpolation holds several tensors as large as its result: eight gathers for a trilinear one.
 """
 
 from __future__ import annotations
@@ -11,33 +10,27 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
-import torch._decomp.decompositions  # which enters those kernels
+import torch._decomp.decompositions  # which enters what the tracer would make of them
 from torch._C import DispatchKey
 
+aten = torch.ops.aten
+_NAMES = [name for name in dir(aten) if name.removeprefix("_").startswith("upsample_")]
+_NAMES += ["hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward"]
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
-
-
-def _resampling() -> Iterator[torch._ops.OpOverload]:
-    for name in dir(torch.ops.aten):
-        if name.removeprefix("_").startswith("upsample_"):
-            packet = getattr(torch.ops.aten, name)
-            yield from (getattr(packet, overload) for overload in packet.overloads())
 
 
 @contextlib.contextmanager
 def own_kernels() -> Iterator[None]:
-    """In this context tracing meets the kernels that run without it."""
-    hidden = [(op, {key: op.py_kernels.pop(key) for key in _KEYS if key in op.py_kernels}) for op in _resampling()]
+    """While something is traced (the tracer lets one thread at a time do so)."""
+    packets = [getattr(aten, name) for name in _NAMES]
+    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
+    taken = [(op, key, op.py_kernels.pop(key)) for op in overloads for key in _KEYS if key in op.py_kernels]
+    for op in overloads:
+        op._dispatch_cache.clear()
     try:
-        _forget(hidden)
         yield
     finally:
-        for op, kernels in hidden:
-            op.py_kernels.update(kernels)
-        _forget(hidden)
-
-
-def _forget(ops: list[tuple[torch._ops.OpOverload, object]]) -> None:
-    """What PyTorch keeps of which kernel runs."""
-    for op, _ in ops:
-        op._dispatch_cache.clear()
+        for op, key, kernel in taken:
+            op.py_kernels[key] = kernel
+        for op in overloads:
+            op._dispatch_cache.clear()

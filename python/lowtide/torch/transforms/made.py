@@ -26,7 +26,7 @@ from ..program import Program, Run, owned
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
-from .parts import Key, PartCall, PartEmitter, Slice, check
+from .parts import Key, PartCall, PartEmitter, Slice, alike, check
 
 if TYPE_CHECKING:
     from ..lowering import Price
@@ -74,6 +74,7 @@ class _Made:
         self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
+        self._called: dict[Any, Kernel] = {}  # the first of each kind
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
         self._copied: dict[int, int] = {}  # bytes beside them, by their ops
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
@@ -212,14 +213,20 @@ class _Made:
         shapes = {key: tuple(self._fakes[key].shape) for (key, _), r in zip(results, listed, strict=True)
                   if key in self._fakes and list(self._fakes[key].shape) != r["shape"]}
         call = PartCall(target, arguments, results, share, total, shapes)
-        with self._named(node), _mode_of(node):
-            kernel = call.kernel(self._fakes)
-        check(node, listed, kernel.written)
-        for (key, _), fake in zip(results, kernel.written, strict=True):
+        kind = call.kind(self._fakes)
+        kernel = self._called.get(kind)
+        made = kernel and alike(kernel.results)
+        if kernel is None:
+            with self._named(node), _mode_of(node):
+                kernel = self._called[kind] = call.kernel(self._fakes)
+            made = kernel.results
+        written = call.written(made)
+        check(node, listed, written)
+        for (key, _), fake in zip(results, written, strict=True):
             self._fakes[key] = fake.view(shapes[key]) if key in shapes else fake
         self._kernels[op], self._copied[op] = kernel, call.copied_bytes(self._fakes)
         entry["workspace"] += self._copied[op]
-        emitter = PartEmitter(call, kernel.results)
+        emitter = PartEmitter(call, made)
         over = {}
         for given, _ in entry.get("in_place", ()):
             name = next((o["argument"] for o in entry["operands"] if o["tensor"] == given and "index" not in o), None)

@@ -2,8 +2,9 @@
 
 The graph that the transforms make says what each part reads and makes (shapes, strides, places in storages) and which
 of its arguments are other ones (sizes; a sum in the place of a mean).  Slices are views of whole storages, by
-`as_strided`.  Before anything runs each call is made with fake tensors: PyTorch's own rules for shapes have to agree
-with what the graph says, or the transforms are refused with the node named.
+`as_strided`.  Before anything runs each call is made with fake tensors, once for all parts whose slices differ in their
+places alone: PyTorch's own rules for shapes have to agree with what the graph says, or the transforms are refused with
+the node named.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 from torch._prims_common import suggest_memory_format
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
@@ -83,7 +86,7 @@ class Slice:
         t = value.meta["val"]
         view = t
         if not self.is_all_of(t):
-            view = view_of(t, self.shape, self.strides, self.offset, self.dtype)
+            view = fake_like(t, self.shape, self.strides, self.dtype)
             value = side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, view)
         for flag in self.views:
             view = flag(view)
@@ -131,9 +134,23 @@ class PartCall:
         args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), values)
         made = self.target(*args, **kwargs)
         flops = operations_of(self.target, args, kwargs, made)
-        written = [made if index is None else made[index] for _, index in self.results]
-        return Kernel(self.target, args, kwargs, leaves([args, kwargs]), written, made,
+        return Kernel(self.target, args, kwargs, leaves([args, kwargs]), self.written(made), made,
                       flops // 2 if self.arguments.get("is_causal") else flops)
+
+    def written(self, made: Any) -> list[torch.Tensor]:
+        """Of what the call makes, what it is made for."""
+        return [made if index is None else made[index] for _, index in self.results]
+
+    def kind(self, fakes: dict[Key, torch.Tensor]) -> Any:
+        """What calls have in common that make the same of other places."""
+        def fixed(value: Any) -> Any:
+            if isinstance(value, Slice):
+                return value.shape, value.strides, value.dtype, value.views, value.packed, fakes[value.key].device
+            if isinstance(value, (list, tuple)):
+                return tuple(map(fixed, value))
+            return type(value), value
+
+        return self.target, tuple(indices for _, indices in self.results), *map(fixed, self.arguments.items())
 
     def copied_bytes(self, fakes: dict[Key, torch.Tensor]) -> int:
         """Bytes of the copies that live while it runs."""
@@ -157,6 +174,17 @@ class PartCall:
             else:
                 args.append(bound(self.arguments[a.name]))
         return tuple(args), kwargs
+
+
+def alike(made: Any) -> Any:
+    """Other fake tensors like these, without asking any kernel."""
+    return pytree.tree_map(lambda t: fake_like(t, t.shape, t.stride(), t.dtype) if isinstance(t, FakeTensor) else t, made)
+
+
+def fake_like(t: FakeTensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:
+    """A fake tensor of its own, on the device of t."""
+    with torch._C._DisableTorchDispatch():
+        return FakeTensor(t.fake_mode, torch.empty_strided(shape, strides, dtype=dtype, device="meta"), t.fake_device)
 
 
 class PartEmitter(Emitter):

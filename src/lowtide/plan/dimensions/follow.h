@@ -89,10 +89,17 @@ struct Reach {
 // of the last token. All are cut at the same places: a part is a range of slices of the longest,
 // and of the others it has those that there are (axis.h, clipped).
 //
+// One thing is not asked here: whether the parts make what a result that is made before them is
+// decided by (decides_before).
+//
 // Linear in the size of the graph; the same answer every time. InputError (place: the tensor) for a
 // seed whose dimension does not exist, has one slice only, or is no axis of its storage, and for
 // two seeds that put different axes on a tensor.
 Reach follow(const Graph& graph, std::span<const Seed> seeds, std::span<const OpId> region = {});
+
+// Whether a result that the op makes before the parts is decided by that operand: by what is not
+// cut, and by integers that are (the targets of a loss, not its scores).
+bool decides_before(const Op& op, const Carry& carry, std::size_t operand);
 
 std::string_view to_string(State state);
 std::string_view to_string(StopCause cause);

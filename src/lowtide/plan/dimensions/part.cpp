@@ -1,4 +1,5 @@
-// Literals of an op that say how large a result or an operand is, and so are others in a part.
+// Literals of an op that say how large a result or an operand is, and so are others in a part; and
+// what has to be there before the parts.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -86,6 +87,13 @@ std::vector<Argument> part_arguments(const Op& op, const Carry& carry, const Sli
     }
   }
   return arguments;
+}
+
+bool decides_before(const Op& op, const Carry& carry, std::size_t operand) {
+  if (carry.before || std::ranges::none_of(carry.results, &View::before)) return false;
+  const std::string_view dtype = op.operands[operand].dtype;
+  return carry.operands[operand].state != State::split || dtype.starts_with('i') ||
+         dtype.starts_with('u') || dtype.starts_with("bool");
 }
 
 }  // namespace lowtide::dimensions

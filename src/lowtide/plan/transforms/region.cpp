@@ -23,6 +23,7 @@ class Check {
     find_ops();
     follow_axes();
     demand_convex();
+    demand_decided();
     demand_parts();
     find_joined();
     return std::move(region_);
@@ -73,6 +74,18 @@ class Check {
       if (!is_inside(op) && below[op.index()] != 0 && region_.above[op.index()] != 0)
         refuse("the region is not convex: " + label(op) +
                " is not in it, but comes after one of its ops and before another");
+    }
+  }
+
+  // What decides a result that is made before the parts is there before them.
+  void demand_decided() const {
+    for (const OpId op : region_.ops) {
+      const auto& operands = graph_.op(op).operands;
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (dimensions::decides_before(graph_.op(op), region_.carry(op), i) &&
+            is_made_in_parts(graph_, region_, operands[i].tensor))
+          refuse(label(op) + " makes something once for all parts of " + label(operands[i].tensor) +
+                 ", which the parts make");
     }
   }
 
