@@ -8,7 +8,8 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
-// Where transforms are looked for, which of them is as much a question as the budget: fit_race.cpp.
+// Before that the graph as it is goes down in steps, each from the plan before (fit_race.cpp). Where
+// transforms are looked for, which of them is as much a question as the budget: then that is all.
 //
 // A solver that minimises memory within a time limit itself is asked that, once.
 //
@@ -31,6 +32,7 @@ namespace lowtide::driver {
 
 namespace {
 
+constexpr double kRaceShare = 0.4;  // of the limits, where there is something to prove after it
 constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
@@ -49,9 +51,9 @@ class FitRun {
     if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
-      if (sweep_.open()) {
-        race(sweep_, request_.time_limit, [this] { report(); });
-      } else {
+      if (sweep_.open() || sweep_.by_parts())
+        race(sweep_, request_.time_limit, sweep_.open() ? 1 : kRaceShare, [this] { report(); });
+      if (!sweep_.open()) {
         narrow();
         push();
       }

@@ -41,7 +41,8 @@ constexpr int kEnterUntil = 2;  // phases
 constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
 // Of what is left: of these limits both take parts themselves.
 constexpr double kIdeasShare = 0.2, kSubstitutesShare = 0.5;
-constexpr double kIdeasAt = 0.7;  // of the smallest peak so far
+constexpr std::size_t kMostRemade = 30'000;  // ops, to look at one list of substitutions
+constexpr double kIdeasAt = 0.7;             // of the smallest peak so far
 
 struct Contender {
   Transforms transforms;
@@ -60,8 +61,12 @@ struct Contender {
 
 class Race {
  public:
-  Race(Sweep& sweep, Ticks time_limit, const std::function<void()>& told)
-      : sweep_(sweep), limit_(time_limit), told_(told), all_(sweep.work_left()) {}
+  Race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told)
+      : sweep_(sweep),
+        limit_(time_limit),
+        told_(told),
+        all_(share * sweep.work_left()),
+        rest_(sweep.work_left() - all_) {}
 
   void run() {
     enter_first();
@@ -71,7 +76,7 @@ class Race {
       if (phase > 0) sort();
       keep(few);
       if (phase > 0 && phase <= kEnterUntil) enter_more();
-      const double until = all_ * (kPhases - phase - 1) / kPhases;
+      const double until = rest_ + all_ * (kPhases - phase - 1) / kPhases;
       if (!run_phase(until)) return;
     }
   }
@@ -98,7 +103,7 @@ class Race {
   Sweep& sweep_;
   const Ticks limit_;
   const std::function<void()>& told_;
-  const double all_;
+  const double all_, rest_;  // of the work that is left: for this, and for what comes after it
   std::vector<Contender> contenders_;
   std::size_t most_ = 0;  // in the first phase
   std::vector<Transforms> seen_;
@@ -124,7 +129,11 @@ void Race::enter(const Transforms& transforms) {
   }
 }
 
+// Every look at a list makes its graph once for each transform: of long ones on large graphs that
+// takes seconds. Then only the substitutions that the sweep has found anyway are tried.
 Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
+  if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
+    return given;
   Limits part(sweep_.limits().remaining(kSubstitutesShare));
   auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken).transforms;
   sweep_.limits().spend_all(part.work());
@@ -242,8 +251,8 @@ bool Race::run_phase(double until) {
 
 }  // namespace
 
-void race(Sweep& sweep, Ticks time_limit, const std::function<void()>& told) {
-  Race(sweep, time_limit, told).run();
+void race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told) {
+  Race(sweep, time_limit, share, told).run();
 }
 
 }  // namespace lowtide::driver

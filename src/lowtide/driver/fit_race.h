@@ -7,8 +7,9 @@
 
 namespace lowtide::driver {
 
-// Until the limits of the sweep end, or there is nothing left to try. `told` is called after every
+// Until so much of what is left of the sweep's limits is used up, or there is nothing left to try.
+// Where no transforms may be used, the graph as it is goes down alone. `told` is called after every
 // round.
-void race(Sweep& sweep, Ticks time_limit, const std::function<void()>& told);
+void race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told);
 
 }  // namespace lowtide::driver
