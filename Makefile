@@ -61,10 +61,10 @@ bench-kumar: ## Tables and figures of Kumar et al., 2019, ours beside theirs, in
 	@build/venv/bin/python bench/papers/kumar.py
 	@build/venv/bin/python bench/papers/spines.py
 
-bench-magis: wheel ## MAGIS' figures 9 and 10, ours and peers beside its bars; no GPU; BENCH_TIME=2: sooner
+bench-magis: wheel ## MAGIS' figures 9 to 16, ours and peers beside its bars; no GPU; BENCH_TIME=2, BENCH_FLAGS="--only vit": sooner
 	@tools/deps capture bench
 	@mkdir -p build/bench
-	@build/venv/bin/python bench/papers/magis/run.py --time $(BENCH_TIME)
+	@build/venv/bin/python bench/papers/magis/run.py --time $(BENCH_TIME) --ablation --curves $(BENCH_FLAGS)
 
 bench-moccasin: build ## Moccasin's tables 2 and 3 and figure 5, of DATA=DIR/moccasin; BENCH_TIME=, BENCH_LONG= seconds
 	@tools/deps engines bench

@@ -15,6 +15,7 @@
 #include "lowtide/sim/verify.h"
 
 #include "oracles/brute_force.h"
+#include "support/network.h"
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
@@ -319,6 +320,26 @@ TEST_CASE("curve: after the first pass `auto` gives way to its parts, where they
       CHECK(whole > open + probes);
       CHECK(search + bounds == 0);
     }
+  }
+}
+
+TEST_CASE("curve: substitutes what saves time, as plan does, where nothing else is to be won") {
+  const Graph graph = three_products();
+  const solve::SolverTable table = driver::all_solvers();
+  driver::CurveRequest request = request_for(graph, 200'000);
+  request.to = Bytes(2 * own_peak(graph).count());  // what is merged is there at once
+  for (const bool allowed : {false, true}) {
+    CAPTURE(allowed);
+    request.terms.techniques = parse_techniques(allowed ? "default,substitute" : "default", false);
+    const Tradeoff curve = driver::curve(table, graph, request);
+    const Problem problem = problem_on(graph, request.to, request.terms);
+    const Outcome& found = curve.points.back().outcome;
+    REQUIRE(found.plan);
+    CHECK(verify(problem, *found.plan).ok);
+    CHECK((found.cost.duration < graph.total_time()) == allowed);
+    driver::Request as_plan;
+    as_plan.limits.work = 200'000;
+    CHECK(found.cost.duration <= driver::solve(table, problem, as_plan).outcome.cost.duration);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "lowtide/sim/verify.h"
 
 #include "oracles/brute_force.h"
+#include "support/network.h"
 #include "support/print.h"
 #include "support/random_graph.h"
 #include "support/scale.h"
@@ -101,6 +102,35 @@ TEST_CASE("fit: cancelled, and without time") {
   CHECK(cancelled.stopped_by == StopReason::cancelled);
   request.settings.limits = {.seconds = 0};
   check_fit(graph, request, fit(table, graph, request));
+}
+
+TEST_CASE("fit: with transforms less memory than without, the same for every number of threads") {
+  const solve::SolverTable table = driver::all_solvers();
+  const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
+  driver::FitRequest request = request_for(graph, 1'000'000);  // parts of such small ops take long
+  request.settings.limits.work = 400'000;
+  const Fit without = fit(table, graph, request);
+  request.terms.techniques = parse_techniques("all", false);
+  const Fit with = fit(table, graph, request);
+  REQUIRE(with.point);
+  CHECK(with.point->budget < without.point->budget);
+  const Plan& plan = *with.point->outcome.plan;
+  CHECK(!plan.transforms.empty());
+  const Problem problem = problem_on(graph, with.point->budget, request.terms);
+  CHECK(verify(problem, plan).cost == with.point->outcome.cost);
+  CHECK(with.point->outcome.cost.duration <= request.time_limit);
+  request.settings.threads = 1;
+  CHECK(fit(table, graph, request).point->outcome.plan->steps == plan.steps);
+}
+
+TEST_CASE("fit: substitutions make room for a time limit below the graph's own time") {
+  const Graph graph = three_products();
+  driver::FitRequest request = request_for(graph, 0);
+  request.time_limit = graph.total_time() - Ticks(1);
+  request.terms.techniques = parse_techniques("default,substitute", false);
+  const Fit found = fit(driver::all_solvers(), graph, request);
+  REQUIRE(found.point);
+  CHECK(found.point->outcome.cost.duration < graph.total_time());
 }
 
 }  // namespace

@@ -254,24 +254,7 @@ TEST_CASE("magis: least memory within a time limit, with transforms, the same ea
 
 TEST_CASE(
     "transforms: auto substitutes what saves time where it may, and nothing where it may not") {
-  // Three products of x, sums of which are kept; the last is added to what is there.
-  Network net;
-  const auto x = net.tensor({64, 32}, "f32", Role::input), y = net.tensor({64, 32}, "f32");
-  net.op("aten.neg", {net.whole("self", x)}, {y});
-  net.latest_op().time = Ticks(10);
-  for (int i = 0; i < 3; ++i) {
-    const auto w = net.tensor({32, 32}, "f32", Role::parameter), q = net.tensor({64, 32}),
-               r = net.tensor({64, 32});
-    net.op("aten.mm", {net.whole("self", y), net.whole("mat2", w)}, {q});
-    net.latest_op().time = Ticks(1000);
-    net.op(i == 2 ? "aten.add" : "aten.relu",
-           i == 2 ? std::vector{net.whole("self", q), net.whole("other", x)}
-                  : std::vector{net.whole("self", q)},
-           {r});
-    net.latest_op().time = Ticks(100);
-    net.keep(r);
-  }
-  const Graph graph = net.graph();
+  const Graph graph = three_products();
   Problem problem{.graph = graph, .budget = Bytes::max()};
   const solve::SolverTable solvers = driver::all_solvers();
   for (const bool allowed : {false, true}) {

@@ -89,3 +89,4 @@ def test_the_command_keeps_what_it_promises(tmp_path):
     assert found > 30
     text = out.with_suffix(".md").read_text()
     assert "| auto: all |" in text and "| POFO |" in text and "auto without split" in text
+    assert "(figures 13 to 15)" in text and "(figure 16)" in text

@@ -215,6 +215,26 @@ Graph step_of(const Classifier& classifier) {
   return net.graph();
 }
 
+Graph three_products() {
+  Network net;
+  const auto x = net.tensor({64, 32}, "f32", Role::input), y = net.tensor({64, 32}, "f32");
+  net.op("aten.neg", {net.whole("self", x)}, {y});
+  net.latest_op().time = Ticks(10);
+  for (int i = 0; i < 3; ++i) {
+    const auto w = net.tensor({32, 32}, "f32", Role::parameter), q = net.tensor({64, 32}),
+               r = net.tensor({64, 32});
+    net.op("aten.mm", {net.whole("self", y), net.whole("mat2", w)}, {q});
+    net.latest_op().time = Ticks(1000);
+    net.op(i == 2 ? "aten.add" : "aten.relu",
+           i == 2 ? std::vector{net.whole("self", q), net.whole("other", x)}
+                  : std::vector{net.whole("self", q)},
+           {r});
+    net.latest_op().time = Ticks(100);
+    net.keep(r);
+  }
+  return net.graph();
+}
+
 OpPrice part_price(const Op& op, OpId index, std::int64_t count, std::int64_t extent) {
   return {index, Ticks(op.time.count() * count / extent + 2),
           Bytes(op.workspace.count() * count / extent)};

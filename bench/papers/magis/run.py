@@ -5,7 +5,8 @@
 
 Captures the paper's seven workloads (workloads.py) into the folder, prices each with every cost model (costs.py), and
 asks each system (systems.py) for the least memory at +10 and +5 % time and for the least time in 80, 60, 40 and 20 % of
-the memory.  Writes OUTPUT.csv with a row for each answer, OUTPUT.md with the tables, after each workload.
+the memory.  Writes OUTPUT.csv with a row for each answer, OUTPUT.md with the tables, after each workload; with --ablation also what
+each technique is worth (figures 13 to 15); where the search spends its work (figure 16) is always there.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from costs import COSTS
-from magis_report import COLUMNS, draw, report
+from magis_report import COLUMNS, draw_ablation, draw_anytime, report
 from systems import ABLATIONS, SYSTEMS, Answer, Question
 from workloads import PAPER, REAL, WORKLOADS, capture
 
@@ -58,7 +59,8 @@ def answers(at: Question, own_peak: int, in_use: int, systems: dict[str, Any]) -
                      "floor_ratio": None if answer.floor is None else round(answer.floor / own_peak, 4),
                      "bound_percent": None if answer.bound is None else round(answer.bound, 3),
                      "transforms": ", ".join(answer.transforms), "seconds": round(answer.seconds, 2),
-                     "history": " ".join(f"{s:.2f}:{o:.3f}" for s, o in answer.history)})
+                     "history": " ".join(f"{s:.2f}:{o:.3f}" for s, o in answer.history),
+                     "parts": " ".join(f"{name}:{work}" for name, work in answer.parts)})
 
     for name, system in systems.items():
         for overhead in OVERHEADS:
@@ -75,8 +77,9 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="another batch size for all of them")
     parser.add_argument("--costs", nargs="+", choices=list(COSTS), default=list(COSTS))
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=list(SYSTEMS))
-    parser.add_argument("--ablation", action="store_true", help="auto without each technique, too")
-    parser.add_argument("--curves", action="store_true", help="draw overhead over search time, OUTPUT.png")
+    parser.add_argument("--ablation", action="store_true",
+                        help="auto without each technique, too (figures 13 to 15)")
+    parser.add_argument("--curves", action="store_true", help="pictures: OUTPUT-anytime.png, overhead over search time; OUTPUT-ablation.png")
     parser.add_argument("--time", type=float, default=10, help="seconds for each answer that is searched for")
     parser.add_argument("--work", type=int, help="units of counted work instead, the same on every machine")
     parser.add_argument("--threads", type=int, default=2)
@@ -110,7 +113,9 @@ def main() -> None:
                 writer.writerows(rows)
             given.output.with_suffix(".md").write_text(report(rows, how), encoding="utf-8")
     if given.curves:
-        draw(rows, given.output.with_suffix(".png"))
+        draw_anytime(rows, given.output.with_name(f"{given.output.name}-anytime.png"))
+    if given.curves and given.ablation:
+        draw_ablation(rows, given.output.with_name(f"{given.output.name}-ablation.png"))
     print(f"written: {given.output}.md, .csv")
 
 

@@ -51,6 +51,7 @@ class Answer:
     bound: float | None = None  # proven: no plan has a lower overhead, in per cent
     seconds: float = 0
     history: tuple[tuple[float, float], ...] = field(default=(), repr=False)  # seconds, overhead
+    parts: tuple[tuple[str, int], ...] = field(default=(), repr=False)  # solver, units of work
 
 
 def within(overhead: float, own_peak: int, plan: Any) -> Answer:
@@ -86,7 +87,8 @@ class Ours:
         bound, base = said["bound"], said["base_duration"]
         history = tuple((h["time"], 100 * (h["duration"] / base - 1)) for h in said["history"] if h["peak"] <= budget)
         return Answer(said["peak"], said["overhead_percent"], tuple(said["transforms"]), said["floor"],
-                      None if bound is None else 100 * (bound / base - 1), said["time_s"], history)
+                      None if bound is None else 100 * (bound / base - 1), said["time_s"], history,
+                      tuple((part["name"], part["work"]) for part in said["parts"]))
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,8 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
-// Where transforms are looked for, an answer takes far longer to find: many of them are planned for
-// each budget. So budgets are asked about one at a time, with all threads, and each is where the
-// answers before say that the time limit is reached. What comes after it asks mostly about the
-// transforms that have won.
+// Before that the graph as it is goes down in steps, each from the plan before (fit_race.cpp). Where
+// transforms are looked for, which of them is as much a question as the budget: then that is all.
 //
 // A solver that minimises memory within a time limit itself is asked that, once.
 //
@@ -23,9 +21,9 @@
 #include "lowtide/driver/fit.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "lowtide/driver/fit_race.h"
 #include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -34,18 +32,11 @@ namespace lowtide::driver {
 
 namespace {
 
+constexpr double kRaceShare = 0.4;  // of the limits, where there is something to prove after it
 constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
 constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
-// Where transforms are looked for: how many budgets at which nothing short enough is found, one
-// after the other, each with its part of what is left; and of the tasks after that each fourth may
-// find others.
-constexpr int kMisses = 4;
-constexpr std::int64_t kDown = 85;  // per cent of a budget that is kept, as long as that is too
-constexpr double kDescentShare = 0.25;
-constexpr double kLeastStep = 0.1;  // of the way between two budgets
-constexpr std::size_t kOpenEvery = 4;
 
 class FitRun {
  public:
@@ -60,11 +51,12 @@ class FitRun {
     if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
-      if (sweep_.open())
-        descend();
-      else
+      if (sweep_.open() || sweep_.by_parts())
+        race(sweep_, request_.time_limit, sweep_.open() ? 1 : kRaceShare, [this] { report(); });
+      if (!sweep_.open()) {
         narrow();
-      push();
+        push();
+      }
     }
     return result();
   }
@@ -95,12 +87,8 @@ class FitRun {
     return low + Bytes(checked_mul_div((high - low).count(), part, parts, Rounding::floor));
   }
   std::vector<SweepTask> tasks_for(std::vector<Bytes> budgets) const;
-  std::vector<std::vector<Transform>> contenders() const;
   bool round(std::vector<Bytes> budgets, double share);
-  bool run(const std::vector<SweepTask>& tasks, double share);
   void narrow();
-  Bytes expected(Bytes low, Bytes high) const;
-  void descend();
   void push();
 
   const FitRequest& request_;
@@ -119,29 +107,9 @@ std::vector<SweepTask> FitRun::tasks_for(std::vector<Bytes> budgets) const {
   return tasks;
 }
 
-// The transforms of plans that are short enough, each once, those that need least first.
-std::vector<std::vector<Transform>> FitRun::contenders() const {
-  std::vector<std::vector<Transform>> found;
-  for (const Frontier::Entry& entry : sweep_.known().entries()) {
-    const std::vector<Transform>& transforms = entry.plan->transforms;
-    if (entry.cost.duration <= request_.time_limit && !transforms.empty() &&
-        std::ranges::find(found, transforms) == found.end())
-      found.push_back(transforms);
-  }
-  return found;
-}
-
 bool FitRun::round(std::vector<Bytes> budgets, double share) {
-  std::vector<SweepTask> tasks = tasks_for(std::move(budgets));
-  const auto best = contenders();
-  for (std::size_t i = 0; i < tasks.size() && !best.empty(); ++i)
-    if (i % kOpenEvery != kOpenEvery - 1) tasks[i].transforms = best.front();
-  return run(tasks, share);
-}
-
-bool FitRun::run(const std::vector<SweepTask>& tasks, double share) {
   const Bytes upper_before = upper();
-  const bool ran = sweep_.round(tasks, share, [&](const Cost& cost) {
+  const bool ran = sweep_.round(tasks_for(std::move(budgets)), share, [&](const Cost& cost) {
     return cost.duration <= request_.time_limit && cost.peak < upper_before;
   });
   // Plans that are too long still are starts; one for each stretch of budgets is enough.
@@ -173,38 +141,6 @@ void FitRun::narrow() {
   }
 }
 
-// Between a budget at which nothing short enough was found and one that is kept: where the time
-// limit is reached if what a plan takes grows by as much with each halving of its budget.
-Bytes FitRun::expected(Bytes low, Bytes high) const {
-  const auto scale = [](Bytes bytes) { return std::log(static_cast<double>(bytes.count()) + 1); };
-  double part = 0.5;  // of the way up
-  const Frontier::Entry *below = sweep_.known().best(low), *above = smallest();
-  if (below != nullptr) {
-    const auto excess = [&](const Frontier::Entry* entry) {
-      return static_cast<double>((entry->cost.duration - request_.time_limit).count());
-    };
-    low = below->cost.peak;
-    part = std::clamp(excess(below) / (excess(below) - excess(above)), kLeastStep, 1 - kLeastStep);
-  }
-  const double at = std::exp(scale(low) + part * (scale(high) - scale(low)));
-  return std::clamp(Bytes(static_cast<std::int64_t>(at)), low + Bytes(1), high - Bytes(1));
-}
-
-void FitRun::descend() {
-  Bytes low = floor();
-  for (int misses = 0; misses < kMisses && upper() > low + Bytes(1);) {
-    const Bytes high = upper();
-    const Bytes next =
-        misses > 0
-            ? expected(low, high)
-            : std::max(low, Bytes(checked_mul_div(high.count(), kDown, 100, Rounding::floor)));
-    if (!run(tasks_for({next}), kDescentShare)) return;
-    if (next >= upper()) continue;
-    low = next;
-    ++misses;
-  }
-}
-
 void FitRun::push() {
   const std::int64_t little = std::max<std::int64_t>(1, own_peak_.count() / 400);
   for (int left = kSteps; left > 0; --left) {
@@ -213,8 +149,7 @@ void FitRun::push() {
     std::vector<Bytes> budgets{high, high - Bytes(1)};
     for (std::int64_t less : {little, 3 * little})
       if (high.count() > less) budgets.push_back(high - Bytes(less));
-    if (!sweep_.open())  // where nothing is proven of small budgets
-      for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
+    for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
     if (!round(budgets, 1.0 / left)) return;
   }
 }

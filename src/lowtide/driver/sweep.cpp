@@ -12,6 +12,7 @@
 #include "lowtide/base/parallel.h"
 #include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/transform_ideas.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -46,7 +47,8 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
       graph_(allowed_.graph()),
       terms_(terms),
       settings_(std::move(settings)),
-      limits_(settings_.limits) {
+      limits_(settings_.limits),
+      fastest_(graph.total_time()) {
   settings_.threads = std::max(1, settings_.threads);
   const solve::Solver* asked = solvers.find(settings_.solver);
   const bool portfolio = asked != nullptr && asked->traits().has(solve::Trait::portfolio);
@@ -55,10 +57,12 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   Plan own = plan_from_events(graph_, own_events(graph_), terms_.machine);
   const Verdict verdict = verify(problem(Bytes::max()), own);
   check(verdict.ok, "the plan of the graph's own order holds");
-  known_.raise_bound(Bytes::max(), graph.total_time());
   known_.raise_floor(open_ ? always_live(problem(Bytes::max()))
                            : solve::peak_floor(problem(Bytes::max())));
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+  if (open_) begin_from_substitutes();
+  // As far as anything is looked for: what substitutions make may be faster than the graph.
+  known_.raise_bound(Bytes::max(), fastest_);
   if (open_) begin_from_splits();
   if (!portfolio) return;
   const auto first = [&](solve::Trait trait) -> const solve::Solver* {
@@ -73,6 +77,22 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (improving == nullptr || proving == nullptr) return;
   improving_ = improving->name();
   if (!open_) proving_ = proving->name();
+}
+
+void Sweep::begin_from_substitutes() {
+  const Problem asked = problem(Bytes::max());
+  Limits part(limits_.remaining());
+  rewrite::Substituted made = with_substitutes(asked, part, {}, rewrite::Taken::faster);
+  limits_.spend(part.work());
+  if (made.transforms.empty()) return;
+  faster_ = made.transforms;
+  Plan plan =
+      on_original(made.now, faster_,
+                  plan_from_events(made.now.graph, own_events(made.now.graph), terms_.machine));
+  const Verdict verdict = verify(asked, plan);
+  if (!verdict.ok) return;  // more on the host than may lie there
+  fastest_ = std::min(fastest_, made.now.graph.total_time());
+  known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
 }
 
 void Sweep::begin_from_splits() {
@@ -131,7 +151,7 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
   std::vector<Job> jobs;
   double weights = 0;
   for (const SweepTask& task : tasks) {
-    const Frontier::Entry* best = known_.best(task.budget);
+    const Frontier::Entry* best = known_of(task).best(task.budget);
     if (known_.decided(task.budget) || (best && best->cost.duration <= task.enough)) continue;
     Job job;
     job.task = task;
@@ -142,8 +162,8 @@ std::vector<Sweep::Job> Sweep::jobs_for(const std::vector<SweepTask>& tasks, dou
       job.starts.push_back(entry->plan);
     };
     start_from(best);
-    start_from(known_.above(task.budget));
-    if (task.transforms) {
+    start_from(known_of(task).above(task.budget));
+    if (task.transforms && task.own == nullptr) {
       // Plans with others are none of this task's problem.
       job.starts.clear();
       starts.clear();
@@ -202,7 +222,12 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   if (reason() != StopReason::finished) return;
   job.ran = true;
   Problem asked = problem(job.task.budget);
-  if (job.task.transforms) asked.transforms = *job.task.transforms;
+  if (job.task.transforms) {
+    asked.transforms = *job.task.transforms;
+    // Said to be none, none is looked for either.
+    if (asked.transforms.empty())
+      asked.techniques.split = asked.techniques.hoist = asked.techniques.substitute = false;
+  }
   Frontier found;  // on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
   job.request.limits.cancel = job.token;
@@ -275,7 +300,10 @@ void Sweep::take(Job& job) {
     return;
   }
   const Outcome& outcome = job.answer.outcome;
-  for (Frontier::Entry& entry : job.found) known_.add(std::move(entry));
+  for (Frontier::Entry& entry : job.found) {
+    if (job.task.own != nullptr) job.task.own->add(entry);
+    known_.add(std::move(entry));
+  }
   tried.note = job.answer.support.yes ? outcome.note : job.answer.support.reason;
   tried.to_the_end = by_itself(outcome.stopped_by);
   // One that was cancelled alone had found enough.

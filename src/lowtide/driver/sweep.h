@@ -34,6 +34,9 @@ struct SweepTask {
   std::vector<std::pair<std::string, std::string>> options = {};  // of that one
   // Plans with these alone; absent: with those that the solver finds, or none.
   std::optional<std::vector<Transform>> transforms = std::nullopt;
+  // All plans with these that are known, in place of those that the sweep knows; what is found is
+  // added.
+  Frontier* own = nullptr;
 };
 
 class Sweep {
@@ -52,11 +55,15 @@ class Sweep {
   // each within its part of it; `finished` if they all came to an end of their own.
   StopReason stopped_by() const { return reason() != StopReason::finished ? reason() : cut_short_; }
   double seconds() const { return limits_.seconds(); }
+  Limits& limits() { return limits_; }  // for what is done beside the rounds
   int threads() const { return settings_.threads; }
 
+  Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
   // Whether transforms are looked for. Then the known plans begin with what splits give for
   // nothing.
   bool open() const { return open_; }
+  // The substitutions that make the fastest graph known, if any.
+  const std::vector<Transform>& faster() const { return faster_; }
   // Whether the parts of the solver may be run alone: it is a portfolio, and there are one that
   // improves plans and one that proves for this graph. Their names; empty otherwise. Where
   // transforms are looked for none proves.
@@ -94,8 +101,9 @@ class Sweep {
     double seconds = std::numeric_limits<double>::infinity();
     std::int64_t work = std::numeric_limits<std::int64_t>::max();
   };
+  void begin_from_substitutes();
   void begin_from_splits();
-  Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
+  const Frontier& known_of(const SweepTask& task) const { return task.own ? *task.own : known_; }
   TriedKey key(const SweepTask& task);
   std::vector<Job> jobs_for(const std::vector<SweepTask>& tasks, double share);
   void share_seconds(std::vector<Job>& jobs, double seconds) const;
@@ -113,6 +121,8 @@ class Sweep {
   Frontier known_;
   std::string improving_, proving_;
   bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
+  std::vector<Transform> faster_;
+  Ticks fastest_;                                // of all graphs, all ops once
   StopReason cut_short_ = StopReason::finished;  // some solve of the last round
   std::map<TriedKey, Tried> tried_;
   std::map<Bytes, LinkPrice> link_prices_;

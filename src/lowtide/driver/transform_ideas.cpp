@@ -23,7 +23,8 @@ namespace {
 constexpr std::size_t kTrials = 5;  // at each level
 // Where all that could be won is a small part of the time.
 constexpr std::size_t kFewTrials = 2;
-constexpr double kIdeasShare = 0.15;  // of the limits, for the estimates of each level
+constexpr double kIdeasShare = 0.15;        // of the limits, for the estimates of each level
+constexpr double kSubstitutesShare = 0.05;  // of the limits, for each choice of substitutions
 constexpr double kBlind = 20;  // estimates that see less than this part of a loss are of no use
 
 std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
@@ -39,6 +40,54 @@ std::string_view kind_of(const rewrite::Candidate& candidate) {
 }
 
 }  // namespace
+
+Transforms with_hoist(const Problem& problem) {
+  if (!problem.techniques.hoist) return {};
+  return rewrite::hoisted(problem.graph, device_for(problem), problem.part_costs.get()).transforms;
+}
+
+rewrite::Substituted with_substitutes(const Problem& problem, Limits& limits,
+                                      const Transforms& given, rewrite::Taken taken) {
+  if (!problem.techniques.substitute || limits.stopped())
+    return {given, apply_transforms(problem.graph, given)};
+  const double until = limits.used() + kSubstitutesShare;
+  const auto stops = [&] {  // one more match, or one more graph
+    limits.spend(1 + count(problem.graph.op_count()) / 2);
+    return limits.stopped() || limits.used() > until;
+  };
+  return rewrite::substituted(problem.graph, given, device_for(problem), problem.part_costs.get(),
+                              taken, stops);
+}
+
+std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
+  constexpr std::int64_t kSteps = 2;
+  std::vector<Transforms> found;
+  if (transforms.empty()) return found;
+  const auto* last = std::get_if<Split>(&transforms.back());
+  if (last == nullptr) return found;
+  const Base base(problem.graph, {transforms.begin(), transforms.end() - 1}, device_for(problem),
+                  problem.part_costs.get());
+  const Graph& graph = base.now.graph;
+  rewrite::Candidate region;
+  for (const OpId op : graph.order())
+    if (std::ranges::find(last->ops, base.now.op_index[op]) != last->ops.end())
+      region.ops.push_back(op);
+  for (const auto& axis : last->axes)
+    for (const TensorId tensor : AllIds<TensorId>(graph.tensor_count()))
+      if (base.now.tensor_index[tensor] == axis.tensor) region.axes.push_back({tensor, axis.dim});
+  for (std::int64_t parts = std::max<std::int64_t>(2, last->parts - kSteps);
+       parts <= last->parts + kSteps; ++parts) {
+    if (parts == last->parts || parts * count(region.ops.size()) > kMostMadeOps) continue;
+    try {
+      Transforms made = base.transforms;
+      made.emplace_back(rewrite::PricedRegion(graph, region, parts, base.pricer).split(base.now));
+      found.push_back(std::move(made));
+    } catch (const InputError&) {  // not into so many
+    } catch (const OverflowError&) {
+    }
+  }
+  return found;
+}
 
 // Of all ideas, those that go furthest down: with all that can be had back, and in the own order.
 struct TransformIdeas::Lowest {

@@ -15,6 +15,7 @@
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
+#include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
@@ -37,6 +38,14 @@ struct Base {
   const Transformed now;
   const PartPricer pricer;
 };
+
+// The hoist of the backward, or nothing where it is not allowed or not possible.
+Transforms with_hoist(const Problem& problem);
+// These and substitutions behind them, where they are allowed. Takes a small part of the limits.
+rewrite::Substituted with_substitutes(const Problem& problem, Limits& limits,
+                                      const Transforms& given, rewrite::Taken taken);
+// The same but for the last, a split, that is into a few parts more or fewer; those that are legal.
+std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
 
 struct Idea {
   std::string_view what;

@@ -38,14 +38,13 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kFirstShare = 0.12;        // of the limits, for the graph as it is
-constexpr std::size_t kLast = 3;            // of all that was tried, those that may still win
-constexpr double kClose = 1.08;             // times the best one's loss
-constexpr double kEvenShare = 0.35;         // of what is left, at most, for one of them
-constexpr double kWorthARun = 0.02;         // of what is left: less is not
-constexpr double kStartShare = 0.25;        // for those of each start
-constexpr double kTrialShare = 0.05;        // for each transform that is planned
-constexpr double kSubstitutesShare = 0.05;  // for each choice of substitutions
+constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
+constexpr std::size_t kLast = 3;      // of all that was tried, those that may still win
+constexpr double kClose = 1.08;       // times the best one's loss
+constexpr double kEvenShare = 0.35;   // of what is left, at most, for one of them
+constexpr double kWorthARun = 0.02;   // of what is left: less is not
+constexpr double kStartShare = 0.25;  // for those of each start
+constexpr double kTrialShare = 0.05;  // for each transform that is planned
 // More where a graph is so large that less work for each of its ops says nothing, and then of
 // fewer.
 constexpr double kTrialWork = 3000, kMostTrialShare = 0.2, kTrialsUntil = 0.6;
@@ -79,15 +78,15 @@ class TransformSearch {
     }
     run_with({}, started ? kTrialShare : kFirstShare);
     using rewrite::Taken;
-    const Transforms faster = with_substitutes({}, Taken::faster),
-                     lighter = with_substitutes({}, Taken::faster_and_lighter);
+    const Transforms faster = substituted({}, Taken::faster),
+                     lighter = substituted({}, Taken::faster_and_lighter);
     const Ticks least = least_;
     if (settled(least)) return finish();
     ideas_.calibrate(duration());
     // Most comes of regions of the hoisted graph, so these are looked at first.
     std::vector<Transforms> begun;
-    if (const Transforms hoisted = with_hoist(); !hoisted.empty()) {
-      begun.push_back(with_substitutes(hoisted, Taken::faster_and_lighter));
+    if (const Transforms hoisted = with_hoist(problem_); !hoisted.empty()) {
+      begun.push_back(substituted(hoisted, Taken::faster_and_lighter));
       if (begun.front() != hoisted) begun.push_back(hoisted);
     }
     begun.emplace_back();
@@ -126,7 +125,7 @@ class TransformSearch {
       begun = {best_transforms()};
     }
     if (!best_transforms().empty() && !limits_.stopped())
-      if (const Transforms more = with_substitutes(best_transforms(), Taken::faster);
+      if (const Transforms more = substituted(best_transforms(), Taken::faster);
           more != best_transforms())
         run_with(more, kTrialShare);
     even_out();
@@ -345,24 +344,11 @@ class TransformSearch {
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
   }
 
-  Transforms with_hoist() const {
-    if (!problem_.techniques.hoist) return {};
-    return rewrite::hoisted(problem_.graph, device_for(problem_), problem_.part_costs.get())
-        .transforms;
-  }
-
-  // These and substitutions behind them; a plan can be as fast as the graph that they make.
-  Transforms with_substitutes(const Transforms& given, rewrite::Taken taken) {
-    if (!problem_.techniques.substitute || limits_.stopped()) return given;
-    const double until = limits_.used() + kSubstitutesShare;
-    const auto stops = [&] {  // one more match, or one more graph
-      limits_.spend(1 + static_cast<std::int64_t>(problem_.graph.op_count()) / 2);
-      return limits_.stopped() || limits_.used() > until;
-    };
-    const rewrite::Substituted made = rewrite::substituted(
-        problem_.graph, given, device_for(problem_), problem_.part_costs.get(), taken, stops);
+  // A plan can be as fast as the graph that they make.
+  Transforms substituted(const Transforms& given, rewrite::Taken taken) {
+    rewrite::Substituted made = with_substitutes(problem_, limits_, given, taken);
     least_ = std::min(least_, made.now.graph.total_time());
-    return made.transforms;
+    return std::move(made.transforms);
   }
 
   // Plans the idea that won with more parts and with fewer, as long as that wins. Six parts may

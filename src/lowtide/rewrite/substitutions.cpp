@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -82,9 +83,17 @@ void renumber(std::vector<Proposed>& chosen, std::size_t next) {
     for (OpPrice& price : one.substitute.prices) price.of = OpId(next++);
 }
 
-// Those of them that are in no other's way, the earlier ones first.
+// Those of them that are in no other's way, the earlier ones first. Of two that see the same op one
+// waits for the next round: to try them together takes as long as all that are put together.
 void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted& made,
                   const std::function<bool()>& stops) {
+  std::set<OpId> seen;
+  std::erase_if(chosen, [&](const Proposed& one) {
+    const auto& ops = one.substitute.ops;
+    if (std::ranges::any_of(ops, [&](OpId op) { return seen.contains(op); })) return true;
+    seen.insert(ops.begin(), ops.end());
+    return false;
+  });
   const std::size_t before = made.transforms.size(), next = made.now.ops.size();
   while (!chosen.empty() && !(stops && stops())) {
     renumber(chosen, next);

@@ -1,0 +1,258 @@
+// Problem: of many lists of transforms, with which one is the smallest peak within a time limit,
+// and how small is it?
+//
+// Idea: each list is a contender that goes down by itself. It begins with the own order of the
+// graph that it makes, and asks for a budget a step below the smallest peak that it has reached; a
+// plan that is short enough ends the solve, and the next step is longer; a miss halves it. All get
+// as much work in a phase; then those with the smaller peaks go on with twice the work, until one
+// is left. After the first phases lists that are near the best one enter: with more parts and with
+// fewer, with another transform behind, with substitutions. Where there is little work, few begin,
+// since a turn that is too short says nothing.
+//
+// Source: successive halving (Jamieson and Talwalkar, AISTATS 2016), over budgets instead of
+// losses.
+//
+// Invariant: what a contender has reached is a plan that keeps the time limit.
+//
+// Loses: where the best contender needs long before it is ahead.
+#include "lowtide/driver/fit_race.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lowtide/base/error.h"
+#include "lowtide/driver/portfolio.h"
+#include "lowtide/driver/transform_ideas.h"
+#include "lowtide/plan/transformed.h"
+#include "lowtide/sim/simulate.h"
+#include "lowtide/sim/verify.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+constexpr std::size_t kContenders = 12, kEntrants = 3;
+constexpr double kTurnWork = 60;  // for each op: less says nothing
+constexpr int kPhases = 5, kTurns = 4, kMostTurns = 40;
+constexpr int kEnterUntil = 2;  // phases
+// Of a budget.
+constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
+// Of what is left: of these limits both take parts themselves.
+constexpr double kIdeasShare = 0.2, kSubstitutesShare = 0.5;
+constexpr std::size_t kMostRemade = 100'000;  // ops, to look at one list of substitutions
+constexpr double kIdeasAt = 0.7;             // of the smallest peak so far
+
+struct Contender {
+  Transforms transforms;
+  double ops = 0;  // of the graph that they make
+  Frontier own = {};
+  double step = kMostStep;  // down, of the smallest peak
+  Bytes asked = {};         // in the last turn
+  std::uint64_t turns = 0;
+  bool begun = false;  // it has reached something
+
+  Bytes peak(Ticks limit) const {
+    const Frontier::Entry* found = own.smallest(limit);
+    return found == nullptr ? Bytes::max() : found->cost.peak;
+  }
+};
+
+class Race {
+ public:
+  Race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told)
+      : sweep_(sweep),
+        limit_(time_limit),
+        told_(told),
+        all_(share * sweep.work_left()),
+        rest_(sweep.work_left() - all_) {}
+
+  void run() {
+    enter_first();
+    most_ = most();
+    for (int phase = 0; phase < kPhases && !contenders_.empty(); ++phase) {
+      const auto few = std::max<std::size_t>(1, most_ >> phase);
+      if (phase > 0) sort();
+      keep(few);
+      if (phase > 0 && phase <= kEnterUntil) enter_more();
+      const double until = rest_ + all_ * (kPhases - phase - 1) / kPhases;
+      if (!run_phase(until)) return;
+    }
+  }
+
+ private:
+  // So many that each gets enough work in a turn of the first phase.
+  std::size_t most() const {
+    double ops = 0;
+    for (const Contender& one : contenders_)
+      ops += one.ops / static_cast<double>(contenders_.size());
+    const double turns = all_ / kPhases / kTurns / (kTurnWork * ops);
+    return static_cast<std::size_t>(std::clamp(turns, 2.0, static_cast<double>(kContenders)));
+  }
+  bool over() const { return sweep_.reason() != StopReason::finished; }
+  void enter(const Transforms& transforms);
+  void enter_first();
+  void enter_more();
+  std::vector<Transforms> ideas_on(const std::vector<Transforms>& begun, Bytes budget);
+  void sort();  // the best first
+  void keep(std::size_t most);
+  bool run_phase(double until);
+  Transforms substituted(const Transforms& given, rewrite::Taken taken);
+
+  Sweep& sweep_;
+  const Ticks limit_;
+  const std::function<void()>& told_;
+  const double all_, rest_;  // of the work that is left: for this, and for what comes after it
+  std::vector<Contender> contenders_;
+  std::size_t most_ = 0;  // in the first phase
+  std::vector<Transforms> seen_;
+};
+
+void Race::enter(const Transforms& transforms) {
+  if (over() || std::ranges::find(seen_, transforms) != seen_.end()) return;
+  seen_.push_back(transforms);
+  try {
+    const Problem problem = sweep_.problem(Bytes::max());
+    const Transformed made = apply_transforms(problem.graph, transforms);
+    sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
+    Contender one{.transforms = transforms, .ops = static_cast<double>(made.graph.op_count())};
+    for (const Frontier::Entry& entry : sweep_.known().entries())
+      if (entry.plan->transforms == transforms) one.own.add(entry);
+    Plan own = on_original(made, transforms,
+                           plan_from_events(made.graph, own_events(made.graph), problem.machine));
+    if (const Verdict verdict = verify(problem, own); verdict.ok)
+      one.own.add({verdict.cost, std::make_shared<const Plan>(std::move(own)), "given"});
+    if (one.peak(limit_) < Bytes::max()) contenders_.push_back(std::move(one));
+  } catch (const InputError&) {  // refused as a whole
+  } catch (const OverflowError&) {
+  }
+}
+
+// Every look at a list makes its graph once for each transform: of long ones on large graphs that
+// takes seconds. Then only the substitutions that the sweep has found anyway are tried.
+Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
+  if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
+    return given;
+  Limits part(sweep_.limits().remaining(kSubstitutesShare));
+  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken).transforms;
+  sweep_.limits().spend_all(part.work());
+  return made;
+}
+
+// Those that differ most come first, since there may be work for a few alone.
+void Race::enter_first() {
+  using rewrite::Taken;
+  const Problem problem = sweep_.problem(Bytes::max());
+  const Transforms hoisted = with_hoist(problem),
+                   lighter = substituted(hoisted, Taken::faster_and_lighter);
+  // Of the splits that are known from the start, some from all over, the smallest peak first.
+  std::vector<Transforms> splits, ideas;
+  for (const Frontier::Entry& entry : sweep_.known().entries())
+    if (entry.cost.duration <= limit_ && !entry.plan->transforms.empty() &&
+        std::ranges::find(splits, entry.plan->transforms) == splits.end())
+      splits.push_back(entry.plan->transforms);
+  std::vector<Transforms> begun{lighter};
+  if (lighter != hoisted) begun.push_back(hoisted);
+  const double at =
+      kIdeasAt * static_cast<double>(sweep_.known().smallest(limit_)->cost.peak.count());
+  ideas = ideas_on(begun, Bytes(static_cast<std::int64_t>(at)));
+  enter(sweep_.faster());
+  for (std::size_t i = 0;
+       i < std::max(splits.size(), ideas.size()) && contenders_.size() < kContenders; ++i) {
+    if (i < splits.size()) enter(splits[i]);
+    if (i < ideas.size()) enter(ideas[i]);
+  }
+  enter(substituted({}, Taken::faster_and_lighter));
+  enter({});
+}
+
+std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Bytes budget) {
+  const Problem problem = sweep_.problem(budget);
+  Limits part(sweep_.limits().remaining(kIdeasShare));
+  TransformIdeas ideas(problem, part);
+  std::vector<Transforms> found;
+  for (Idea& idea : ideas.best(begun, {limit_, false})) found.push_back(std::move(idea.transforms));
+  sweep_.limits().spend_all(part.work());
+  return found;
+}
+
+// They ask for what the best one has reached.
+void Race::enter_more() {
+  const Transforms best = contenders_.front().transforms;
+  const std::size_t before = contenders_.size();
+  enter(substituted(best, rewrite::Taken::faster));
+  for (const Transforms& other : with_other_parts(sweep_.problem(Bytes::max()), best)) enter(other);
+  for (const Transforms& idea : ideas_on({best}, contenders_.front().peak(limit_))) enter(idea);
+  if (contenders_.size() > before + kEntrants) contenders_.resize(before + kEntrants);
+  const auto least = static_cast<double>(contenders_.front().peak(limit_).count());
+  for (std::size_t i = before; i < contenders_.size(); ++i)
+    contenders_[i].step = std::clamp(
+        1 - least / static_cast<double>(contenders_[i].peak(limit_).count()), kLeastStep, 0.9);
+}
+
+void Race::sort() {
+  std::ranges::stable_sort(contenders_, {}, [&](const Contender& one) { return one.peak(limit_); });
+  for (Contender& one : contenders_) one.step = std::clamp(2 * one.step, kFirstStep, kMostStep);
+}
+
+// Of one region in different numbers of parts no more than half, since they do about as well.
+void Race::keep(std::size_t most) {
+  const auto region = [](const Contender& one) {
+    const auto* split =
+        one.transforms.empty() ? nullptr : std::get_if<Split>(&one.transforms.back());
+    return split == nullptr ? std::vector<OpId>() : split->ops;
+  };
+  std::vector<Contender> kept, rest;
+  for (Contender& one : contenders_) {
+    const auto alike = static_cast<std::size_t>(std::ranges::count(kept, region(one), region));
+    (2 * alike >= most + 1 ? rest : kept).push_back(std::move(one));
+  }
+  std::ranges::move(rest, std::back_inserter(kept));
+  if (kept.size() > most) kept.resize(most);
+  contenders_ = std::move(kept);
+}
+
+bool Race::run_phase(double until) {
+  const double turn = (sweep_.work_left() - until) / kTurns;
+  for (int i = 0; i < kMostTurns; ++i) {
+    const double left = sweep_.work_left();
+    if (std::isfinite(left) ? left <= until : i == kTurns) return true;
+    std::vector<SweepTask> tasks;
+    for (Contender& one : contenders_) {
+      const auto high = one.peak(limit_);
+      one.asked = std::max(
+          sweep_.known().floor(),
+          std::min(high - Bytes(1), Bytes(static_cast<std::int64_t>(
+                                        (1 - one.step) * static_cast<double>(high.count())))));
+      tasks.push_back(
+          {.budget = one.asked, .enough = limit_, .transforms = one.transforms, .own = &one.own});
+      // What constructive parts make does not change: after them the search alone goes further; and
+      // where there is too little work for them, from the own order too.
+      if (one.begun || one.turns % 2 == 1) {
+        tasks.back().solver = sweep_.improving();
+        tasks.back().options =
+            search_options(one.turns, true, sweep_.problem(one.asked).machine.has_value());
+      }
+      ++one.turns;
+    }
+    const double share = std::isfinite(left) ? std::min(1.0, turn / left) : 1;
+    if (!sweep_.round(tasks, share)) return !over();
+    for (Contender& one : contenders_) {
+      const bool reached = one.peak(limit_) <= one.asked;
+      one.begun = one.begun || reached;
+      one.step = reached ? std::min(kMostStep, 1.5 * one.step)
+                         : std::clamp(one.step / 2, one.begun ? kLeastStep : kFirstStep, kMostStep);
+    }
+    told_();
+  }
+  return true;
+}
+
+}  // namespace
+
+void race(Sweep& sweep, Ticks time_limit, double share, const std::function<void()>& told) {
+  Race(sweep, time_limit, share, told).run();
+}
+
+}  // namespace lowtide::driver
