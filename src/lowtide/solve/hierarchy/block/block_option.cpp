@@ -48,7 +48,8 @@ std::vector<std::size_t> convex_hull(std::span<const BlockOption> options) {
   };
   for (const std::size_t i : order) {
     if (!hull.empty() && options[i].saved >= options[hull.back()].saved) continue;
-    while (hull.size() > 1 && price(hull.back(), i) <= price(hull[hull.size() - 2], hull.back()))
+    // What lies on the line between two others stays: a choice may need it.
+    while (hull.size() > 1 && price(hull.back(), i) < price(hull[hull.size() - 2], hull.back()))
       hull.pop_back();
     hull.push_back(i);
   }
@@ -77,7 +78,8 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
     std::size_t best = high + 1;
     for (std::size_t i = high + 2; i < low; ++i)
       if (std::abs(peak(i) - middle) < std::abs(peak(best) - middle)) best = i;
-    taken.insert(taken.begin() + static_cast<std::ptrdiff_t>(widest) + 1, best);
+    taken.push_back(best);
+    std::ranges::sort(taken);
   }
   std::vector<std::size_t> kept;
   for (const std::size_t i : taken) kept.push_back(from[i]);

@@ -159,24 +159,48 @@ std::size_t Choice::length(std::size_t i) const {
   return node.kind == LevelNode::Kind::forward ? option.forward.size() : option.backward.size();
 }
 
+// Of a half, with the option that is chosen now.
+Bytes Choice::own_peak(std::size_t i) const {
+  const LevelNode& node = nodes()[i];
+  if (node.op.valid()) return {};
+  const BlockOption& option = *hulls_[node.child][at_[node.child]].second;
+  return node.kind == LevelNode::Kind::forward ? option.forward_peak : option.backward_peak;
+}
+
 // Anew from the most that can be saved, such that each sum is within its limit.
 void Choice::choose(Bytes most, Bytes most_saved) {
-  // What else is in use at each node, beside what counted blocks save.
+  // What else is in use at each node, beside what counted blocks save and what its own block needs.
   std::vector<Bytes> other = live_;
-  for_each_set([&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum; }, false);
+  for_each_set(
+      [&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum + own_peak(node); }, false);
   std::ranges::fill(at_, std::size_t{0});
   for_each_set(
       [&](std::size_t node, Bytes sum, auto&& cheapest) {
         Bytes limit = most;
         if (rest_ == node && most_saved < Bytes::max() - border_at_rest_)
           limit = std::min(limit, most_saved + border_at_rest_);
-        while (other[node] + sum > limit) {
-          const std::optional<Bytes> less = cheapest();
-          if (!less) break;
-          sum -= *less;
+        while (other[node] + sum + own_peak(node) > limit) {
+          if (const std::optional<Bytes> less = cheapest())
+            sum -= *less;
+          else if (!step_own(node))
+            break;
         }
       },
       true);
+}
+
+// To the next option of the half's own block that needs less while this half runs. Says whether
+// there was one.
+bool Choice::step_own(std::size_t i) {
+  const LevelNode& node = nodes()[i];
+  if (node.op.valid()) return false;
+  const std::size_t before = at_[node.child];
+  const Bytes peak = own_peak(i);
+  const Hull& hull = hulls_[node.child];
+  while (++at_[node.child] < hull.size())
+    if (own_peak(i) < peak) return true;
+  at_[node.child] = before;
+  return false;
 }
 
 // Calls `visit` for each node with the sum of what the blocks save that are held there: backward

@@ -33,10 +33,12 @@ class Choice {
   static double price(const Hull::value_type& from, const Hull::value_type& to);
   Bytes saved_by(std::size_t child) const { return hulls_[child][at_[child]].second->saved; }
   std::size_t length(std::size_t node) const;
+  Bytes own_peak(std::size_t node) const;
   std::vector<OpId> chosen_sequence() const;
   bool measure(const std::vector<OpId>& sequence);
   void take_once();
   void choose(Bytes most, Bytes most_saved);
+  bool step_own(std::size_t node);
   template <class Visit>
   void for_each_set(Visit visit, bool steps);
 
