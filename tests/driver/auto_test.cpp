@@ -126,5 +126,64 @@ TEST_CASE("auto: with a free order the given one is begun as it would be alone")
   }
 }
 
+// What bounds keep is a plan too, and in the graph's own order it may be the better one.
+TEST_CASE("auto: the bounds are asked at once, about the given order where it is free as well") {
+  const Graph graph = late_reader();
+  const std::vector<OpId> kept{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)};
+  for (const Order order : {Order::given, Order::free}) {
+    solve::SolverTable table;
+    table.add(std::make_unique<Part>("endless", Traits{Trait::constructive}, std::vector<OpId>()));
+    table.add(std::make_unique<Part>("bounds", Traits{Trait::proving}, kept, Order::given));
+    table.add(driver::make_auto());
+    driver::Request request;
+    request.limits.work = 10'000;
+    const driver::Answer answer =
+        driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = order}, request);
+    CHECK(answer.outcome.found_by == "bounds");
+  }
+}
+
+// Writes down the work that it gets.
+class Lane final : public solve::Solver {
+ public:
+  explicit Lane(std::vector<std::int64_t>& granted) : granted_(granted) {}
+  std::string_view name() const override { return "lane"; }
+  std::string_view summary() const override { return "a lane"; }
+  Traits traits() const override { return {Trait::anytime}; }
+  solve::Support supports(const Problem&) const override { return {}; }
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
+    granted_.push_back(*context.limits().settings().work);
+    context.offer_sequence(problem.graph.order());
+    while (!context.limits().spend()) {
+    }
+    return context.finish();
+  }
+
+ private:
+  std::vector<std::int64_t>& granted_;
+};
+
+TEST_CASE("auto: what a run with more work does, one with less has begun in the same way") {
+  const Graph graph = late_reader();
+  const auto lanes = [&](std::int64_t work) {
+    std::vector<std::int64_t> granted;
+    solve::SolverTable table;
+    table.add(std::make_unique<Lane>(granted));
+    table.add(driver::make_auto());
+    driver::Request request;
+    request.limits.work = work;
+    driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = Order::given}, request);
+    return granted;
+  };
+  const std::vector<std::int64_t> more = lanes(1'000'000);
+  for (const std::int64_t work : {100'000, 250'000, 400'000, 900'000}) {
+    const std::vector<std::int64_t> less = lanes(work);
+    REQUIRE(less.size() > 1);
+    REQUIRE(less.size() <= more.size());
+    for (std::size_t i = 0; i + 1 < less.size(); ++i) CHECK(less[i] == more[i]);
+    CHECK(less.back() <= more[less.size() - 1]);
+  }
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/graph/generate.h"
+#include "lowtide/plan/budget.h"
+#include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/solve/evict/evict.h"
 
 #include "oracles/brute_force.h"
 #include "solve/run_solver.h"
@@ -45,6 +48,27 @@ TEST_CASE("search: never worse than its start") {
         *search, {.graph = graph, .budget = cost.peak - Bytes(1), .order = order}, {}, settings);
     REQUIRE(beyond.smallest_peak);
     CHECK(*beyond.smallest_peak <= cost.peak);
+  }
+}
+
+// At the graph's price it gives up what the start computes again, and has no time to come back.
+TEST_CASE("search: a short run improves a plan within the budget rather than begin anew") {
+  const Graph graph = generate("resnet", 120, 3);
+  const auto search = solve::search::make_search();
+  const Bytes budget = resolve_budget(parse_budget("act:50%"), graph);
+  const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
+  solve::ContextSettings settings;
+  settings.limits.work = 20'000;
+  const Outcome start = run_solver(*solve::evict::make_evict(), problem, {}, settings);
+  REQUIRE(start.plan);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    settings.limits.work = 3000;
+    settings.seed = seed;
+    settings.starts = {*start.plan};
+    const Outcome near = run_solver(*search, problem, "rounds=2 hot=0.01 near=on", settings);
+    const Outcome far = run_solver(*search, problem, "rounds=2 hot=0.01 near=off", settings);
+    CHECK(near.cost.duration < far.cost.duration);
   }
 }
 

@@ -57,6 +57,7 @@ bool begin_in_both(const Problem& problem, solve::Context& context, Portfolio& p
   for (const Plan& start : inner.starts()) inner.offer(start, "start");
   Portfolio beside(given, inner, found);
   // Limits count what both do.
+  beside.prove_briefly();
   beside.construct();
   context.limits().spend(inner.limits().work());
   portfolio.take_given(beside);
@@ -97,6 +98,7 @@ class Auto final : public solve::Solver {
     if (problem.order == Order::free) {
       believed = begin_in_both(problem, context, portfolio);
     } else {
+      portfolio.prove_briefly();
       portfolio.construct();
       portfolio.ask_tight();
     }

@@ -253,6 +253,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
     }
     tasks.back().solver = sweep_.improving();
     tasks.back().options = search_options(pass, false, swaps);
+    tasks.back().options.emplace_back("near", pass % 2 == 0 ? "off" : "on");
     if (proves && !sweep_.open())
       tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }

@@ -1,8 +1,9 @@
 // Problem: which solver for this graph, this budget and this order?
 //
-// Idea: none is best everywhere. The constructive ones take milliseconds: they go first, one after
-// the other, each with a slice of work and with the best plan so far as its start; where none of
-// them finds a plan, Kumar et al.'s is asked once, as it needs least memory. Then come epochs: in
+// Idea: none is best everywhere. The bounds for a moment and the constructive ones take
+// milliseconds: they go first, one after the other, each with a slice of work and, but for the
+// bounds, with the best plan so far as its start; where none of them finds a plan, Kumar et al.'s
+// is asked once, as it needs least memory. Then come epochs: in
 // each, the search anneals from the best plan so far in several lanes that differ in their seed,
 // while the bounds get a part of the time, and so does, as long as there is no plan, what was not
 // yet finished. At the end of an epoch the lanes' plans and claims are exchanged. Epochs grow, so
@@ -38,7 +39,6 @@
 #include "lowtide/driver/portfolio.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -48,6 +48,7 @@
 #include <vector>
 
 #include "lowtide/base/parallel.h"
+#include "lowtide/driver/portfolio_task.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -62,49 +63,23 @@ constexpr int kPasses = 3;               // of the constructive ones, until ther
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
 constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
-constexpr double kQuickShare = 0.1;      // of the limits, for these where there is a plan already
-constexpr int kLanes = 4;
-constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
+constexpr double kQuickShare = 0.05;     // of the limits, for these where there is a plan already
+constexpr std::int64_t kBriefProof = 10'000;
+constexpr std::int64_t kBriefProofPerOp = 5;
+constexpr double kBriefProofShare = 0.06;  // of the limits, at most
 constexpr std::uint64_t kFirstProof = 3;  // epoch
 constexpr double kProofShare = 0.4;       // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-constexpr std::int64_t kBriefWork = 200;                   // of a lane, for each op
 constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kLarge = 10'000;                    // ops: from here on blocks come first
 constexpr std::int64_t kBlockWork = 200;                   // for each op
 constexpr std::int64_t kMostEngineOps = 200;
-// Of a lane while there is no plan, in mean op times.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
-    {{"hot", "10"}, {"cold", "0.1"}}};
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
 constexpr double kLookShare = 0.2;    // of the time left, to find it
 
 }  // namespace
-
-// One call of a part, with a context of its own: made, run (on any thread), then merged.
-struct Portfolio::Task {
-  const solve::Solver* part;
-  std::int64_t work;
-  std::uint64_t seed;
-  bool endless = false;       // is not asked whether it finished
-  bool from_before = false;   // begins from best_without_tight_
-  bool from_given = false;    // begins from given_ or the graph's own plan
-  bool from_swapped = false;  // begins from swapped_ or the graph's own plan
-  double share = 1;           // of the time left
-  int threads = 1;
-  std::vector<std::pair<std::string, std::string>> options = {};
-  std::optional<Outcome> outcome = std::nullopt;
-  std::int64_t work_done = 0;
-  double seconds = 0;
-  std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
-
-  Kept made() const {
-    if (outcome->plan) return {outcome->plan, outcome->cost};
-    return {smallest, {Ticks::max(), outcome->smallest_peak.value_or(Bytes::max()), {}}};
-  }
-};
 
 void Portfolio::Kept::take(Kept other) {
   if (!other.plan) return;
@@ -135,6 +110,18 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
             ops_ <= kMostEngineOps;
 }
 
+// What the bounds keep at their moment, with the rest made again just in time, often is the best
+// start there is, and comes to light in milliseconds.
+void Portfolio::prove_briefly() {
+  if (proving_ == nullptr || problem_.machine || stop()) return;
+  const std::int64_t work = kBriefProof + kBriefProofPerOp * ops_;
+  const auto most = context_.limits().remaining(kBriefProofShare).work;
+  std::vector<Task> tasks;
+  tasks.push_back(proof_task(false, std::min(work, most.value_or(work))));
+  tasks.back().share = kBriefProofShare;
+  run(tasks, 1);
+}
+
 void Portfolio::construct() {
   // Where all is known beforehand the parts would return at once, with nothing.
   if (context_.done() && !context_.smallest()) context_.offer_events(own_events(problem_.graph));
@@ -155,8 +142,19 @@ void Portfolio::construct() {
       if (stop()) return;
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
+      if (would_repeat(*part)) continue;
       run_one(part, slice);
     }
+}
+
+// Where the order is free, what was asked in the given one finds hardly anything else as long as
+// the best plan has no other order either.
+bool Portfolio::would_repeat(const solve::Solver& part) const {
+  if (!after_given_ || !context_.has_plan()) return false;
+  Problem given = problem_;
+  given.order = Order::given;
+  return part.supports(given).yes &&
+         solve::follows_order(problem_.graph, computations(context_.best()));
 }
 
 // For tight budgets: it computes far more again than the constructive ones, in far less memory.
@@ -178,6 +176,10 @@ void Portfolio::ask_tight() {
 
 void Portfolio::take_given(const Portfolio& given) {
   const solve::Context& from = given.context_;
+  after_given_ = true;
+  given_proof_ = given.own_proof_;
+  given_proof_.bound = from.bound().duration;
+  given_proof_.finished = given.proving_ == nullptr || from.proven_infeasible();
   const auto& smallest = from.smallest();
   if (smallest && *from.smallest_peak() < context_.smallest_peak().value_or(Bytes::max()))
     context_.offer(*smallest);
@@ -191,7 +193,11 @@ void Portfolio::take_given(const Portfolio& given) {
 
 void Portfolio::search() {
   // Small graphs are often settled by this alone.
-  if (ops_ <= kSmall && proving_ != nullptr && !stop()) run_one(proving_, 200 * ops_);
+  if (ops_ <= kSmall && proving_ != nullptr && !stop()) {
+    std::vector<Task> tasks;
+    tasks.push_back(proof_task(false, 200 * ops_));
+    run(tasks, 1);
+  }
   std::int64_t slice = 20'000 + 4 * ops_;
   const bool unlimited = !clocked_ && !context_.limits().settings().work;
   if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
@@ -216,7 +222,7 @@ void Portfolio::search() {
       if (stop()) return;
     }
     const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
-    if (proves && proving_ != nullptr) others.push_back(part_task(proving_, proof));
+    if (proves) add_proof(others, proof);
     // A plan that the search has had in hand is seldom improved on by constructing another.
     if (number > 0)
       for (const solve::Solver* part : unfinished_)
@@ -227,6 +233,7 @@ void Portfolio::search() {
     // Nobody has anything left to do.
     if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
     if (clocked_ && threads_ > 1) {
+      share_out_what_is_left(lanes);
       std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
       lanes.clear();
     }
@@ -234,6 +241,7 @@ void Portfolio::search() {
     run(others, threads_);
     if (stop()) return;
     // What a proof keeps is a start for the search, if it is not a plan already.
+    share_out_what_is_left(lanes);
     run(lanes, threads_);
     // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
     // vain.
@@ -254,55 +262,6 @@ const solve::Solver* Portfolio::first(Trait trait, bool external) const {
   for (const solve::Solver* part : parts(trait, external))
     if (!part->traits().has(Trait::guest)) return part;
   return nullptr;
-}
-
-Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t work) const {
-  return {.part = part,
-          .work = work,
-          .seed = context_.seed(),
-          .from_before = best_without_tight_.plan.has_value()};
-}
-
-int Portfolio::lane_count() const {
-  if (search_ == nullptr) return 0;
-  return clocked_ ? threads_ : kLanes;
-}
-
-// Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
-// free, in what they make of it.
-Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
-  const auto place = static_cast<std::uint64_t>(lane);
-  const std::uint64_t index = number * 1024 + place, turn = number + place;
-  Task task{
-      .part = search_,
-      .work = slice,
-      .seed = task_seed(index),
-      .endless = true,
-      .from_before = best_without_tight_.plan && turn % 2 == 0,
-      .options = search_options(turn, slice < kBriefWork * ops_, problem_.machine.has_value())};
-  if (problem_.order == Order::free) choose_orders(task, number, place);
-  if (problem_.machine && !best_transfers() && turn % 2 == 0) {
-    task.from_swapped = true;
-    task.from_before = task.from_given = false;
-  }
-  // Where several changes help together and none of them alone, cold lanes stay where they are.
-  if (!context_.has_plan() && number > 0 && turn % 4 == 1)
-    for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
-  return task;
-}
-
-// Lanes that keep the order that they find are all that the search of the given order is. Every
-// other lane is one, and three of four as long as no other order has come to be better.
-void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
-  const bool ahead =
-      context_.has_plan() && (!given_.plan || context_.best_cost().duration < given_.cost.duration);
-  const std::uint64_t turn = number + place, every = ahead || number < 2 ? 2 : 4;
-  task.from_given = number == 0 || (turn % 4 == 2 && context_.limits().used() < kGivenShare);
-  task.from_before = best_without_tight_.plan && !task.from_given && turn % 4 < 2;
-  const bool keeps = number == 0 || (turn % every != 1 && !task.from_before);
-  const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
-  task.options.emplace_back("orders", keeps ? "off" : "on");
-  task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
 }
 
 std::uint64_t Portfolio::task_seed(std::uint64_t number) const {
@@ -388,16 +347,23 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
 }
 
 void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
-                         const std::vector<Plan>& starts) {
+                         std::vector<Plan> starts) {
   if (limits.seconds) limits.seconds = seconds_left() * task.share;
   // What has not begun would notice only after its first plan.
   if (too_late() && has_any_plan()) return;
   limits.work = task.work;
+  Problem problem = problem_;
+  if (task.in_given) {
+    problem.order = Order::given;
+    std::erase_if(starts, [&](const Plan& start) {
+      return !solve::follows_order(problem_.graph, computations(start));
+    });
+  }
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
                                   .threads = task.threads,
                                   .options = solve::Options(task.part->options()),
-                                  .starts = starts,
+                                  .starts = std::move(starts),
                                   .known = known,
                                   .solvers = context_.solvers(),
                                   .watcher = {}};
@@ -408,10 +374,10 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
       if (progress.plan != nullptr) offer(*progress.plan, progress.cost, *task.part);
-      raise(*task.part, progress.bound.duration);
+      if (!task.in_given) raise(*task.part, progress.bound.duration);
     };
-  solve::Context inner(problem_, task.part->name(), std::move(settings));
-  task.outcome = task.part->solve(problem_, inner);
+  solve::Context inner(problem, task.part->name(), std::move(settings));
+  task.outcome = task.part->solve(problem, inner);
   task.work_done = inner.limits().work();
   task.seconds = inner.limits().seconds();
   task.smallest = inner.smallest();
@@ -425,10 +391,12 @@ void Portfolio::merge(Task& task) {
   part.work += task.work_done;
   if (!task.outcome) return;
   const Outcome& outcome = *task.outcome;
-  if (outcome.link_price && outcome.bound.duration >= context_.bound().duration)
+  if (!task.in_given && outcome.link_price && outcome.bound.duration >= context_.bound().duration)
     context_.tell_link_price(*outcome.link_price);
-  raise(*task.part, outcome.bound.duration);
-  context_.raise_floor(outcome.bound.peak);
+  if (!task.in_given) {
+    raise(*task.part, outcome.bound.duration);
+    context_.raise_floor(outcome.bound.peak);
+  }
   if (outcome.plan) offer(*outcome.plan, outcome.cost, *task.part);
   if (task.smallest &&
       (!context_.smallest_peak() || *outcome.smallest_peak < *context_.smallest_peak()))
@@ -436,6 +404,11 @@ void Portfolio::merge(Task& task) {
   if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
   if (task.repair_start) context_.offer(*task.repair_start, task.part->name());
   if (task.smallest) keep(task);
+  if (task.in_given) {
+    given_proof_.bound = std::max(given_proof_.bound, outcome.bound.duration);
+    given_proof_.finished = by_itself(outcome.stopped_by);
+    return;
+  }
   if (task.endless || !by_itself(outcome.stopped_by)) return;
   std::erase(unfinished_, task.part);
   if (task.part == proving_) proving_ = nullptr;
@@ -454,7 +427,7 @@ void Portfolio::keep(const Task& task) {
   }
   // What tight_ made is no better a start here than elsewhere.
   if (problem_.order == Order::given ||
-      !(task.from_given || (!best_without_tight_.plan && task.part != tight_)))
+      !(task.from_given || task.in_given || (!best_without_tight_.plan && task.part != tight_)))
     return;
   Kept made = task.made();
   if (solve::follows_order(problem_.graph, computations(*made.plan))) given_.take(std::move(made));
@@ -484,23 +457,6 @@ double Portfolio::seconds_left() const {
 bool Portfolio::has_any_plan() {
   const std::scoped_lock lock(mutex_);
   return context_.smallest().has_value();
-}
-
-std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief,
-                                                                bool swaps) {
-  // In mean op times, at the beginning and at the end.
-  using Heat = std::array<std::string_view, 2>;
-  constexpr std::array<Heat, 4> kHeat = {
-      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
-  constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
-  constexpr std::array<Heat, 2> kSwapHeat = {{{"0.1", "0.0005"}, {"0.3", "0.001"}}};
-  const Heat& heat = swaps   ? kSwapHeat[turn % kSwapHeat.size()]
-                     : brief ? kBriefHeat[turn % kBriefHeat.size()]
-                             : kHeat[turn % kHeat.size()];
-  return {{"rounds", "2"},
-          {"hot", std::string(heat[0])},
-          {"cold", std::string(heat[1])},
-          {"reorder", turn % 2 == 1 ? "0.3" : "0"}};
 }
 
 }  // namespace lowtide::driver

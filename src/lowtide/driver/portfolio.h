@@ -23,6 +23,8 @@ class Portfolio {
   Portfolio(const Portfolio&) = delete;
   Portfolio& operator=(const Portfolio&) = delete;
 
+  // The bounds, for a moment.
+  void prove_briefly();
   // The constructive parts, one after the other.
   void construct();
   // Runs the solver with Trait::tight, if no plan within the budget is known yet.
@@ -45,9 +47,13 @@ class Portfolio {
   std::vector<const solve::Solver*> parts(solve::Trait trait, bool external = false) const;
   const solve::Solver* first(solve::Trait trait, bool external = false) const;  // guests left out
   Task part_task(const solve::Solver* part, std::int64_t work) const;
+  Task proof_task(bool in_given, std::int64_t work);
+  void add_proof(std::vector<Task>& tasks, std::int64_t work);
+  void share_out_what_is_left(std::vector<Task>& lanes) const;
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
   int lane_count() const;
+  bool would_repeat(const solve::Solver& part) const;
   std::uint64_t task_seed(std::uint64_t number) const;
   bool stop();
 
@@ -55,8 +61,7 @@ class Portfolio {
   void prove_by_engine();
   void run_one(const solve::Solver* part, std::int64_t work);
   void run(std::vector<Task>& tasks, int threads);
-  void run_task(Task& task, LimitSettings limits, const Bound& known,
-                const std::vector<Plan>& starts);
+  void run_task(Task& task, LimitSettings limits, const Bound& known, std::vector<Plan> starts);
   void merge(Task& task);
   void keep(const Task& task);
   bool best_transfers() const { return context_.has_plan() && transfers(context_.best()); }
@@ -75,8 +80,16 @@ class Portfolio {
   std::vector<Plan> starts_;  // the best plan so far, then the caller's
   Kept best_without_tight_;   // the best not derived from tight_'s plan
   Kept given_;                // where the order is free: the best in the graph's own
+  bool after_given_ = false;  // take_given was called
   Kept swapped_;              // with a machine: the best that transfers
-  bool repairs_ = false;      // whether plans over the budget are starts too
+  // Of the longest that was asked for.
+  struct Proof {
+    std::int64_t work = 0;
+    Ticks bound = {};       // of the given order's alone
+    bool finished = false;  // the same
+  };
+  Proof own_proof_, given_proof_;  // in the problem's order; where it is free, in the graph's own
+  bool repairs_ = false;           // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
   const solve::Solver* tight_ = nullptr;
   const solve::Solver* search_ = nullptr;

@@ -19,6 +19,10 @@ namespace {
 // How many proposals between two looks at the limits, and at whether the budget is kept.
 constexpr int kPoll = 16;
 constexpr int kSteer = 16;  // looks
+// Of the repeated computations of a plan, drawn evenly, so many say what a byte costs in it: that
+// at which this share of them is not better held instead.
+constexpr std::size_t kPricedRepeats = 64;
+constexpr double kPricedShare = 0.25;
 
 // The price at which enough gaps are worth dropping, were each to cost its own computation only:
 // they are taken by their cost for each byte of relief until the graph's own order keeps the
@@ -90,6 +94,7 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
     : network_(network),
       context_(context),
       shift_first_(shift_first),
+      near_(context.options().on("near") && !network.transfers),
       state_(network),
       moves_(network, state_, context.random()),
       best_duration_(std::numeric_limits<double>::infinity()) {
@@ -107,10 +112,29 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
 
 void Anneal::load(std::span<const Event> sequence, bool offered) {
   state_.load(sequence);
+  if (near_) price_by_repeats();
   if (!state_.within() || host_is_full() || state_.duration() >= best_duration_) return;
   best_duration_ = state_.duration();
   best_.assign(sequence.begin(), sequence.end());
   offered_ = offered;
+}
+
+// At the graph's price, a small part of what a plan near its best is in balance at, the state at
+// first gives up nearly all that is computed again. That is a long way to go and to come back from.
+void Anneal::price_by_repeats() {
+  if (!state_.within()) return;
+  std::vector<double> prices;
+  const std::size_t count = state_.repeat_count();
+  const std::size_t every = 1 + count / kPricedRepeats;
+  for (std::size_t i = 0; i < count; i += every)
+    if (const double price = moves_.even_price(state_.repeat(i)); price > 0)
+      prices.push_back(price);
+  if (prices.empty()) return;
+  near_ = false;
+  const auto at = static_cast<std::ptrdiff_t>((1 - kPricedShare) *
+                                              static_cast<double>(prices.size() - 1));
+  std::nth_element(prices.begin(), prices.begin() + at, prices.end());
+  moves_.price = std::clamp(prices[static_cast<std::size_t>(at)], moves_.price, most_price_);
 }
 
 double Anneal::used() const {

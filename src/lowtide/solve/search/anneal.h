@@ -54,10 +54,12 @@ class Anneal {
     return sum;
   }
   void steer();
+  void price_by_repeats();
 
   const Network& network_;
   Context& context_;
   bool shift_first_, order_only_ = false;
+  bool near_;  // the first plan within the budget still is to say what a byte costs
   State state_;
   Moves moves_;
   double unlimited_work_;

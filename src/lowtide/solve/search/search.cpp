@@ -26,8 +26,8 @@ namespace lowtide::solve::search {
 
 namespace {
 
-const std::array<OptionSpec, 15>& specs() {
-  static const std::array<OptionSpec, 15> table = {{
+const std::array<OptionSpec, 16>& specs() {
+  static const std::array<OptionSpec, 16> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -51,6 +51,9 @@ const std::array<OptionSpec, 15>& specs() {
        .high = 1},
       switch_option("orders",
                     "with a free order: searches that too; off: keeps those of its starts"),
+      switch_option("near",
+                    "begins at what a byte costs in its start; off: at far less, so that it gives "
+                    "up most of that at first"),
       switch_option("remove", "the move that deletes a repeated computation"),
       switch_option("exchange", "the move that deletes one and drops a gap at once"),
       switch_option("shift", "the move that shifts a computation"),

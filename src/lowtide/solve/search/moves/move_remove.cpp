@@ -30,6 +30,11 @@ double Moves::holding_instead(Item item, double limit) const {
   return harm;
 }
 
+double Moves::even_price(Item item) const {
+  const double harm = holding_instead(item, Profile::kNever);
+  return harm > 0 ? network.time_of(state.node(item)) / harm : 0;
+}
+
 bool Moves::hopeless_removal(Item item) const {
   const Node node = state.node(item);
   double gain = network.time_of(node) + 10 * temperature + price * state.profile().over();

@@ -71,6 +71,10 @@ class Moves {
   // Moves a computation beyond that span, and what stands in its way with it.
   bool push(Item item);
 
+  // The price at which it costs as much to hold what a repeated computation makes; 0 if it costs
+  // nothing.
+  double even_price(Item item) const;
+
   // A repeated computation drawn at random; kNone if there is none. With a machine, no hold.
   Item any_repeat();
   // The same, or a hold.

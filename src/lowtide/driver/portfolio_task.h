@@ -1,0 +1,38 @@
+// One call of a part of the portfolio. Private to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lowtide/driver/portfolio.h"
+
+namespace lowtide::driver {
+
+// With a context of its own: made, run (on any thread), then merged.
+struct Portfolio::Task {
+  const solve::Solver* part;
+  std::int64_t work;
+  std::uint64_t seed;
+  bool endless = false;       // is not asked whether it finished
+  bool from_before = false;   // begins from best_without_tight_
+  bool from_given = false;    // begins from given_ or the graph's own plan
+  bool in_given = false;      // asks about the graph's own order: what it claims does not count
+  bool from_swapped = false;  // begins from swapped_ or the graph's own plan
+  double share = 1;           // of the time left
+  int threads = 1;
+  std::vector<std::pair<std::string, std::string>> options = {};
+  std::optional<Outcome> outcome = std::nullopt;
+  std::int64_t work_done = 0;
+  double seconds = 0;
+  std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
+
+  Kept made() const {
+    if (outcome->plan) return {outcome->plan, outcome->cost};
+    return {smallest, {Ticks::max(), outcome->smallest_peak.value_or(Bytes::max()), {}}};
+  }
+};
+
+}  // namespace lowtide::driver

@@ -1,0 +1,129 @@
+// What is asked in an epoch: of the search, in lanes, and of the bounds.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "lowtide/driver/portfolio_task.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::driver {
+
+namespace {
+
+constexpr int kLanes = 4;
+constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
+constexpr std::int64_t kAhead = 1000;     // by one part in so many of the graph's own time
+constexpr std::int64_t kBriefWork = 200;  // of a lane, for each op
+// Of a lane while there is no plan, in mean op times.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
+    {{"hot", "10"}, {"cold", "0.1"}}};
+
+}  // namespace
+
+Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t work) const {
+  return {.part = part,
+          .work = work,
+          .seed = context_.seed(),
+          .from_before = best_without_tight_.plan.has_value()};
+}
+
+// In the problem's order or, where that is free, in the graph's own, whose plans are plans here too:
+// which had less. Each begins anew, and with less than twice the work would only find again what it
+// has found.
+void Portfolio::add_proof(std::vector<Task>& tasks, std::int64_t work) {
+  if (proving_ == nullptr) return;
+  work = std::min(work, context_.limits().remaining().work.value_or(work));
+  const bool both = problem_.order == Order::free && !problem_.machine && !given_proof_.finished &&
+                    (!context_.has_plan() || given_proof_.bound < context_.best_cost().duration);
+  const bool given = both && given_proof_.work <= own_proof_.work;
+  if (work < 2 * (given ? given_proof_ : own_proof_).work) return;
+  tasks.push_back(proof_task(given, work));
+}
+
+Portfolio::Task Portfolio::proof_task(bool in_given, std::int64_t work) {
+  (in_given ? given_proof_ : own_proof_).work = work;
+  Task task = part_task(proving_, work);
+  task.in_given = in_given;
+  return task;
+}
+
+// As many lanes as can be are whole in the last epoch too: short ones come to nothing, and a run
+// with less work then has begun with what one with more does.
+void Portfolio::share_out_what_is_left(std::vector<Task>& lanes) const {
+  const auto left = context_.limits().remaining().work;
+  if (!left) return;
+  std::int64_t rest = std::max<std::int64_t>(1, *left);
+  std::size_t count = 0;
+  for (; count < lanes.size() && rest > 0; ++count) {
+    lanes[count].work = std::min(lanes[count].work, rest);
+    rest -= lanes[count].work;
+  }
+  lanes.resize(count);
+}
+
+int Portfolio::lane_count() const {
+  if (search_ == nullptr) return 0;
+  return clocked_ ? threads_ : kLanes;
+}
+
+// Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
+// free, in what they make of it.
+Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
+  const auto place = static_cast<std::uint64_t>(lane);
+  const std::uint64_t index = number * 1024 + place, turn = number + place;
+  Task task{
+      .part = search_,
+      .work = slice,
+      .seed = task_seed(index),
+      .endless = true,
+      .from_before = best_without_tight_.plan && turn % 2 == 0,
+      .options = search_options(turn, slice < kBriefWork * ops_, problem_.machine.has_value())};
+  task.options.emplace_back("near", (number / 2 + place / 2) % 2 == 0 ? "on" : "off");
+  if (problem_.order == Order::free) choose_orders(task, number, place);
+  if (problem_.machine && !best_transfers() && turn % 2 == 0) {
+    task.from_swapped = true;
+    task.from_before = task.from_given = false;
+  }
+  // Where several changes help together and none of them alone, cold lanes stay where they are.
+  if (!context_.has_plan() && number > 0 && turn % 4 == 1)
+    for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
+  return task;
+}
+
+// Lanes that keep the order that they find are all that the search of the given order is. In the
+// first epoch every lane is one, then three of four, and every other one once another order has come
+// to be better by what counts: the search goes on in that one, so a little less is no merit of it.
+void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
+  const Ticks margin(problem_.graph.total_time().count() / kAhead);
+  const bool ahead = context_.has_plan() &&
+                     (!given_.plan || context_.best_cost().duration < given_.cost.duration - margin) &&
+                     !solve::follows_order(problem_.graph, computations(context_.best()));
+  const std::uint64_t turn = number + place, every = ahead ? 2 : 4;
+  const bool first = number == 0, tight = best_without_tight_.plan.has_value();
+  task.from_given =
+      first ? !tight : ahead && turn % 4 == 2 && context_.limits().used() < kGivenShare;
+  task.from_before = tight && !task.from_given && turn % 4 < 2;
+  const bool keeps = first || (turn % every != 1 && !task.from_before);
+  const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
+  task.options.emplace_back("orders", keeps ? "off" : "on");
+  task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
+}
+
+std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief,
+                                                                bool swaps) {
+  // In mean op times, at the beginning and at the end.
+  using Heat = std::array<std::string_view, 2>;
+  constexpr std::array<Heat, 4> kHeat = {
+      {{"0.03", "0.0005"}, {"0.2", "0.003"}, {"0.01", "0.0002"}, {"0.08", "0.001"}}};
+  constexpr std::array<Heat, 2> kBriefHeat = {{{"0.01", "0.0002"}, {"0.003", "0.0001"}}};
+  constexpr std::array<Heat, 2> kSwapHeat = {{{"0.1", "0.0005"}, {"0.3", "0.001"}}};
+  const Heat& heat = swaps   ? kSwapHeat[turn % kSwapHeat.size()]
+                     : brief ? kBriefHeat[turn % kBriefHeat.size()]
+                             : kHeat[turn % kHeat.size()];
+  return {{"rounds", "2"},
+          {"hot", std::string(heat[0])},
+          {"cold", std::string(heat[1])},
+          {"reorder", turn % 2 == 1 ? "0.3" : "0"}};
+}
+
+}  // namespace lowtide::driver
