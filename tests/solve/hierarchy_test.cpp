@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/random.h"
@@ -68,8 +67,9 @@ Graph small_step() {
       .graph();
 }
 
-Outcome run(const Graph& graph, Bytes budget, std::vector<std::pair<std::string, std::string>> given,
-            std::int64_t work = 2'000'000, Order order = Order::free) {
+Outcome run(const Graph& graph, Bytes budget,
+            std::vector<std::pair<std::string, std::string>> given, std::int64_t work = 2'000'000,
+            Order order = Order::free) {
   const SolverTable table = make_solvers();
   const Solver& solver = *table.find("hiremate");
   const Problem problem{.graph = graph, .budget = budget, .order = order};
@@ -106,7 +106,8 @@ TEST_CASE("hierarchy: on the hull a byte less costs more from step to step") {
 }
 
 TEST_CASE("hierarchy: options are spread as in HiRemate's section 3.2") {
-  // The highest peak, the lowest, the one nearest to their middle, then the middle of the wider gap.
+  // The highest peak, the lowest, the one nearest to their middle, then the middle of the wider
+  // gap.
   const std::vector<BlockOption> options = {option(1, 0, 100), option(1, 0, 90), option(1, 0, 55),
                                             option(1, 0, 30),  option(1, 0, 10), option(1, 0, 0)};
   CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 2) == std::vector<std::size_t>{0, 5});
@@ -361,7 +362,8 @@ TEST_CASE("hiremate: every part can be named, alone and beside others") {
     run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 300'000);
     run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 300'000);
   }
-  CHECK(run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 300'000).plan);
+  CHECK(
+      run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 300'000).plan);
   // Without blocks the polish is all there is.
   CHECK(run(graph, budget, {{"levels", "1"}}, 300'000).plan);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);

@@ -84,9 +84,8 @@ std::vector<Device> make_cards() {
                        gibibytes(48), kPcie4, 32, 142));
   // NVIDIA Tesla P100 data sheet, PCIe 16 GB. It has no tensor cores: half precision that
   // accumulates in f32 runs at the rate of f32.
-  cards.push_back(card("p100", "NVIDIA P100 16GB",
-                       {{"f64", 4'700 * kGiga}, {"f32", 9'300 * kGiga}}, 732, gibibytes(16), kPcie3,
-                       12, 56));
+  cards.push_back(card("p100", "NVIDIA P100 16GB", {{"f64", 4'700 * kGiga}, {"f32", 9'300 * kGiga}},
+                       732, gibibytes(16), kPcie3, 12, 56));
   // NVIDIA Ampere GA102 architecture white paper, GeForce RTX 3090
   cards.push_back(card("rtx3090", "NVIDIA GeForce RTX 3090", rates(56, 3560, 3560, 7100), 936,
                        gibibytes(24), kPcie4, 32, 82));

@@ -8,8 +8,9 @@
 // below its upper end, where a little more search may find a little less memory, and further down,
 // where bounds may prove that nothing can be found.
 //
-// Before that the graph as it is goes down in steps, each from the plan before (fit_race.cpp). Where
-// transforms are looked for, which of them is as much a question as the budget: then that is all.
+// Before that the graph as it is goes down in steps, each from the plan before (fit_race.cpp).
+// Where transforms are looked for, which of them is as much a question as the budget: then that is
+// all.
 //
 // A solver that minimises memory within a time limit itself is asked that, once.
 //

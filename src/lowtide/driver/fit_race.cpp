@@ -42,7 +42,7 @@ constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
 // Of what is left: of these limits both take parts themselves.
 constexpr double kIdeasShare = 0.2, kSubstitutesShare = 0.5;
 constexpr std::size_t kMostRemade = 100'000;  // ops, to look at one list of substitutions
-constexpr double kIdeasAt = 0.7;             // of the smallest peak so far
+constexpr double kIdeasAt = 0.7;              // of the smallest peak so far
 
 struct Contender {
   Transforms transforms;

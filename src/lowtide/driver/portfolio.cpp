@@ -48,7 +48,6 @@
 #include <vector>
 
 #include "lowtide/base/parallel.h"
-#include "lowtide/driver/portfolio_task.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -67,8 +66,8 @@ constexpr double kQuickShare = 0.05;     // of the limits, for these where there
 constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
-constexpr std::uint64_t kFirstProof = 3;  // epoch
-constexpr double kProofShare = 0.4;       // of the limits, if that comes first
+constexpr std::uint64_t kFirstProof = 3;   // epoch
+constexpr double kProofShare = 0.4;        // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
 constexpr std::int64_t kSmall = 100;                       // ops
@@ -81,7 +80,7 @@ constexpr double kLookShare = 0.2;    // of the time left, to find it
 
 }  // namespace
 
-void Portfolio::Kept::take(Kept other) {
+void PortfolioKept::take(PortfolioKept other) {
   if (!other.plan) return;
   if (!plan || std::tie(other.cost.duration, other.cost.peak) < std::tie(cost.duration, cost.peak))
     *this = std::move(other);

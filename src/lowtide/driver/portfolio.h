@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lowtide/driver/portfolio_task.h"
 #include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/interface/solver.h"
 
@@ -35,13 +36,8 @@ class Portfolio {
   void search();
 
  private:
-  struct Task;
-  // The best of some kind: a plan, or the one with the smallest peak.
-  struct Kept {
-    std::optional<Plan> plan;
-    Cost cost;              // the duration of one over the budget is Ticks::max()
-    void take(Kept other);  // if that is better
-  };
+  using Kept = PortfolioKept;
+  using Task = PortfolioTask;
 
   // Those that take the problem. Engines are asked by themselves.
   std::vector<const solve::Solver*> parts(solve::Trait trait, bool external = false) const;

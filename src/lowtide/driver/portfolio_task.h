@@ -7,17 +7,25 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/driver/portfolio.h"
+#include "lowtide/plan/outcome.h"
+#include "lowtide/solve/interface/solver.h"
 
 namespace lowtide::driver {
 
+// The best of some kind: a plan, or the one with the smallest peak.
+struct PortfolioKept {
+  std::optional<Plan> plan;
+  Cost cost;                       // the duration of one over the budget is Ticks::max()
+  void take(PortfolioKept other);  // if that is better
+};
+
 // With a context of its own: made, run (on any thread), then merged.
-struct Portfolio::Task {
+struct PortfolioTask {
   const solve::Solver* part;
   std::int64_t work;
   std::uint64_t seed;
   bool endless = false;       // is not asked whether it finished
-  bool from_before = false;   // begins from best_without_tight_
+  bool from_before = false;   // begins from the portfolio's best_without_tight_
   bool from_given = false;    // begins from given_ or the graph's own plan
   bool in_given = false;      // asks about the graph's own order: what it claims does not count
   bool from_swapped = false;  // begins from swapped_ or the graph's own plan
@@ -29,7 +37,7 @@ struct Portfolio::Task {
   double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
 
-  Kept made() const {
+  PortfolioKept made() const {
     if (outcome->plan) return {outcome->plan, outcome->cost};
     return {smallest, {Ticks::max(), outcome->smallest_peak.value_or(Bytes::max()), {}}};
   }

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "lowtide/driver/portfolio_task.h"
+#include "lowtide/driver/portfolio.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 namespace lowtide::driver {
@@ -27,9 +27,9 @@ Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t wor
           .from_before = best_without_tight_.plan.has_value()};
 }
 
-// In the problem's order or, where that is free, in the graph's own, whose plans are plans here too:
-// which had less. Each begins anew, and with less than twice the work would only find again what it
-// has found.
+// In the problem's order or, where that is free, in the graph's own, whose plans are plans here
+// too: which had less. Each begins anew, and with less than twice the work would only find again
+// what it has found.
 void Portfolio::add_proof(std::vector<Task>& tasks, std::int64_t work) {
   if (proving_ == nullptr) return;
   work = std::min(work, context_.limits().remaining().work.value_or(work));
@@ -91,13 +91,15 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
 }
 
 // Lanes that keep the order that they find are all that the search of the given order is. In the
-// first epoch every lane is one, then three of four, and every other one once another order has come
-// to be better by what counts: the search goes on in that one, so a little less is no merit of it.
+// first epoch every lane is one, then three of four, and every other one once another order has
+// come to be better by what counts: the search goes on in that one, so a little less is no merit of
+// it.
 void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
   const Ticks margin(problem_.graph.total_time().count() / kAhead);
-  const bool ahead = context_.has_plan() &&
-                     (!given_.plan || context_.best_cost().duration < given_.cost.duration - margin) &&
-                     !solve::follows_order(problem_.graph, computations(context_.best()));
+  const bool ahead =
+      context_.has_plan() &&
+      (!given_.plan || context_.best_cost().duration < given_.cost.duration - margin) &&
+      !solve::follows_order(problem_.graph, computations(context_.best()));
   const std::uint64_t turn = number + place, every = ahead ? 2 : 4;
   const bool first = number == 0, tight = best_without_tight_.plan.has_value();
   task.from_given =

@@ -13,8 +13,8 @@
 
 namespace lowtide::solve {
 
-// A number in [low, high], or, if `choices` is not empty, one of those words; with `several`, some of
-// them, each once, between commas.
+// A number in [low, high], or, if `choices` is not empty, one of those words; with `several`, some
+// of them, each once, between commas.
 struct OptionSpec {
   std::string_view name;
   std::string_view usage;
@@ -47,7 +47,8 @@ class Options {
   // InputError for one that the graph lacks.
   std::vector<double> numbers(std::string_view name, const Graph& graph) const;
   std::string_view choice(std::string_view name) const;
-  std::vector<std::string_view> several(std::string_view name) const;  // of an option with `several`
+  std::vector<std::string_view> several(
+      std::string_view name) const;  // of an option with `several`
   // As it was set; null if it was not.
   const std::string* given(std::string_view name) const;
   bool on(std::string_view name) const { return choice(name) == "on"; }  // of a switch_option

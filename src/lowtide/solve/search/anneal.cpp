@@ -131,8 +131,8 @@ void Anneal::price_by_repeats() {
       prices.push_back(price);
   if (prices.empty()) return;
   near_ = false;
-  const auto at = static_cast<std::ptrdiff_t>((1 - kPricedShare) *
-                                              static_cast<double>(prices.size() - 1));
+  const auto at =
+      static_cast<std::ptrdiff_t>((1 - kPricedShare) * static_cast<double>(prices.size() - 1));
   std::nth_element(prices.begin(), prices.begin() + at, prices.end());
   moves_.price = std::clamp(prices[static_cast<std::size_t>(at)], moves_.price, most_price_);
 }

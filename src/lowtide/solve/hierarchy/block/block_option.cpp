@@ -61,9 +61,11 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
   const auto peak = [&](std::size_t i) { return options[from[i]].peak().count(); };
   std::ranges::stable_sort(from, std::greater(), [&](std::size_t i) { return options[i].peak(); });
   if (from.size() <= most) return from;
-  std::vector<std::size_t> taken;  // places in `from`, ascending
-  if (most > 0) taken.push_back(0);
-  if (most > 1) taken.push_back(from.size() - 1);
+  if (most < 2) {
+    from.resize(most);
+    return from;
+  }
+  std::vector<std::size_t> taken = {0, from.size() - 1};  // places in `from`, ascending
   while (taken.size() < most) {
     // Two neighbours with others between them, as far apart as there are.
     std::size_t widest = 0;

@@ -19,8 +19,8 @@ struct BlockOption {
   // What each half computes, in order; either may compute a forward op, as often as it likes.
   std::vector<OpId> forward, backward;
   Ticks forward_time, backward_time;
-  Bytes saved;                         // held between the halves
-  Bytes forward_peak, backward_peak;   // the most that is in use while that half runs
+  Bytes saved;                        // held between the halves
+  Bytes forward_peak, backward_peak;  // the most that is in use while that half runs
   // Of what crosses the border: what the backward half reads of what was there before it, apart
   // from what ops outside make in their backward.
   std::vector<TensorId> needs;

@@ -23,8 +23,7 @@ BlockProblem::BlockProblem(const Graph& network, const Partition& partition, Blo
 }
 
 BlockProblem::BlockProblem(const Graph& network, const Partition& partition) : network_(network) {
-  for (const Phase phase : partition.phases.of)
-    forward_.push_back(phase == Phase::forward ? 1 : 0);
+  for (const Phase phase : partition.phases.of) forward_.push_back(phase == Phase::forward ? 1 : 0);
 }
 
 Graph BlockProblem::make(const Graph& network, const Partition& partition, BlockId block,
@@ -55,8 +54,8 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition, Block
     const OpId maker = network.producer(id);
     if (!inside(maker)) {
       // By the backward, or by what stands between it and the forward.
-      const bool late = maker.valid() && (phase[maker] == Phase::backward ||
-                                          !partition.phases.layer[maker].valid());
+      const bool late = maker.valid() &&
+                        (phase[maker] == Phase::backward || !partition.phases.layer[maker].valid());
       const bool early = std::ranges::any_of(network.consumers(id), [&](OpId reader) {
         return inside(reader) && phase[reader] == Phase::forward;
       });
@@ -68,8 +67,8 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition, Block
         inputs_ += tensor.bytes;
       }
     } else {
-      const bool given = std::ranges::any_of(network.consumers(id),
-                                             [&](OpId reader) { return !inside(reader); });
+      const bool given =
+          std::ranges::any_of(network.consumers(id), [&](OpId reader) { return !inside(reader); });
       const bool early = phase[maker] == Phase::forward && has_backward;
       if (given && early) {
         rest.inputs.push_back(place->second);
@@ -241,8 +240,7 @@ Problem BlockProblem::problem(const BlockBudget& budget, std::optional<Graph>& l
   if (!has_backward() || endless || budget.saved >= budget.peak)
     return {.graph = graph, .budget = most, .order = Order::given};
   std::vector<Bytes> workspaces;
-  for (std::size_t i = 0; i < graph.op_count(); ++i)
-    workspaces.push_back(graph.workspace(OpId(i)));
+  for (std::size_t i = 0; i < graph.op_count(); ++i) workspaces.push_back(graph.workspace(OpId(i)));
   workspaces[rest_.index()] = budget.peak - budget.saved;
   limited = Graph(graph).with_workspaces(workspaces);
   return {.graph = *limited, .budget = most, .order = Order::given};

@@ -171,8 +171,8 @@ Bytes Choice::own_peak(std::size_t i) const {
 void Choice::choose(Bytes most, Bytes most_saved) {
   // What else is in use at each node, beside what counted blocks save and what its own block needs.
   std::vector<Bytes> other = live_;
-  for_each_set(
-      [&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum + own_peak(node); }, false);
+  for_each_set([&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum + own_peak(node); },
+               false);
   std::ranges::fill(at_, std::size_t{0});
   for_each_set(
       [&](std::size_t node, Bytes sum, auto&& cheapest) {

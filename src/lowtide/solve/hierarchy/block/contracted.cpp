@@ -2,9 +2,9 @@
 //
 // Idea: with one option of each fixed, a level is a graph like any other, a few tens of times
 // smaller than what it stands for; so what plans graphs plans it: `evict` makes a first plan, and
-// `search` goes on from it. The options are those that a choice by prices takes for several budgets,
-// from the one that there is up to what needs nothing: the larger it is, the more is left to running
-// halves again. The most promising of these gets most of the work.
+// `search` goes on from it. The options are those that a choice by prices takes for several
+// budgets, from the one that there is up to what needs nothing: the larger it is, the more is left
+// to running halves again. The most promising of these gets most of the work.
 //
 // Invariant: every option was priced on the block's own graph.
 //
@@ -95,8 +95,8 @@ class Contracted final : public BlockSolver {
   static Bytes highest(const BlockTask& task, Limits& limits) {
     Choice choice(task, limits);
     choice.run({Bytes::max(), Bytes::max()});
-    const Timeline timeline = simulate(
-        task.block.graph(), plan_from_sequence(task.block.graph(), choice.sequence()));
+    const Timeline timeline =
+        simulate(task.block.graph(), plan_from_sequence(task.block.graph(), choice.sequence()));
     return timeline.cost.peak;
   }
 

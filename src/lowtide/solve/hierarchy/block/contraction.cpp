@@ -41,8 +41,9 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
       again_backward[child_of[i]] = 0;
       continue;
     }
-    const bool first = std::ranges::none_of(
-        block.predecessors(op), [&](OpId before) { return child_of[before.index()] == child_of[i]; });
+    const bool first = std::ranges::none_of(block.predecessors(op), [&](OpId before) {
+      return child_of[before.index()] == child_of[i];
+    });
     if (first)
       lifted_[i] = 1;
     else
@@ -66,9 +67,8 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
   const auto leaves = [&](TensorId id) {
     const std::size_t own = made_in(id);
     return block.is_output(id) || lifted_[block.producer(id).index()] != 0 ||
-           std::ranges::any_of(block.consumers(id), [&](OpId reader) {
-             return child_of[reader.index()] != own;
-           });
+           std::ranges::any_of(block.consumers(id),
+                               [&](OpId reader) { return child_of[reader.index()] != own; });
   };
   std::vector<std::int64_t> phantom(level.children.size(), -1);
   std::vector<std::int64_t> node_of(block.op_count(), -1);  // of each op of the block
@@ -124,7 +124,8 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
         const OpId maker = block.producer(input);
         const bool own = made_in(input) == node.child && lifted_[maker.index()] == 0;
         // What was there before the backward, its option says itself.
-        const bool early = !maker.valid() || (maker != task.block.rest() && task.block.is_forward(maker));
+        const bool early =
+            !maker.valid() || (maker != task.block.rest() && task.block.is_forward(maker));
         if (!own && !taken_out && (forward || !early)) link.inputs.push_back(add(input));
       }
       for (const TensorId made : block.outputs(inner)) {
@@ -141,8 +142,7 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
               maker.valid() && lifted_[maker.index()] != 0)
             link.inputs.push_back(add(input));
       const std::vector<TensorId> tensors = child.tensors(block);
-      for (const TensorId need : option.needs)
-        link.inputs.push_back(add(tensors[need.index()]));
+      for (const TensorId need : option.needs) link.inputs.push_back(add(tensors[need.index()]));
       if (phantom[node.child] >= 0) link.inputs.push_back(phantom[node.child]);
     } else if (saved > Bytes()) {
       Tensor made;
@@ -154,10 +154,9 @@ Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> opt
     const Bytes peak = forward ? option.forward_peak : option.backward_peak;
     op.workspace = std::max(Bytes(), peak - held);
     op.recomputable = (forward ? again_forward : again_backward)[node.child] != 0;
-    finish(std::move(op), std::move(link),
-           {.op = {},
-            .schedule = forward ? &option.forward : &option.backward,
-            .child = node.child});
+    finish(
+        std::move(op), std::move(link),
+        {.op = {}, .schedule = forward ? &option.forward : &option.backward, .child = node.child});
   }
   // What comes before what, soft dependencies too.
   for (std::size_t i = 0; i < block.op_count(); ++i)

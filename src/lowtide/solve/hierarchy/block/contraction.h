@@ -13,17 +13,18 @@
 namespace lowtide::solve::hierarchy {
 
 // Its ops are the nodes of the level; halves of children are single ops, between which the bytes
-// that the option saves are a tensor (the phantom nodes of HiRemate's appendix B). Workspace is what
-// the option needs at its peak beside what it saves and gives. What the rest of the graph may not
-// run again and waits for nothing inside its block, such as a draw of random numbers, stands before
-// the half as an op of its own; a half with other such ops runs once.
+// that the option saves are a tensor (the phantom nodes of HiRemate's appendix B). Workspace is
+// what the option needs at its peak beside what it saves and gives. What the rest of the graph may
+// not run again and waits for nothing inside its block, such as a draw of random numbers, stands
+// before the half as an op of its own; a half with other such ops runs once.
 class Contraction {
  public:
   // `options`: of each child. `task` must outlive it.
   Contraction(const BlockTask& task, std::span<const std::size_t> options);
 
   const Graph& graph() const { return *graph_; }
-  // The ops of the block that these ops of the contraction compute; what serves nothing is left out.
+  // The ops of the block that these ops of the contraction compute; what serves nothing is left
+  // out.
   std::vector<OpId> spelled_out(std::span<const OpId> sequence) const;
 
  private:
@@ -34,8 +35,8 @@ class Contraction {
   };
 
   const BlockTask& task_;
-  std::vector<Part> parts_;            // of each op
-  std::vector<std::uint8_t> lifted_;   // ops of the block that stand before their half
+  std::vector<Part> parts_;           // of each op
+  std::vector<std::uint8_t> lifted_;  // ops of the block that stand before their half
   std::optional<Graph> graph_;
 };
 

@@ -31,11 +31,23 @@ struct Kind {
 
 const std::array<Kind, 3>& kinds() {
   static const std::array<Kind, 3> table = {{
-      {"cut", "bounds", "minimum cuts of what is saved; the rest made again when it is needed", false, true,
+      {"cut",
+       "bounds",
+       "minimum cuts of what is saved; the rest made again when it is needed",
+       false,
+       true,
        {{"gaps", "off"}, {"branching", "off"}, {"windows", "off"}, {"stages", "off"}}},
-      {"search", "search", "local search over sequences, from the options that there are", true, false,
+      {"search",
+       "search",
+       "local search over sequences, from the options that there are",
+       true,
+       false,
        {{"rounds", "2"}}},
-      {"twremat", "twremat", "Kumar et al.: parts between balanced separators, in little memory", true, false,
+      {"twremat",
+       "twremat",
+       "Kumar et al.: parts between balanced separators, in little memory",
+       true,
+       false,
        {}},
   }};
   return table;
@@ -74,7 +86,7 @@ class Flat final : public BlockSolver {
       Context context(problem, solver.name(), std::move(settings));
       const Outcome outcome = solver.solve(problem, context);
       limits.spend_all(context.limits().work());
-      if (const Plan* plan = outcome.plan        ? &*outcome.plan
+      if (const Plan* plan = outcome.plan         ? &*outcome.plan
                              : context.smallest() ? &*context.smallest()
                                                   : nullptr)
         options.push_back(task.block.price(sequence_of(*plan)));

@@ -16,7 +16,7 @@ struct Child {
   std::span<const BlockOption> options;  // at least one
   // Numbers of those of them that a program whose size grows with their number should choose among.
   std::vector<std::size_t> chosen;
-  std::vector<OpId> ops;  // its op i is this op of the block around it
+  std::vector<OpId> ops;                  // its op i is this op of the block around it
   const BlockProblem* problem = nullptr;  // whose options these are
 
   // Of the tensors of its problem: which they are in the graph around it.

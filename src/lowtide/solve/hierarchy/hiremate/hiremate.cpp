@@ -1,5 +1,5 @@
-// Problem: which ops to compute again in a graph that no flat search can hold, or that says the same
-// thing a hundred times?
+// Problem: which ops to compute again in a graph that no flat search can hold, or that says the
+// same thing a hundred times?
 //
 // Idea: cut it into blocks, these into blocks, and so on; solve each block by itself for several
 // budgets of what it may use and of what it may save between its forward and its backward half;
@@ -9,8 +9,8 @@
 //
 // From: J. Gusak, X. Zhao, T. Le Hellard, Z. Li, L. Eyraud-Dubois, O. Beaumont, "HiRemate:
 // Hierarchical Approach for Efficient Re-materialization of Neural Networks", ICML 2025. Ours are
-// the choice by prices, cuts as options of blocks, blocks of several sizes beside one another at the
-// top, and the polish. docs/why/hiremate.md tells the whole.
+// the choice by prices, cuts as options of blocks, blocks of several sizes beside one another at
+// the top, and the polish. docs/why/hiremate.md tells the whole.
 //
 // Invariant: every plan was simulated on the whole graph; what blocks are thought to take only
 // guides the choice.
@@ -19,7 +19,7 @@
 #include "lowtide/solve/hierarchy/hiremate/hiremate.h"
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,9 +33,9 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr double kBlockShare = 0.3;   // of the limits, for the blocks of all partitions
-constexpr double kTopShare = 0.4;     // of what is left then, if there is a polish
-constexpr std::size_t kMostSizes = 4;   // of blocks at the top
+constexpr double kBlockShare = 0.3;    // of the limits, for the blocks of all partitions
+constexpr double kTopShare = 0.4;      // of what is left then, if there is a polish
+constexpr std::size_t kMostSizes = 4;  // of blocks at the top
 constexpr std::string_view kPolish = "search";
 
 class HiRemate final : public Solver {
@@ -77,8 +77,12 @@ class HiRemate final : public Solver {
     own_options_ = specs_.size();
     // Partitioners' options, by which whoever has one of that name goes.
     for (const auto& one : partitioners_.all())
-      for (const OptionSpec& spec : one->options())
-        if (std::ranges::count(specs_, spec.name, &OptionSpec::name) == 0) specs_.push_back(spec);
+      for (const OptionSpec& spec : one->options()) {
+        if (std::ranges::count(specs_, spec.name, &OptionSpec::name) > 0) continue;
+        specs_.push_back(spec);
+        specs_.back().usage =
+            usages_.emplace_back(std::string(one->name()) + ": " + std::string(spec.usage));
+      }
   }
 
   std::string_view name() const override { return "hiremate"; }
@@ -114,6 +118,7 @@ class HiRemate final : public Solver {
 
   partition::PartitionerTable partitioners_;
   BlockSolverTable block_solvers_;
+  std::deque<std::string> usages_;
   std::vector<OptionSpec> specs_;
   std::size_t own_options_ = 0;
 };
@@ -127,8 +132,7 @@ class Run {
     settings_.peaks = number("peaks");
     settings_.saves = number("saves");
     settings_.levels = number("levels");
-    settings_.choosing =
-        options.choice("choice") == "prices" ? Choosing::prices : Choosing::peaks;
+    settings_.choosing = options.choice("choice") == "prices" ? Choosing::prices : Choosing::peaks;
     settings_.keep = !context.limits().settings().work;
     settings_.solvers = context.solvers();
     settings_.seed = context.seed();
@@ -139,8 +143,7 @@ class Run {
     std::vector<const BlockSolver*> found;
     for (const std::string_view name : context_.options().several(option)) {
       const BlockSolver* solver = solvers_.find(name);
-      const std::string missing =
-          solver->missing([this] { return context_.limits().over(); });
+      const std::string missing = solver->missing([this] { return context_.limits().over(); });
       if (missing.empty())
         found.push_back(solver);
       else
@@ -247,8 +250,7 @@ class Run {
 
 // From the best plan that there is, or the one with the smallest peak.
 void polish(const Problem& problem, Context& context) {
-  const Solver* search =
-      context.solvers() == nullptr ? nullptr : context.solvers()->find(kPolish);
+  const Solver* search = context.solvers() == nullptr ? nullptr : context.solvers()->find(kPolish);
   if (search == nullptr || context.done() || !search->supports(problem).yes) return;
   ContextSettings settings{.limits = context.limits().remaining(),
                            .seed = context.seed(),

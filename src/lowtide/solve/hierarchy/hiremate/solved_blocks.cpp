@@ -1,6 +1,6 @@
 // Blocks are equal if their ops correspond in all that plans depend on, in their times, in which of
-// them are forward and may run again, and in what of the border is there when. Those of a height are
-// independent of one another, and solved in parallel, each within its share of the work.
+// them are forward and may run again, and in what of the border is there when. Those of a height
+// are independent of one another, and solved in parallel, each within its share of the work.
 #include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
 
 #include <algorithm>
@@ -273,8 +273,8 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
       // What takes longest comes last, and has what the others left.
       LimitSettings own = left;
       if (own.work)
-        own.work = std::max<std::int64_t>(
-            1, checked_mul_div(*own.work, size, ops, Rounding::floor));
+        own.work =
+            std::max<std::int64_t>(1, checked_mul_div(*own.work, size, ops, Rounding::floor));
       if (own.seconds)
         *own.seconds *= static_cast<double>(settings_.threads) * static_cast<double>(size) /
                         static_cast<double>(ops);

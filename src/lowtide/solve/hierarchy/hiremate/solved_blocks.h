@@ -20,7 +20,8 @@ namespace lowtide::solve::hierarchy {
 enum class Choosing : std::uint8_t { peaks, prices };  // the paper's way; by the convex hull
 
 struct BlockSettings {
-  std::size_t options = 100;  // N_o: at each level, of all blocks inside, that programs choose among
+  std::size_t options =
+      100;  // N_o: at each level, of all blocks inside, that programs choose among
   std::size_t peaks = 4, saves = 6;
   std::size_t levels = 0;  // counted from the root; what lies deeper is no block. 0: all
   Choosing choosing = Choosing::peaks;
@@ -52,8 +53,8 @@ class SolvedBlocks {
   // Blocks that are equal, solved for the first of them.
   struct Class {
     BlockId first;
-    std::size_t height = 0;  // 0: no block inside
-    std::vector<OpId> ops;   // of the first, in the order in which they correspond
+    std::size_t height = 0;         // 0: no block inside
+    std::vector<OpId> ops;          // of the first, in the order in which they correspond
     std::vector<std::int64_t> key;  // what equal blocks have in common, in other graphs too
     std::unique_ptr<BlockProblem> problem;
     std::vector<BlockOption> options;
@@ -70,8 +71,8 @@ class SolvedBlocks {
   const Graph& graph_;
   const Partition& partition_;
   BlockSettings settings_;
-  IdVector<BlockId, std::int32_t> class_of_;    // -1: none, solved with the block around it
-  IdVector<BlockId, std::vector<OpId>> ops_;    // as Class::ops, of each block that has a class
+  IdVector<BlockId, std::int32_t> class_of_;  // -1: none, solved with the block around it
+  IdVector<BlockId, std::vector<OpId>> ops_;  // as Class::ops, of each block that has a class
   std::vector<Class> classes_;
 };
 
