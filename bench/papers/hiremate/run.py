@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", metavar="PART",
                         help="4a, 4b, 4c, 3, figure4, figure5, figure6, partition, executed; without it all")
     parser.add_argument("--only", nargs="+", choices=list(MODELS), metavar="MODEL", default=list(MODELS))
-    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=["auto", "hiremate"])
+    parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=["auto", "hiremate", "h_ilp"])
     parser.add_argument("--data", type=Path, help="a folder with hiremate/*.graph.json.gz")
     parser.add_argument("--time", type=float, default=5, help="seconds of `auto` for each plan")
     parser.add_argument("--long", type=float, default=120, help="seconds of the others")

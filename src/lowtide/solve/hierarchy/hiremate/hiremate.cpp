@@ -36,6 +36,7 @@ namespace {
 constexpr double kBlockShare = 0.3;    // of the limits, for the blocks of all partitions
 constexpr double kTopShare = 0.4;      // of what is left then, if there is a polish
 constexpr std::size_t kMostSizes = 4;  // of blocks at the top
+constexpr std::size_t kMostKnown = 20'000;  // ops of a network of which options are kept
 constexpr std::string_view kPolish = "search";
 
 class HiRemate final : public Solver {
@@ -144,10 +145,11 @@ class Run {
     for (const std::string_view name : context_.options().several(option)) {
       const BlockSolver* solver = solvers_.find(name);
       const std::string missing = solver->missing([this] { return context_.limits().over(); });
+      std::string note = std::string(name) + " needs " + missing;
       if (missing.empty())
         found.push_back(solver);
-      else
-        notes_.push_back(std::string(name) + " needs " + missing);
+      else if (std::ranges::find(notes_, note) == notes_.end())
+        notes_.push_back(std::move(note));
     }
     return found;
   }
@@ -217,7 +219,10 @@ class Run {
                              .threads = context_.threads()};
         Limits inner(context_.limits().remaining(share / static_cast<double>(left--)));
         if (!top->supports(task).yes) continue;
-        for (const BlockOption& option : top->solve(task, inner)) offer(option);
+        for (BlockOption& option : top->solve(task, inner)) {
+          offer(option);
+          if (problem_.graph.op_count() <= kMostKnown) known_.push_back(std::move(option));
+        }
         context_.limits().spend_all(inner.work());
       }
     }
@@ -244,7 +249,7 @@ class Run {
   Context& context_;
   const BlockSolverTable& solvers_;
   BlockSettings settings_;
-  std::vector<BlockOption> known_;  // of the network; what was found is in the context
+  std::vector<BlockOption> known_;  // of the network
   std::vector<std::string> notes_;
 };
 
