@@ -71,6 +71,7 @@ class BlockObject {
     return limits_->stopped();
   }
   BlockOption price(const OptionObject& option) const {
+    task();
     limits_->spend_all(static_cast<std::int64_t>(option.forward.size() + option.backward.size()));
     return problem().price(ops_from(option.forward, "forward"),
                            ops_from(option.backward, "backward"));

@@ -227,7 +227,8 @@ def test_rare_number_types():
     x = torch.randn(256, 64, dtype=torch.float16) / 8
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "ComplexHalf support is experimental", UserWarning)
-        got, expected = both(Rare, lambda module, step: train(module, (x,), step))
+        # Products in half precision take memory for themselves on some processors.
+        got, expected = both(Rare, lambda module, step: train(module, (x,), step), share="act:92%")
     assert equal(got, expected)
 
 

@@ -45,8 +45,9 @@ class Quantiser(nn.Module):
         return (self.out(h + (q - h).detach()) - x).square().mean() + loss
 
 
+# Products in half precision take memory for themselves on some processors.
 @pytest.mark.parametrize("dtype, share", [(torch.float32, "act:100%"), (torch.float32, "act:75%"),
-                                          (torch.bfloat16, "act:75%"), (torch.float16, "act:75%")])
+                                          (torch.bfloat16, "act:75%"), (torch.float16, "act:85%")])
 def test_a_codebook_that_moves_in_the_forward(dtype, share):
     x = torch.randn(128, 16, dtype=dtype)
     got, expected = both(lambda: Quantiser().to(dtype), lambda module, step: train(module, (x,), step), share=share)

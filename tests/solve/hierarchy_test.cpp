@@ -164,9 +164,44 @@ TEST_CASE("hierarchy: schedules that break a rule are refused by name") {
   };
   refuses({OpId(0), OpId(7)}, {OpId(2), OpId(3)}, "no such op");
   refuses({OpId(0), OpId(1), OpId(2)}, {OpId(3)}, "backward half");
-  refuses({OpId(0)}, {OpId(2), OpId(3)}, "comes before");
+  refuses({OpId(0)}, {OpId(2), OpId(3)}, "ops outside the block wait");
   refuses({OpId(0), OpId(1)}, {OpId(2)}, "is missing");
   refuses({OpId(1), OpId(0)}, {OpId(2), OpId(3)}, "comes before");
+}
+
+TEST_CASE("hierarchy: what ops outside only wait for is in the forward half all the same") {
+  // x -> a -> loss -> barrier -> A, and b beside it, which A reads and the loss comes after.
+  const Graph graph = Sketch({5, 10, 4, 0, 1, 3})
+                          .op({0}, {1}, 7)
+                          .op({0}, {2}, 3)
+                          .op({1}, {3}, 1)
+                          .after({1})
+                          .op({3}, {4}, 0)
+                          .barrier()
+                          .op({4, 1, 2}, {5}, 6)
+                          .keep({5})
+                          .graph();
+  const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4)};
+  BlockTree tree(graph.op_count());
+  const BlockId id = tree.add(BlockId(0));
+  for (const OpId op : ops) tree.block_of[op] = id;
+  const Partition whole = make_partition(graph, phases_of(graph), tree);
+  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  CHECK_NOTHROW(block.price({OpId(0), OpId(1)}, {OpId(2)}));
+  CHECK_THROWS_AS(block.price({OpId(0)}, {OpId(1), OpId(2)}), InputError);
+}
+
+TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as anything") {
+  Random random(9);
+  for (int sample = 0; sample < 40; ++sample) {
+    RandomGraphSettings settings;
+    settings.ops = 10 + random.below(30);
+    settings.barrier = 0.1;
+    settings.zero_time = 0.6;
+    const Graph graph = random_graph(random, settings);
+    const Bytes budget(own_peak(graph).count() * 4 / 10);
+    run(graph, budget, {{"polish", "off"}, {"partition", "multilevel"}, {"block_size", "6"}}, 20'000);
+  }
 }
 
 TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {

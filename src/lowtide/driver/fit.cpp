@@ -38,6 +38,7 @@ constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
 constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
 constexpr double kNarrow = 0.001;           // of the own peak
 constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
+constexpr double kLinkShare = 0.1;          // of what is left
 
 class FitRun {
  public:
@@ -55,6 +56,8 @@ class FitRun {
       if (sweep_.open() || sweep_.by_parts())
         race(sweep_, request_.time_limit, sweep_.open() ? 1 : kRaceShare, [this] { report(); });
       if (!sweep_.open()) {
+        // The bounds tell what the link is worth, of a budget that is no less than the answer's.
+        if (request_.terms.machine) round({upper()}, kLinkShare);
         narrow();
         push();
       }

@@ -73,6 +73,7 @@ constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an ep
 constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kLarge = 4'000;                     // ops: from here on blocks come first
 constexpr std::int64_t kBlockWork = 200;                   // for each op
+constexpr double kBlockShare = 0.3;                        // of the limits, at most
 constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
@@ -126,10 +127,13 @@ void Portfolio::construct() {
   if (context_.done() && !context_.smallest()) context_.offer_events(own_events(problem_.graph));
   const bool begun = context_.has_plan();
   // What a large graph repeats, blocks plan once, and all others take long to begin.
-  if (ops_ >= kLarge && blocks_ != nullptr && !begun && !stop()) {
+  // Where they find nothing, that must not cost the others their time.
+  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_ && !stop()) {
+    const auto most = context_.limits().remaining(kBlockShare).work;
     std::vector<Task> tasks;
-    tasks.push_back(part_task(blocks_, kBlockWork * ops_));
-    tasks.back().options = {{"top", "prices"}, {"polish", "off"}};
+    tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
+    tasks.back().share = kBlockShare;
+    tasks.back().options = {{"block", "cut,prices"}, {"top", "prices"}, {"polish", "off"}};
     run(tasks, 1);
   }
   const double until = context_.limits().used() + kQuickShare;

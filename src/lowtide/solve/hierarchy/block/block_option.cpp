@@ -2,6 +2,7 @@
 #include "lowtide/solve/hierarchy/block/block_option.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
@@ -58,31 +59,31 @@ std::vector<std::size_t> convex_hull(std::span<const BlockOption> options) {
 
 std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vector<std::size_t> from,
                                 std::size_t most) {
-  const auto peak = [&](std::size_t i) { return options[from[i]].peak().count(); };
   std::ranges::stable_sort(from, std::greater(), [&](std::size_t i) { return options[i].peak(); });
   if (from.size() <= most) return from;
-  if (most < 2) {
-    from.resize(most);
-    return from;
-  }
-  std::vector<std::size_t> taken = {0, from.size() - 1};  // places in `from`, ascending
+  // Each below 2^63, so that their sum is below 2^64.
+  const auto apart = [&](std::size_t a, std::size_t b) {
+    const auto between = [](Bytes x, Bytes y) {
+      return static_cast<std::uint64_t>(std::abs(x.count() - y.count()));
+    };
+    return between(options[a].peak(), options[b].peak()) +
+           between(options[a].saved, options[b].saved);
+  };
+  std::vector<std::size_t> taken;  // places in `from`
+  std::vector<std::uint64_t> nearest(from.size(), UINT64_MAX);
+  const auto take = [&](std::size_t place) {
+    taken.push_back(place);
+    for (std::size_t i = 0; i < from.size(); ++i)
+      nearest[i] = std::min(nearest[i], apart(from[i], from[place]));
+  };
+  if (most > 0) take(0);
+  if (most > 1) take(from.size() - 1);
   while (taken.size() < most) {
-    // Two neighbours with others between them, as far apart as there are.
-    std::size_t widest = 0;
-    std::int64_t gap = -1;
-    for (std::size_t i = 0; i + 1 < taken.size(); ++i)
-      if (taken[i + 1] - taken[i] > 1 && peak(taken[i]) - peak(taken[i + 1]) > gap) {
-        gap = peak(taken[i]) - peak(taken[i + 1]);
-        widest = i;
-      }
-    const std::size_t high = taken[widest], low = taken[widest + 1];
-    const std::int64_t middle = peak(low) + (peak(high) - peak(low)) / 2;
-    std::size_t best = high + 1;
-    for (std::size_t i = high + 2; i < low; ++i)
-      if (std::abs(peak(i) - middle) < std::abs(peak(best) - middle)) best = i;
-    taken.push_back(best);
-    std::ranges::sort(taken);
+    const auto farthest = std::ranges::max_element(nearest);
+    if (*farthest == 0) break;  // what is left equals what is taken
+    take(static_cast<std::size_t>(farthest - nearest.begin()));
   }
+  std::ranges::sort(taken);
   std::vector<std::size_t> kept;
   for (const std::size_t i : taken) kept.push_back(from[i]);
   return kept;

@@ -104,6 +104,10 @@ Graph BlockProblem::make(const Graph& network, const Partition& partition, Block
   }
   if (has_backward) {
     rest_ = OpId(ops_.size());
+    // What ops outside wait for comes before them, whether or not they read anything of it.
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (forward_[i] != 0 && !std::ranges::all_of(network.successors(ops_[i]), inside))
+        rest.after.push_back(static_cast<std::int64_t>(i));
     Op op;
     op.name = "rest";
     op.kind = kBarrierKind;
@@ -184,6 +188,10 @@ BlockOption BlockProblem::price(std::vector<OpId> forward, std::vector<OpId> bac
   };
   take(forward, true, "forward");
   if (has_backward()) {
+    for (const OpId before : graph.predecessors(rest_))
+      if (done[before.index()] == 0)
+        throw InputError("forward", graph.label(before) +
+                                        " is missing, for which ops outside the block wait");
     sequence.push_back(rest_);
     done[rest_.index()] = 1;
   }

@@ -84,8 +84,8 @@ bool Choice::run(const BlockBudget& budget) {
   for (int round = 0; round < kRounds && !limits_.stopped(); ++round) {
     const std::vector<std::size_t> before = at_;
     bool little = false;
-    if (round == 0 && !task_.level.once.empty()) {
-      take_once();
+    if (round == 0 && take_once()) {
+      // measured by whoever made the level
     } else {
       std::vector<OpId> sequence = chosen_sequence();
       if (!measure(sequence)) break;
@@ -143,13 +143,27 @@ bool Choice::measure(const std::vector<OpId>& sequence) {
   return true;
 }
 
-// What the level knows of everything once, all saved.
-void Choice::take_once() {
+// What the level knows of everything once, all saved. False if it knows nothing, or if the options
+// that are chosen are others: the quickest of a block may compute an op of no duration twice.
+bool Choice::take_once() {
+  std::vector<std::size_t> lengths;
+  std::size_t all = 0;
+  for (std::size_t node = 0; node < nodes().size(); ++node) {
+    lengths.push_back(length(node));
+    all += lengths.back();
+    if (nodes()[node].op.valid()) continue;
+    const Hull& hull = hulls_[nodes()[node].child];
+    const BlockOption& option = *hull[at_[nodes()[node].child]].second;
+    if (option.forward.size() + option.backward.size() != task_.level.children[nodes()[node].child].ops.size())
+      return false;
+  }
+  if (all != task_.level.once.size()) return false;
   live_.assign(nodes().size(), Bytes());
   std::size_t at = 0;
   for (std::size_t node = 0; node < nodes().size(); ++node)
-    for (std::size_t i = length(node); i > 0; --i)
+    for (std::size_t i = lengths[node]; i > 0; --i)
       live_[node] = std::max(live_[node], task_.level.once[at++]);
+  return true;
 }
 
 std::size_t Choice::length(std::size_t i) const {

@@ -36,7 +36,7 @@ class Choice {
   Bytes own_peak(std::size_t node) const;
   std::vector<OpId> chosen_sequence() const;
   bool measure(const std::vector<OpId>& sequence);
-  void take_once();
+  bool take_once();
   void choose(Bytes most, Bytes most_saved);
   bool step_own(std::size_t node);
   template <class Visit>

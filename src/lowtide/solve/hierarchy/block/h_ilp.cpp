@@ -133,11 +133,14 @@ class HIlp final : public BlockSolver {
     return engines::find_engine(engines::EngineKind::highs, {}, stop).missing;
   }
   bool is_slow() const override { return true; }
+  bool is_kept() const override { return true; }
   Support supports(const BlockTask& task) const override {
     const std::size_t nodes = task.level.nodes.size();
     if (nodes > kMostNodes)
       return Support::no("its program grows with the square of the nodes, and more than " +
                          std::to_string(kMostNodes) + " are too many");
+    if (task.level.scheduled() > kMostScheduled)
+      return Support::no("the options of the blocks inside are too long to look at each");
     const std::size_t rows = HProgram::most_rows(LevelView(task.block, task.level));
     if (rows > kMostRows)
       return Support::no("its program would have some " + std::to_string(rows) +

@@ -16,6 +16,14 @@ std::vector<TensorId> Child::tensors(const Graph& around) const {
   return found;
 }
 
+std::size_t Level::scheduled() const {
+  std::size_t ops = nodes.size();
+  for (const Child& child : children)
+    for (const BlockOption& option : child.options)
+      ops += option.forward.size() + option.backward.size();
+  return ops;
+}
+
 std::vector<OpId> Level::sequence(std::span<const LevelStep> steps) const {
   std::vector<OpId> ops;
   for (const LevelStep& step : steps) {

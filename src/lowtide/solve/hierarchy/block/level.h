@@ -36,6 +36,9 @@ struct LevelStep {
   bool operator==(const LevelStep&) const = default;
 };
 
+// Of a level for solvers that look at every op of every option.
+inline constexpr std::size_t kMostScheduled = 400'000;
+
 struct Level {
   // The forward nodes in a topological order, `rest` if the block has it, then the backward ones.
   // Of the whole network all nodes, without `rest`.
@@ -45,6 +48,8 @@ struct Level {
   // and save all.
   std::vector<Bytes> once;
 
+  // Ops in all schedules of all options: what it takes to look at each once.
+  std::size_t scheduled() const;
   // The ops that the steps compute one after the other.
   std::vector<OpId> sequence(std::span<const LevelStep> steps) const;
 };

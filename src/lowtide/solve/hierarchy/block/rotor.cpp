@@ -48,7 +48,8 @@ class RotorRun {
       constant_ = task.block.graph().resident() + task.block.graph().input_bytes();
     // Room beyond the budgets for what rounding up takes.
     const std::int64_t room = std::max<std::int64_t>(1, (most_ - constant_).count());
-    table_.emplace(chain, task.block.has_backward(), Bytes(room + room / 8), slots, limits);
+    const std::int64_t more = std::min(room / 8, INT64_MAX - room);
+    table_.emplace(chain, task.block.has_backward(), Bytes(room + more), slots, limits);
   }
 
   std::vector<BlockOption> run() {
@@ -130,6 +131,8 @@ class Rotor final : public BlockSolver {
   Support supports(const BlockTask& task) const override {
     if (task.level.nodes.size() > kMostNodesOfChain)
       return Support::no("more than " + std::to_string(kMostNodesOfChain) + " nodes are too many");
+    if (task.level.scheduled() > kMostScheduled)
+      return Support::no("the options of the blocks inside are too long to look at each");
     const LevelView view(task.block, task.level);
     const ChainView chain(task.block, task.level, view, kMostStages, nullptr);
     return chain.reason.empty() ? Support{} : Support::no(chain.reason);

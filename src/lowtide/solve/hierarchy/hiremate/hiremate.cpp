@@ -35,6 +35,7 @@ namespace {
 
 constexpr double kBlockShare = 0.3;    // of the limits, for the blocks of all partitions
 constexpr double kTopShare = 0.4;      // of what is left then, if there is a polish
+constexpr double kQuickShare = 0.1;    // of the limits, for a plan before what is slow
 constexpr std::size_t kMostSizes = 4;  // of blocks at the top
 constexpr std::size_t kMostKnown = 20'000;  // ops of a network of which options are kept
 constexpr std::string_view kPolish = "search";
@@ -163,12 +164,19 @@ class Run {
     // What is quick comes first: so there is a plan at once.
     std::vector<const BlockSolver*> quick, slow;
     for (const BlockSolver* solver : all) (solver->is_slow() ? slow : quick).push_back(solver);
-    solve(blocks, quick, share * kBlockShare);
+    if (!solve(blocks, quick, share * kBlockShare)) return;
     const BlockSolver* prices = solvers_.find("prices");
+    const auto ask_prices = [&] {
+      if (prices != nullptr) ask({prices}, blocks, partition, kQuickShare * share);
+    };
     if (!slow.empty()) {
-      if (prices != nullptr) ask({prices}, blocks, partition, 0.2 * share);
-      solve(blocks, slow, share * kBlockShare);
+      ask_prices();
+      if (context_.done() || !solve(blocks, slow, share * kBlockShare)) return;
     }
+    // What is slow at the top begins from what is quick there.
+    if (std::ranges::any_of(tops, [](const BlockSolver* top) { return top->is_slow(); }) &&
+        std::ranges::find(tops, prices) == tops.end())
+      ask_prices();
     const bool polish = context_.options().on("polish");
     ask(tops, blocks, partition, polish ? share * kTopShare : share);
   }
@@ -184,10 +192,14 @@ class Run {
     return static_cast<std::size_t>(context_.options().number(name));
   }
 
-  void solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
+  // False if there is no time left.
+  bool solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
     Limits inner(context_.limits().remaining(share));
     blocks.solve(solvers, inner);
     context_.limits().spend_all(inner.work());
+    if (context_.limits().stopped() || context_.limits().over()) return false;
+    blocks.complete();
+    return true;
   }
 
   // At the top, with blocks of several sizes.

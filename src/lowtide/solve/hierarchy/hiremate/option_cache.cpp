@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -67,9 +68,13 @@ OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> bl
       add(hash, child.options[i].backward);
     }
   }
+  for (const BlockOption& option : task.known) {
+    add(hash, option.forward);
+    add(hash, option.backward);
+  }
   hash.add(static_cast<std::int64_t>(task.seed));
   // Twice the time is another question, a little more is not.
-  hash.add(std::ilogb(std::max(1e-3, seconds)));
+  hash.add(seconds > 0 ? std::ilogb(std::max(1e-3, seconds)) : INT64_MAX);
   path_ = (base / (hash.hex().substr(0, 32) + ".txt")).string();
 }
 
@@ -106,7 +111,9 @@ void OptionCache::write(std::span<const BlockOption> options) const {
   const std::filesystem::path path(path_);
   std::filesystem::create_directories(path.parent_path(), failed);
   if (failed) return;
-  const std::string part = path_ + "." + std::to_string(getpid()) + ".part";
+  const std::size_t thread = std::hash<std::thread::id>()(std::this_thread::get_id());
+  const std::string part =
+      path_ + "." + std::to_string(getpid()) + "-" + std::to_string(thread) + ".part";
   {
     std::ofstream file(part);
     file << kHeader << '\n' << options.size() << '\n';

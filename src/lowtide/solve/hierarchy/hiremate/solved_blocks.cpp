@@ -76,7 +76,13 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
     level[id] = level[blocks[id].parent] + 1;
     if (settings_.levels == 0 || level[id] < settings_.levels) by_size.push_back(id);
   }
-  std::ranges::stable_sort(by_size, {}, [&](BlockId id) { return blocks[id].op_count(); });
+  // Of as many ops, what is inside first: it has the larger number.
+  std::ranges::sort(by_size, {}, [&](BlockId id) {
+    return std::pair(blocks[id].op_count(), -static_cast<std::ptrdiff_t>(id.index()));
+  });
+  IdVector<BlockId, std::vector<BlockId>> inside(blocks.size());
+  for (const BlockId id : blocks.ids())
+    if (id != Partition::root()) inside[blocks[id].parent].push_back(id);
   using Key = std::pair<BlockId, std::vector<std::int64_t>>;
   std::map<Key, std::int32_t> found;
   std::size_t total = 0;
@@ -88,15 +94,16 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
     BlockForm form = block_form(graph_, own, Alike::plan);
     Key key{alike[id], {}};
     for (const OpId op : form.ops) {
-      std::int64_t flags = partition_.phases.of[op] == Phase::forward ? 1 : 0;
-      flags = 2 * flags + reruns[op.index()];
+      key.second.push_back(graph_.time(op).count());
+      key.second.push_back(partition_.phases.of[op] == Phase::forward ? 1 : 0);
+      key.second.push_back(reruns[op.index()]);
       for (const TensorId input : graph_.inputs(op)) {
         const OpId maker = graph_.producer(input);
-        flags = 2 * flags + (maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
-                                               !partition_.phases.layer[maker].valid()));
+        key.second.push_back(maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
+                                               !partition_.phases.layer[maker].valid())
+                                 ? 1
+                                 : 0);
       }
-      key.second.push_back(graph_.time(op).count());
-      key.second.push_back(flags);
     }
     std::vector<std::int64_t> kept = key.second;
     kept.push_back(static_cast<std::int64_t>(form.hash.high));
@@ -114,17 +121,21 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
       one.first = id;
       one.ops = form.ops;
       one.key = std::move(kept);
+      // By what is in the one that is solved: equal blocks may be cut otherwise inside.
+      std::vector<BlockId> stack = inside[id];
+      while (!stack.empty()) {
+        const BlockId child = stack.back();
+        stack.pop_back();
+        if (is_block(child))
+          one.height = std::max(
+              one.height, classes_[static_cast<std::size_t>(class_of_[child])].height + 1);
+        else
+          stack.insert(stack.end(), inside[child].begin(), inside[child].end());
+      }
       one.problem = std::make_unique<BlockProblem>(graph_, partition_, id, form.ops, reruns);
       classes_.push_back(std::move(one));
     }
     ops_[id] = std::move(form.ops);
-  }
-  // Blocks inside come behind those around them.
-  for (std::size_t i = blocks.size(); i-- > 1;) {
-    const BlockId id(i), parent = blocks[id].parent;
-    if (!is_block(id) || parent == Partition::root() || !is_block(parent)) continue;
-    std::size_t& above = classes_[static_cast<std::size_t>(class_of_[parent])].height;
-    above = std::max(above, classes_[static_cast<std::size_t>(class_of_[id])].height + 1);
   }
 }
 
@@ -253,6 +264,11 @@ std::vector<BlockBudget> SolvedBlocks::budgets(std::span<const BlockOption> opti
   return budgets;
 }
 
+void SolvedBlocks::complete() {
+  for (Class& one : classes_)
+    if (one.options.empty()) one.options.push_back(one.problem->save_all());
+}
+
 bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
   std::size_t highest = 0;
   for (const Class& one : classes_) highest = std::max(highest, one.height);
@@ -313,7 +329,6 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
       const std::vector<BlockBudget> grid = budgets(options, level);
       for (std::size_t i = 0; i < solvers.size() && one.problem->has_backward(); ++i)
         ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
-      if (options.empty()) options.push_back(one.problem->save_all());
       options = pareto(std::move(options));
       one.options = few(std::move(options));
       work[k] = part.work();
@@ -321,8 +336,6 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
     if (limits.stopped()) break;
   }
-  for (Class& one : classes_)
-    if (one.options.empty()) one.options.push_back(one.problem->save_all());
   return !limits.stopped();
 }
 

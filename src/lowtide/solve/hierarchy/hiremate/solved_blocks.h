@@ -47,6 +47,8 @@ class SolvedBlocks {
   // Sizes that make a difference for that: from the smallest blocks to those right below the root.
   std::vector<std::size_t> sizes() const;
 
+  // To save all, for the blocks that have no option yet.
+  void complete();
   std::size_t class_count() const { return classes_.size(); }
 
  private:
