@@ -200,7 +200,8 @@ TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as any
     settings.zero_time = 0.6;
     const Graph graph = random_graph(random, settings);
     const Bytes budget(own_peak(graph).count() * 4 / 10);
-    run(graph, budget, {{"polish", "off"}, {"partition", "multilevel"}, {"block_size", "6"}}, 20'000);
+    run(graph, budget, {{"polish", "off"}, {"partition", "multilevel"}, {"block_size", "6"}},
+        20'000);
   }
 }
 

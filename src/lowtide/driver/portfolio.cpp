@@ -128,7 +128,8 @@ void Portfolio::construct() {
   const bool begun = context_.has_plan();
   // What a large graph repeats, blocks plan once, and all others take long to begin.
   // Where they find nothing, that must not cost the others their time.
-  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_ && !stop()) {
+  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_ &&
+      !stop()) {
     const auto most = context_.limits().remaining(kBlockShare).work;
     std::vector<Task> tasks;
     tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));

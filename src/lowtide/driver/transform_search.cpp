@@ -203,6 +203,7 @@ class TransformSearch {
     std::vector<Tried*> last;
     for (Tried& one : tried_)
       if (is_close(one.reached)) last.push_back(&one);
+    if (last.empty()) return;
     std::ranges::stable_sort(last, {}, [](const Tried* one) { return one->reached; });
     const auto count = std::min(last.size(), kLast);
     const auto plain =

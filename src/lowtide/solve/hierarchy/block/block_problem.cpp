@@ -190,8 +190,8 @@ BlockOption BlockProblem::price(std::vector<OpId> forward, std::vector<OpId> bac
   if (has_backward()) {
     for (const OpId before : graph.predecessors(rest_))
       if (done[before.index()] == 0)
-        throw InputError("forward", graph.label(before) +
-                                        " is missing, for which ops outside the block wait");
+        throw InputError("forward",
+                         graph.label(before) + " is missing, for which ops outside the block wait");
     sequence.push_back(rest_);
     done[rest_.index()] = 1;
   }

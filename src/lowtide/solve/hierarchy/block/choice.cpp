@@ -154,7 +154,8 @@ bool Choice::take_once() {
     if (nodes()[node].op.valid()) continue;
     const Hull& hull = hulls_[nodes()[node].child];
     const BlockOption& option = *hull[at_[nodes()[node].child]].second;
-    if (option.forward.size() + option.backward.size() != task_.level.children[nodes()[node].child].ops.size())
+    if (option.forward.size() + option.backward.size() !=
+        task_.level.children[nodes()[node].child].ops.size())
       return false;
   }
   if (all != task_.level.once.size()) return false;

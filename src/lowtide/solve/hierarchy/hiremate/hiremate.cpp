@@ -33,11 +33,12 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr double kBlockShare = 0.3;    // of the limits, for the blocks of all partitions
-constexpr double kTopShare = 0.4;      // of what is left then, if there is a polish
-constexpr double kQuickShare = 0.1;    // of the limits, for a plan before what is slow
-constexpr std::size_t kMostSizes = 4;  // of blocks at the top
-constexpr std::size_t kMostKnown = 20'000;  // ops of a network of which options are kept
+constexpr double kBlockShare = 0.3;           // of the limits, for the blocks of all partitions
+constexpr double kTopShare = 0.4;             // of what is left then, if there is a polish
+constexpr std::int64_t kPartitionWork = 256;  // between two looks at the limits
+constexpr double kQuickShare = 0.1;           // of the limits, for a plan before what is slow
+constexpr std::size_t kMostSizes = 4;         // of blocks at the top
+constexpr std::size_t kMostKnown = 20'000;    // ops of a network of which options are kept
 constexpr std::string_view kPolish = "search";
 
 class HiRemate final : public Solver {
@@ -159,7 +160,7 @@ class Run {
   void plan(const Partition& partition, double share) {
     Limits& limits = context_.limits();
     SolvedBlocks blocks(problem_.graph, partition, settings_);
-    if (limits.spend_all(4 * static_cast<std::int64_t>(problem_.graph.op_count()))) return;
+    if (limits.spend_all(static_cast<std::int64_t>(problem_.graph.link_count()))) return;
     const std::vector<const BlockSolver*> all = named("block"), tops = named("top");
     // What is quick comes first: so there is a plan at once.
     std::vector<const BlockSolver*> quick, slow;
@@ -300,8 +301,9 @@ Outcome HiRemate::solve(const Problem& problem, Context& context) const {
     Options own(partitioner.options());
     for (const OptionSpec& spec : partitioner.options())
       if (const std::string* value = passed_on(options, spec.name)) own.set(spec.name, *value);
-    const auto partition =
-        partitioner.partition(problem.graph, own, [&] { return context.limits().spend(1); });
+    const auto partition = partitioner.partition(problem.graph, own, [&] {
+      return context.limits().over() || context.limits().spend(kPartitionWork);
+    });
     if (!partition) break;
     run.plan(*partition, 1.0 / static_cast<double>(names.size() - i));
   }

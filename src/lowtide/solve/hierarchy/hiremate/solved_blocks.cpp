@@ -127,8 +127,8 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
         const BlockId child = stack.back();
         stack.pop_back();
         if (is_block(child))
-          one.height = std::max(
-              one.height, classes_[static_cast<std::size_t>(class_of_[child])].height + 1);
+          one.height =
+              std::max(one.height, classes_[static_cast<std::size_t>(class_of_[child])].height + 1);
         else
           stack.insert(stack.end(), inside[child].begin(), inside[child].end());
       }
