@@ -387,21 +387,21 @@ TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
 }
 
 TEST_CASE("hiremate: every part can be named, alone and beside others") {
-  const Graph graph = generate("unet", 120, 3);
+  const Graph graph = generate("unet", 80, 3);
   const Bytes budget(own_peak(graph).count() * 7 / 10);
   const partition::PartitionerTable partitioners = partition::make_partitioners();
   for (const auto& one : partitioners.all())
-    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, 300'000).plan);
+    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, 60'000).plan);
   const BlockSolverTable block_solvers = make_block_solvers();
   for (const auto& one : block_solvers.all()) {
     if (!one->missing().empty()) continue;
-    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 300'000);
-    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 300'000);
+    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 60'000);
+    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 60'000);
   }
   CHECK(
-      run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 300'000).plan);
+      run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 60'000).plan);
   // Without blocks the polish is all there is.
-  CHECK(run(graph, budget, {{"levels", "1"}}, 300'000).plan);
+  CHECK(run(graph, budget, {{"levels", "1"}}, 60'000).plan);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "chain,chain"}}), InputError);
 }
