@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,14 @@ Partition cut(const Graph& graph, std::string_view name) {
   const partition::PartitionerTable table = partition::make_partitioners();
   const partition::Partitioner* one = table.find(name);
   return *one->partition(graph, Options(one->options()));
+}
+
+// These ops in a block of their own, which is number 1.
+Partition one_block(const Graph& graph, std::span<const OpId> ops) {
+  BlockTree tree(graph.op_count());
+  const BlockId id = tree.add(BlockId(0));
+  for (const OpId op : ops) tree.block_of[op] = id;
+  return make_partition(graph, phases_of(graph), tree);
 }
 
 // x -> a -> b -> barrier -> B -> A: B reads a's and b's outputs, A reads a's output and the input.
@@ -119,14 +128,10 @@ TEST_CASE("hierarchy: options are spread as in HiRemate's section 3.2") {
 
 TEST_CASE("hierarchy: what a block takes is counted without its border") {
   const Graph graph = small_step();
-  const Partition partition = cut(graph, "h_partition");
   // The layers of a and b, with the loss and the barrier outside.
   const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
-  BlockTree tree(graph.op_count());
-  const BlockId id = tree.add(BlockId(0));
-  for (const OpId op : ops) tree.block_of[op] = id;
-  const Partition whole = make_partition(graph, partition.phases, tree);
-  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const Partition whole = one_block(graph, ops);
+  const BlockProblem block(graph, whole, BlockId(1), ops, all_rerun(graph));
   CHECK(block.rest() == OpId(4));
   CHECK(block.is_forward(OpId(1)));
   CHECK_FALSE(block.is_forward(OpId(2)));
@@ -148,11 +153,8 @@ TEST_CASE("hierarchy: what a block takes is counted without its border") {
 TEST_CASE("hierarchy: schedules that break a rule are refused by name") {
   const Graph graph = small_step();
   const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
-  BlockTree tree(graph.op_count());
-  const BlockId id = tree.add(BlockId(0));
-  for (const OpId op : ops) tree.block_of[op] = id;
-  const Partition whole = make_partition(graph, phases_of(graph), tree);
-  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const Partition whole = one_block(graph, ops);
+  const BlockProblem block(graph, whole, BlockId(1), ops, all_rerun(graph));
   const auto refuses = [&](std::vector<OpId> forward, std::vector<OpId> backward,
                            std::string_view why) {
     try {
@@ -182,11 +184,8 @@ TEST_CASE("hierarchy: what ops outside only wait for is in the forward half all 
                           .keep({5})
                           .graph();
   const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4)};
-  BlockTree tree(graph.op_count());
-  const BlockId id = tree.add(BlockId(0));
-  for (const OpId op : ops) tree.block_of[op] = id;
-  const Partition whole = make_partition(graph, phases_of(graph), tree);
-  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const Partition whole = one_block(graph, ops);
+  const BlockProblem block(graph, whole, BlockId(1), ops, all_rerun(graph));
   CHECK_NOTHROW(block.price({OpId(0), OpId(1)}, {OpId(2)}));
   CHECK_THROWS_AS(block.price({OpId(0)}, {OpId(1), OpId(2)}), InputError);
 }
@@ -337,11 +336,8 @@ TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was chang
   setenv("LOWTIDE_CACHE", folder.c_str(), 1);
   const Graph graph = small_step();
   const std::vector<OpId> ops = {OpId(0), OpId(1), OpId(4), OpId(5)};
-  BlockTree tree(graph.op_count());
-  const BlockId id = tree.add(BlockId(0));
-  for (const OpId op : ops) tree.block_of[op] = id;
-  const Partition whole = make_partition(graph, phases_of(graph), tree);
-  const BlockProblem block(graph, whole, id, ops, all_rerun(graph));
+  const Partition whole = one_block(graph, ops);
+  const BlockProblem block(graph, whole, BlockId(1), ops, all_rerun(graph));
   const Level level;
   const BlockTask task{.block = block, .level = level, .budgets = {}, .known = {}};
   const std::vector<std::int64_t> key = {1, 2, 3}, other = {1, 2, 4};
