@@ -310,13 +310,15 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
         most.work = std::min(most.work.value_or(enough), enough);
         Limits inner(most);
         std::vector<BlockOption> found;
-        const bool keep = settings_.keep && solver.is_kept() && !one.key.empty();
-        const OptionCache cache(task, one.key, solver.name(), most.seconds.value_or(0));
-        if (auto known = keep ? cache.read() : std::nullopt) {
+        // To name a file takes a hash of all options inside: only where there is to be one.
+        std::optional<OptionCache> cache;
+        if (settings_.keep && solver.is_kept() && !one.key.empty())
+          cache.emplace(task, one.key, solver.name(), most.seconds.value_or(0));
+        if (auto known = cache ? cache->read() : std::nullopt) {
           found = std::move(*known);
         } else {
           found = solver.solve(task, inner);
-          if (keep && inner.reason() != StopReason::cancelled) cache.write(found);
+          if (cache && inner.reason() != StopReason::cancelled) cache->write(found);
         }
         for (BlockOption& option : found) {
           if (option.found_by.empty()) option.found_by = solver.name();
