@@ -1,10 +1,12 @@
 #include "solve/level_case.h"
 
 #include <functional>
+#include <string>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/graph/generate.h"
 #include "lowtide/graph/make_partition.h"
 #include "lowtide/solve/hierarchy/partition/partitioner.h"
 #include "lowtide/solve/sequence/sequence.h"
@@ -140,6 +142,31 @@ std::optional<Ticks> least_time(const LevelCase& level, BlockBudget budget,
       };
   go(0, 0, most_again);
   return best;
+}
+
+void check_least_times(const solve::hierarchy::BlockSolver& solver) {
+  int told = 0;
+  for (const char* kind : {"chain", "resnet"})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      CAPTURE(std::string(kind));
+      CAPTURE(seed);
+      const Graph graph = generate(kind, 30, seed);
+      const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
+      for (const double share : {0.5, 0.7, 0.9}) {
+        const BlockBudget budget{
+            Bytes(static_cast<std::int64_t>(
+                share * static_cast<double>(level.block->save_all().peak().count()))),
+            Bytes::max()};
+        const auto truth = least_time(level, budget, 1);
+        const auto found = level.solve(solver, {budget});
+        REQUIRE(found.size() == (truth ? 1 : 0));
+        if (!truth) continue;
+        ++told;
+        CHECK(found[0].time() == *truth);
+        CHECK(found[0].peak() <= budget.peak);
+      }
+    }
+  CHECK(told > 5);
 }
 
 }  // namespace lowtide
