@@ -216,8 +216,8 @@ TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
     const Partition partition = cut(graph, sample % 2 == 0 ? "h_partition" : "multilevel");
     BlockSettings how;
     how.solvers = &graph_solvers;
-    SolvedBlocks blocks(graph, partition, how);
     Limits limits({.seconds = {}, .work = 50'000});
+    SolvedBlocks blocks(graph, partition, how, limits);
     const std::vector<const BlockSolver*> asked = {solvers.find("cut"), solvers.find("prices")};
     blocks.solve(asked, limits);
     const Level level = blocks.root(sample % 3 == 0 ? 6 : SIZE_MAX);
@@ -266,8 +266,8 @@ TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") 
     BlockSettings how;
     how.solvers = &graph_solvers;
     how.saves = 2;
-    SolvedBlocks blocks(graph, partition, how);
     Limits limits;
+    SolvedBlocks blocks(graph, partition, how, limits);
     const std::vector<const BlockSolver*> asked = {solvers.find("cut")};
     blocks.solve(asked, limits);
     const Level level = blocks.root(SIZE_MAX);
@@ -323,7 +323,8 @@ TEST_CASE("hierarchy: equal blocks are solved once") {
     const Partition partition = cut(graph, "h_partition");
     BlockSettings how;
     how.solvers = &solvers;
-    return SolvedBlocks(graph, partition, how).class_count();
+    Limits limits;
+    return SolvedBlocks(graph, partition, how, limits).class_count();
   };
   CHECK(classes(4000) <= classes(1000) + 2);
 }
@@ -343,11 +344,12 @@ TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was chang
   const std::vector<std::int64_t> key = {1, 2, 3}, other = {1, 2, 4};
   const OptionCache cache(task, key, "mine", 1);
   CHECK_FALSE(cache.read());
-  cache.write(std::vector<BlockOption>{block.save_all(), *block.recompute_all()});
+  cache.write(std::vector<BlockOption>{block.save_all(), *block.recompute_all()}, 77);
   const auto found = cache.read();
   REQUIRE(found);
-  REQUIRE(found->size() == 2);
-  CHECK((*found)[1].time() == block.recompute_all()->time());
+  REQUIRE(found->options.size() == 2);
+  CHECK(found->options[1].time() == block.recompute_all()->time());
+  CHECK(found->work == 77);
   CHECK_FALSE(OptionCache(task, other, "mine", 1).read());
   CHECK_FALSE(OptionCache(task, key, "another", 1).read());
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

@@ -1,4 +1,5 @@
-// A file holds a line for each half of each option: its ops by their numbers in the block.
+// A file holds how many options there are and their work, then a line for each half of each option:
+// its ops by their numbers in the block.
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr std::string_view kHeader = "lowtide-block-options 1";
+constexpr std::string_view kHeader = "lowtide-block-options 2";
 
 std::filesystem::path folder() {
   const auto value = [](const char* name) {
@@ -78,14 +79,16 @@ OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> bl
   path_ = (base / (hash.hex().substr(0, 32) + ".txt")).string();
 }
 
-std::optional<std::vector<BlockOption>> OptionCache::read() const {
+std::optional<OptionCache::Kept> OptionCache::read() const {
   if (path_.empty()) return std::nullopt;
   std::ifstream file(path_);
   std::string line;
   if (!std::getline(file, line) || line != kHeader) return std::nullopt;
   std::size_t count = 0;
-  if (!std::getline(file, line) || !(std::istringstream(line) >> count)) return std::nullopt;
-  std::vector<BlockOption> options;
+  Kept kept;
+  if (!std::getline(file, line) || !(std::istringstream(line) >> count >> kept.work) ||
+      kept.work < 0)
+    return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<OpId> halves[2];
     for (std::vector<OpId>& half : halves) {
@@ -97,15 +100,15 @@ std::optional<std::vector<BlockOption>> OptionCache::read() const {
       }
     }
     try {
-      options.push_back(task_.block.price(std::move(halves[0]), std::move(halves[1])));
+      kept.options.push_back(task_.block.price(std::move(halves[0]), std::move(halves[1])));
     } catch (const InputError&) {
       return std::nullopt;
     }
   }
-  return options;
+  return kept;
 }
 
-void OptionCache::write(std::span<const BlockOption> options) const {
+void OptionCache::write(std::span<const BlockOption> options, std::int64_t work) const {
   if (path_.empty()) return;
   std::error_code failed;
   const std::filesystem::path path(path_);
@@ -116,7 +119,7 @@ void OptionCache::write(std::span<const BlockOption> options) const {
       path_ + "." + std::to_string(getpid()) + "-" + std::to_string(thread) + ".part";
   {
     std::ofstream file(part);
-    file << kHeader << '\n' << options.size() << '\n';
+    file << kHeader << '\n' << options.size() << ' ' << work << '\n';
     for (const BlockOption& option : options)
       for (const std::vector<OpId>* half : {&option.forward, &option.backward}) {
         for (const OpId op : *half) file << op.index() << ' ';
