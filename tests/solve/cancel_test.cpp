@@ -67,7 +67,7 @@ TEST_CASE("cancel: from another thread, with a link to the host") {
                           .order = Order::given,
                           .machine = Machine{link, link}};
     for (const char* name : {"offload", "search", "auto"}) {
-      CAPTURE(name);
+      CAPTURE(std::string(name));
       for (const int wait_ms : {0, 20, 300}) {
         const Answered answered = ask_and_cancel(table, *table.find(name), problem, wait_ms);
         const StopReason reason = answered.outcome.stopped_by;

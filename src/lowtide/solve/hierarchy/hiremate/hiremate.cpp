@@ -159,7 +159,7 @@ class Run {
   // All that comes of one partition, within a share of the limits.
   void plan(const Partition& partition, double share) {
     Limits& limits = context_.limits();
-    SolvedBlocks blocks(problem_.graph, partition, settings_);
+    SolvedBlocks blocks(problem_.graph, partition, settings_, limits);
     if (limits.spend_all(static_cast<std::int64_t>(problem_.graph.link_count()))) return;
     const std::vector<const BlockSolver*> all = named("block"), tops = named("top");
     // What is quick comes first: so there is a plan at once.

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "lowtide/base/parallel.h"
 #include "lowtide/graph/blocks.h"
-#include "lowtide/graph/equal_blocks.h"
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -52,7 +50,7 @@ std::vector<BlockOption> few(std::vector<BlockOption> options) {
 }  // namespace
 
 SolvedBlocks::SolvedBlocks(const Graph& graph, const Partition& partition,
-                           const BlockSettings& settings)
+                           const BlockSettings& settings, Limits& limits)
     : graph_(graph),
       partition_(partition),
       settings_(settings),
@@ -62,12 +60,11 @@ SolvedBlocks::SolvedBlocks(const Graph& graph, const Partition& partition,
   std::vector<std::uint8_t> reruns;
   for (const std::size_t deadline : deadlines)
     reruns.push_back(deadline == graph.op_count() ? 1 : 0);
-  find_classes(reruns);
+  find_classes(reruns, limits);
 }
 
-void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
+void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& limits) {
   const auto& blocks = partition_.blocks;
-  const IdVector<BlockId, BlockId> alike = first_alike(graph_, partition_);
   // From the smallest on, as long as the graphs to be made stay small all together.
   std::vector<BlockId> by_size;
   IdVector<BlockId, std::size_t> level(blocks.size(), 0);
@@ -83,44 +80,36 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns) {
   IdVector<BlockId, std::vector<BlockId>> inside(blocks.size());
   for (const BlockId id : blocks.ids())
     if (id != Partition::root()) inside[blocks[id].parent].push_back(id);
-  using Key = std::pair<BlockId, std::vector<std::int64_t>>;
-  std::map<Key, std::int32_t> found;
+  std::map<std::vector<std::int64_t>, std::int32_t> found;
   std::size_t total = 0;
   for (const BlockId id : by_size) {
-    const Block& block = blocks[id];
-    if (alike[id] == id) total += block.op_count();
-    if (total > std::max(kFewOps, kMostNested * graph_.op_count())) break;
-    const std::vector<OpId> own = ops_of(partition_, block);
+    const std::vector<OpId> own = ops_of(partition_, blocks[id]);
+    if (total + own.size() > std::max(kFewOps, kMostNested * graph_.op_count())) break;
+    if (limits.spend_all(static_cast<std::int64_t>(own.size()))) break;
     BlockForm form = block_form(graph_, own, Alike::plan);
-    Key key{alike[id], {}};
+    std::vector<std::int64_t> key = {static_cast<std::int64_t>(form.hash.high),
+                                     static_cast<std::int64_t>(form.hash.low)};
     for (const OpId op : form.ops) {
-      key.second.push_back(graph_.time(op).count());
-      key.second.push_back(partition_.phases.of[op] == Phase::forward ? 1 : 0);
-      key.second.push_back(reruns[op.index()]);
+      key.push_back(graph_.time(op).count());
+      key.push_back(partition_.phases.of[op] == Phase::forward ? 1 : 0);
+      key.push_back(reruns[op.index()]);
       for (const TensorId input : graph_.inputs(op)) {
         const OpId maker = graph_.producer(input);
-        key.second.push_back(maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
-                                               !partition_.phases.layer[maker].valid())
-                                 ? 1
-                                 : 0);
+        key.push_back(maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
+                                        !partition_.phases.layer[maker].valid())
+                          ? 1
+                          : 0);
       }
     }
-    std::vector<std::int64_t> kept = key.second;
-    kept.push_back(static_cast<std::int64_t>(form.hash.high));
-    kept.push_back(static_cast<std::int64_t>(form.hash.low));
-    // Forms that say less than all do not tell which ops correspond.
-    if (!form.exact) {
-      key = {id, {-1}};
-      kept.clear();
-    }
-    const auto [place, is_new] =
-        found.try_emplace(std::move(key), static_cast<std::int32_t>(classes_.size()));
-    class_of_[id] = place->second;
-    if (is_new) {
+    // Forms that say less than all do not tell which ops correspond: such a block is like no other.
+    class_of_[id] = static_cast<std::int32_t>(classes_.size());
+    if (form.exact) class_of_[id] = found.try_emplace(key, class_of_[id]).first->second;
+    if (static_cast<std::size_t>(class_of_[id]) == classes_.size()) {
+      total += own.size();
       Class one;
       one.first = id;
       one.ops = form.ops;
-      one.key = std::move(kept);
+      if (form.exact) one.key = std::move(key);
       // By what is in the one that is solved: equal blocks may be cut otherwise inside.
       std::vector<BlockId> stack = inside[id];
       while (!stack.empty()) {
@@ -315,10 +304,11 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
         if (settings_.keep && solver.is_kept() && !one.key.empty())
           cache.emplace(task, one.key, solver.name(), most.seconds.value_or(0));
         if (auto known = cache ? cache->read() : std::nullopt) {
-          found = std::move(*known);
+          found = std::move(known->options);
+          inner.spend_all(known->work);
         } else {
           found = solver.solve(task, inner);
-          if (cache && inner.reason() != StopReason::cancelled) cache->write(found);
+          if (cache && inner.reason() != StopReason::cancelled) cache->write(found, inner.work());
         }
         for (BlockOption& option : found) {
           if (option.found_by.empty()) option.found_by = solver.name();

@@ -33,8 +33,9 @@ struct BlockSettings {
 
 class SolvedBlocks {
  public:
-  // Both must outlive it.
-  SolvedBlocks(const Graph& graph, const Partition& partition, const BlockSettings& settings);
+  // Both must outlive it. Where the limits end before all is looked at, what is left is no block.
+  SolvedBlocks(const Graph& graph, const Partition& partition, const BlockSettings& settings,
+               Limits& limits);
 
   // Asks these of every block but the root, with what the blocks inside can do by then. At the
   // first time, to save all and to recompute all are options of each. False if stopped, when some
@@ -62,7 +63,7 @@ class SolvedBlocks {
     std::vector<BlockOption> options;
   };
 
-  void find_classes(std::span<const std::uint8_t> reruns);
+  void find_classes(std::span<const std::uint8_t> reruns, Limits& limits);
   bool is_block(BlockId id) const { return class_of_[id] >= 0; }
   void add_nodes(BlockId id, bool forward, std::size_t most_ops, Level& level,
                  IdVector<BlockId, std::size_t>& child_of) const;

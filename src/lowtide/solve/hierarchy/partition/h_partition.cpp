@@ -52,8 +52,11 @@ class HPartition final : public Partitioner {
                              .block_size = static_cast<std::size_t>(options.number("block_size")),
                              .alpha = options.number("alpha")};
     const Phases phases = phases_of(graph);
-    std::optional<Partition> found = with(Links::flow, graph, phases, settings, stop);
-    return found ? found : with(Links::all, graph, phases, settings, stop);
+    for (const Links links : {Links::flow, Links::all}) {
+      if (stop && stop()) break;
+      if (auto found = with(links, graph, phases, settings, stop)) return found;
+    }
+    return std::nullopt;
   }
 
  private:
@@ -62,6 +65,7 @@ class HPartition final : public Partitioner {
                                        const HSettings& settings,
                                        const std::function<bool()>& stop) {
     const Layers layers = layers_of(graph, phases, links);
+    if (stop && stop()) return std::nullopt;
     const auto grown = grow_blocks(layers, settings, stop);
     if (!grown) return std::nullopt;
     const std::size_t count = layers.dag.size();
