@@ -9,11 +9,14 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "lowtide/graph/generate.h"
 #include "lowtide/io/graph_json.h"
+#include "lowtide/sim/simulate.h"
 #include "lowtide/solve/bounds/stage/stage_branch.h"
 #include "lowtide/solve/sequence/peak_floor.h"
 
@@ -203,6 +206,21 @@ TEST_CASE("bounds: whole runs over several moments prove what no other relaxatio
   for (std::size_t part = 0; part + 2 < kParts.size(); ++part)
     CHECK(stages.proven > tallies[part].proven);
   CHECK(share(stages.proven, stages.budgets) > 0.9);
+}
+
+TEST_CASE("bounds: with a free order, windows prove of skip connections what one moment cannot" *
+          doctest::skip(kSanitized)) {
+  const Graph graph = generate("unet", 600, 3);
+  const Problem problem{
+      .graph = graph, .budget = Bytes(own_peak(graph).count() * 3 / 10), .order = Order::free};
+  const auto overhead = [&](std::string_view options) {
+    solve::ContextSettings settings;
+    settings.limits.work = 300'000;
+    const Outcome outcome =
+        run_solver(*solve::bounds::make_bounds(), problem, options, std::move(settings));
+    return (outcome.bound.duration - graph.total_time()).count();
+  };
+  CHECK(overhead("windows=on") * 100 > overhead("windows=off") * 105);
 }
 
 TEST_CASE("bounds: strong enough to prove most small graphs" * doctest::skip(kSanitized)) {

@@ -146,6 +146,10 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
     row("status", fmt::format("unknown: no plan was found within the budget, stopped by: {}",
                               to_string(outcome.stopped_by)));
     row("floor", floor);
+    if (outcome.bound.duration > base)
+      row("bound",
+          fmt::format("no plan can lose less than {}",
+                      report::percent_text(overhead_percent(outcome.bound.duration, base))));
   }
   if (!outcome.plan && outcome.smallest_peak) row("smallest", smallest_text(outcome));
   row("solver", outcome.found_by.empty() || outcome.found_by == summary.solver

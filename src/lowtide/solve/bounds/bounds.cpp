@@ -33,7 +33,7 @@ const std::vector<OptionSpec>& option_table() {
       switch_option("gaps", "the cover of the gaps between uses; given order only"),
       switch_option("cuts", "the minimum cut of what one cut point keeps"),
       switch_option("branching", "branch on what the best cut points keep"),
-      switch_option("windows", "several cut points at once; given order only"),
+      switch_option("windows", "several cut points at once"),
       switch_option("stages", "branch on what several cut points make run again; given order only"),
       {.name = "nodes",
        .usage = "branching gives a cut point up after so many nodes",
@@ -74,7 +74,7 @@ class Bounds final : public Solver {
     const ProverSettings settings{.gaps = given && options.on("gaps"),
                                   .cuts = options.on("cuts"),
                                   .branching = options.on("cuts") && options.on("branching"),
-                                  .windows = given && options.on("windows"),
+                                  .windows = !problem.machine && options.on("windows"),
                                   .stages = given && options.on("stages"),
                                   .nodes = static_cast<std::int64_t>(options.number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();

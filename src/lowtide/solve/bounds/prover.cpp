@@ -28,7 +28,7 @@ constexpr std::size_t kMostOpen = 400'000;
 constexpr std::array<std::size_t, 4> kWindowPoints = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
 // Ops, tensors and links times cut points, for the sake of memory and of the first few iterations.
-constexpr std::size_t kMostWindowed = 300'000;
+constexpr std::size_t kMostWindowed = 4'000'000;
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
 constexpr std::size_t kMostStaged = 300'000;  // the same
@@ -189,13 +189,14 @@ bool Prover::windows() {
     if (window_sizes_ == kWindowPoints.size()) return false;
     const std::size_t count = kWindowPoints[window_sizes_++];
     if (count * size > kMostWindowed) return false;
-    const std::vector<std::size_t> points = critical_positions(count);
-    // One cut point is a cut; fewer than asked for have been tried as they are.
-    if (points.size() < 2) return false;
-    if (points.size() < count) window_sizes_ = kWindowPoints.size();
     for (std::size_t i = 0; i < count; ++i)
       if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
-    windows_.emplace(problem_, points, scale_);
+    std::vector<CutPoint> points = critical_chain(problem_, profile_, count);
+    // One cut point is a cut; fewer than asked for have been tried as they are.
+    if (points.size() < 2) return window_sizes_ < kWindowPoints.size();
+    if (points.size() < count && problem_.order == Order::given)
+      window_sizes_ = kWindowPoints.size();
+    windows_.emplace(problem_, std::move(points), scale_);
   }
   windows_->run(kWindowRounds, context_.limits());
   claim(windows_->bound());

@@ -19,6 +19,7 @@ class Builder {
       : graph_(problem.graph),
         hosts_(problem.machine.has_value()),
         cut_point_(cut_point),
+        after_(graph_, cut_point),
         state_(graph_.tensor_count(), State::absent),
         node_(graph_.op_count(), -1) {}
 
@@ -45,7 +46,7 @@ class Builder {
     Bytes forced;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const OpId producer = graph_.producer(tensors[i]);
-      if (can_run_again(producer)) {
+      if (after_.can_run(producer)) {
         if (node_[producer.index()] >= 0) continue;
         node_[producer.index()] = static_cast<std::int32_t>(ops.size());
         ops.push_back(producer);
@@ -61,16 +62,7 @@ class Builder {
   State& state(TensorId id) { return state_[id.index()]; }
   std::int32_t node(OpId op) const { return op.valid() ? node_[op.index()] : -1; }
   Side side(OpId op) const { return cut_point_.side[op.index()]; }
-  // Whether an op that comes no later than the cut point changes it in place.
-  bool changed(TensorId id) const {
-    const auto readers = graph_.consumers(id);
-    return mutates_[id.index()] != 0 &&
-           std::any_of(readers.begin(), readers.end(), [&](OpId reader) {
-             const auto changed = graph_.mutates(reader);
-             return (side(reader) == Side::before || side(reader) == Side::at) &&
-                    std::find(changed.begin(), changed.end(), id) != changed.end();
-           });
-  }
+  bool changed(TensorId id) const { return after_.changed(id); }
 
   std::vector<TensorId> tensors;
   std::vector<OpId> ops;
@@ -94,31 +86,12 @@ class Builder {
     return !graph_.freeable(id) && !graph_.on_host(id) && (!hosts_ || graph_.stays(id));
   }
 
-  bool can_run_again(OpId op) const {
-    if (!op.valid()) return false;
-    // Its first computation may still come.
-    if (side(op) == Side::either) return true;
-    if (!graph_.recomputable(op)) return false;
-    for (TensorId id : graph_.inputs(op))
-      if (changed(id)) return false;
-    for (TensorId id : graph_.outputs(op))
-      if (graph_.is_output(id) && changed(id)) return false;
-    return true;
-  }
-
-  static std::vector<std::uint8_t> mutated_somewhere(const Graph& graph) {
-    std::vector<std::uint8_t> result(graph.tensor_count(), 0);
-    for (std::size_t i = 0; i < graph.op_count(); ++i)
-      for (TensorId id : graph.mutates(OpId(i))) result[id.index()] = 1;
-    return result;
-  }
-
   const Graph& graph_;
   bool hosts_;
   const CutPoint& cut_point_;
+  AfterCut after_;
   std::vector<State> state_;
   std::vector<std::int32_t> node_;
-  std::vector<std::uint8_t> mutates_ = mutated_somewhere(graph_);
 };
 
 // Of a transfer; as much as can be said where no plan can make one.

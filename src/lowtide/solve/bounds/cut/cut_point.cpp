@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 
 #include "lowtide/graph/reach.h"
 
@@ -24,6 +26,25 @@ CutPoint cut_point_of(const Problem& problem, OpId op) {
   }
   cut.side[op.index()] = Side::at;
   return cut;
+}
+
+AfterCut::AfterCut(const Graph& graph, const CutPoint& cut_point)
+    : graph_(graph), cut_point_(cut_point), changed_(graph.tensor_count(), 0) {
+  for (std::size_t i = 0; i < graph.op_count(); ++i)
+    if (cut_point.side[i] == Side::before || cut_point.side[i] == Side::at)
+      for (TensorId id : graph.mutates(OpId(i))) changed_[id.index()] = 1;
+}
+
+bool AfterCut::can_run(OpId op) const {
+  if (!op.valid()) return false;
+  // Its first computation may still come.
+  if (cut_point_.side[op.index()] == Side::either) return true;
+  if (!graph_.recomputable(op)) return false;
+  for (TensorId id : graph_.inputs(op))
+    if (changed(id)) return false;
+  for (TensorId id : graph_.outputs(op))
+    if (graph_.is_output(id) && changed(id)) return false;
+  return true;
 }
 
 std::vector<Bytes> own_profile(const Graph& graph) {
@@ -48,24 +69,64 @@ std::vector<Bytes> own_profile(const Graph& graph) {
   return profile;
 }
 
-std::vector<OpId> critical_ops(const Problem& problem, std::span<const Bytes> profile,
-                               std::size_t count) {
+namespace {
+
+using Steps = std::span<const std::size_t>;  // of the given order
+
+std::vector<std::size_t> steps_over_budget(const Problem& problem, std::span<const Bytes> profile) {
   std::vector<std::size_t> over;
   for (std::size_t at = 0; at < profile.size(); ++at)
     if (profile[at] > problem.budget) over.push_back(at);
-  count = std::min(count, over.size());
-  std::vector<std::size_t> chosen;
-  for (std::size_t share = 0; share < count; ++share) {
-    std::size_t best = over[over.size() * share / count];
-    for (std::size_t i = over.size() * share / count; i < over.size() * (share + 1) / count; ++i)
-      if (profile[over[i]] > profile[best]) best = over[i];
-    chosen.push_back(best);
+  return over;
+}
+
+std::size_t highest(Steps steps, std::span<const Bytes> profile) {
+  return *std::ranges::max_element(steps, {}, [&](std::size_t at) { return profile[at]; });
+}
+
+// Equal shares, that of the highest step first.
+std::vector<Steps> shares_of(Steps steps, std::span<const Bytes> profile, std::size_t count) {
+  count = std::min(count, steps.size());
+  std::vector<Steps> shares;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t begin = steps.size() * i / count;
+    shares.push_back(steps.subspan(begin, steps.size() * (i + 1) / count - begin));
   }
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](std::size_t a, std::size_t b) { return profile[a] > profile[b]; });
+  std::ranges::stable_sort(shares, std::greater{},
+                           [&](Steps share) { return profile[highest(share, profile)]; });
+  return shares;
+}
+
+}  // namespace
+
+std::vector<OpId> critical_ops(const Problem& problem, std::span<const Bytes> profile,
+                               std::size_t count) {
+  const std::vector<std::size_t> over = steps_over_budget(problem, profile);
   std::vector<OpId> ops;
-  for (const std::size_t at : chosen) ops.push_back(problem.graph.order()[at]);
+  for (const Steps share : shares_of(over, profile, count))
+    ops.push_back(problem.graph.order()[highest(share, profile)]);
   return ops;
+}
+
+std::vector<CutPoint> critical_chain(const Problem& problem, std::span<const Bytes> profile,
+                                     std::size_t count) {
+  const Graph& graph = problem.graph;
+  const std::vector<std::size_t> over = steps_over_budget(problem, profile);
+  std::vector<std::uint8_t> fits(graph.op_count(), 1);
+  std::vector<CutPoint> chain;
+  for (const Steps share : shares_of(over, profile, count)) {
+    std::vector<std::size_t> fitting;
+    std::ranges::copy_if(share, std::back_inserter(fitting),
+                         [&](std::size_t at) { return fits[graph.order()[at].index()] != 0; });
+    if (fitting.empty()) continue;
+    chain.push_back(cut_point_of(problem, graph.order()[highest(fitting, profile)]));
+    for (std::size_t i = 0; i < graph.op_count(); ++i) {
+      const Side side = chain.back().side[i];
+      if (side != Side::before && side != Side::after) fits[i] = 0;
+    }
+  }
+  std::ranges::sort(chain, {}, [&](const CutPoint& cut) { return graph.position(cut.op); });
+  return chain;
 }
 
 }  // namespace lowtide::solve::bounds

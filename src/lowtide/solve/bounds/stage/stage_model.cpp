@@ -65,7 +65,7 @@ class Maker {
 
   void look_at(Bytes budget, std::size_t stage) {
     const std::size_t position = stages_[stage];
-    const std::vector<std::uint8_t> in_use = in_use_at(graph_, position);
+    const std::vector<std::uint8_t> in_use = in_use_at(graph_, graph_.order()[position]);
     Bytes room = budget - graph_.resident() - graph_.least_workspace(graph_.order()[position]);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i) {
       const TensorId id(i);

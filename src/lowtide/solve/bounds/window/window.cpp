@@ -1,37 +1,36 @@
 // Each network grows backwards from what is read inside its window, the last windows first.
 #include "lowtide/solve/bounds/window/window.h"
 
-#include "lowtide/solve/sequence/sequence.h"
-
 namespace lowtide::solve::bounds {
 
 namespace {
 
 class Maker {
  public:
-  Maker(const Graph& graph, std::span<const std::size_t> positions)
+  Maker(const Graph& graph, std::span<const CutPoint> moments)
       : graph_(graph),
-        positions_(positions),
-        deadlines_(rerun_deadlines(graph, graph.order())),
-        held_(positions.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
+        moments_(moments),
+        held_(moments.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
 
   Window make(std::size_t from, std::size_t to, std::span<const std::uint8_t> in_use) {
     Window window;
     window.from = from;
     window.to = to;
-    const std::size_t begin = positions_[from];
-    const std::size_t last = to < positions_.size() ? positions_[to] : graph_.op_count() - 1;
+    const std::vector<Side>& begin = moments_[from].side;
+    const AfterCut after(graph_, moments_[from]);
     std::vector<std::int32_t> item(graph_.tensor_count(), -1), op_index(graph_.op_count(), -1);
     const auto take = [&](TensorId id, bool needed) {
       const OpId producer = graph_.producer(id);
       if (item[id.index()] >= 0 || in_use[id.index()] != 0 || graph_.bytes(id) == Bytes(0)) return;
-      if (producer.valid() && graph_.position(producer) > begin) return;
+      if (producer.valid() && begin[producer.index()] == Side::after) return;
       item[id.index()] = static_cast<std::int32_t>(window.items.size());
       window.items.push_back({id, needed, -1, -1});
     };
-    for (std::size_t at = begin + 1; at <= last; ++at)
-      for (TensorId id : graph_.inputs(graph_.order()[at])) take(id, true);
-    if (to == positions_.size())
+    for (const OpId op : graph_.order()) {
+      if (begin[op.index()] != Side::after || !ends_by(op, to)) continue;
+      for (TensorId id : graph_.inputs(op)) take(id, true);
+    }
+    if (to == moments_.size())
       for (TensorId id : graph_.outputs()) take(id, true);
     for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
       if (held_[to][i] != 0) take(TensorId(i), false);
@@ -39,9 +38,7 @@ class Maker {
       const TensorId id = window.items[i].tensor;
       held_[from][id.index()] = 1;
       const OpId producer = graph_.producer(id);
-      if (!producer.valid() || !graph_.recomputable(producer) ||
-          deadlines_[producer.index()] <= begin)
-        continue;
+      if (!after.can_run(producer)) continue;
       std::int32_t& index = op_index[producer.index()];
       if (index < 0) {
         index = static_cast<std::int32_t>(window.ops.size());
@@ -55,6 +52,13 @@ class Maker {
   }
 
  private:
+  // Whether the first computation comes no later than the moment, or the end.
+  bool ends_by(OpId op, std::size_t to) const {
+    if (to == moments_.size()) return true;
+    const Side side = moments_[to].side[op.index()];
+    return side == Side::before || side == Side::at;
+  }
+
   void connect(Window& window, std::span<const std::int32_t> item) const {
     for (std::size_t i = 0; i < window.ops.size() + window.items.size(); ++i)
       window.flow.add_node();
@@ -74,29 +78,28 @@ class Maker {
   }
 
   const Graph& graph_;
-  std::span<const std::size_t> positions_;
-  std::vector<std::size_t> deadlines_;
-  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the position
+  std::span<const CutPoint> moments_;
+  std::vector<std::vector<std::uint8_t>> held_;  // by windows that begin at the moment
 };
 
 }  // namespace
 
-std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t position) {
+std::vector<std::uint8_t> in_use_at(const Graph& graph, OpId op) {
   std::vector<std::uint8_t> in_use(graph.tensor_count(), 0);
   for (std::size_t i = 0; i < graph.tensor_count(); ++i) in_use[i] = !graph.freeable(TensorId(i));
-  for (TensorId id : graph.inputs(graph.order()[position])) in_use[id.index()] = 1;
-  for (TensorId id : graph.outputs(graph.order()[position])) in_use[id.index()] = 1;
+  for (TensorId id : graph.inputs(op)) in_use[id.index()] = 1;
+  for (TensorId id : graph.outputs(op)) in_use[id.index()] = 1;
   return in_use;
 }
 
-std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> positions) {
+std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments) {
   const Graph& graph = problem.graph;
-  Maker maker(graph, positions);
+  Maker maker(graph, moments);
   std::vector<Window> windows;
-  for (std::size_t from = positions.size(); from-- > 0;) {
-    const std::vector<std::uint8_t> in_use = in_use_at(graph, positions[from]);
+  for (std::size_t from = moments.size(); from-- > 0;) {
+    const std::vector<std::uint8_t> in_use = in_use_at(graph, moments[from].op);
     windows.push_back(maker.make(from, from + 1, in_use));
-    if (from + 1 < positions.size()) windows.push_back(maker.make(from, positions.size(), in_use));
+    if (from + 1 < moments.size()) windows.push_back(maker.make(from, moments.size(), in_use));
   }
   return windows;
 }

@@ -1,5 +1,5 @@
-// What must be live or made again between two positions, as a network. Order given. Private to the
-// solver; see window_bound.cpp.
+// What must be live or made again between two moments, as a network. Private to the solver; see
+// window_bound.cpp.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,13 @@
 #include "lowtide/base/csr.h"
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/bounds/common/max_flow.h"
+#include "lowtide/solve/bounds/cut/cut_point.h"
 
 namespace lowtide::solve::bounds {
 
-// The positions are positions of the given order, ascending. A window begins after position `from`
-// and ends with position `to`; with the end of the plan if `to` is the number of positions.
+// The moments are first computations that follow one another in every plan. A window begins after
+// moment `from` and ends with moment `to`; with the end of the plan if `to` is the number of
+// moments.
 struct Window {
   struct Item {
     TensorId tensor;
@@ -34,11 +36,11 @@ struct Window {
   std::int32_t node(std::size_t item) const { return static_cast<std::int32_t>(ops.size() + item); }
 };
 
-// Between consecutive positions and from each position to the end. Where a window ends, what
-// windows that begin there hold counts as read.
-std::vector<Window> make_windows(const Problem& problem, std::span<const std::size_t> positions);
+// Between consecutive moments and from each moment to the end. Where a window ends, what windows
+// that begin there hold counts as read.
+std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments);
 
-// In use at the position in any case, by tensor: what its op touches, and inputs that stay.
-std::vector<std::uint8_t> in_use_at(const Graph& graph, std::size_t position);
+// In use while the op runs in any case, by tensor: what it touches, and inputs that stay.
+std::vector<std::uint8_t> in_use_at(const Graph& graph, OpId op);
 
 }  // namespace lowtide::solve::bounds

@@ -1,23 +1,25 @@
-// Problem: one position does not see what another one, far from it, forces to run again; but a run
+// Problem: one moment does not see what another one, far from it, forces to run again; but a run
 // may serve both, so their bounds do not simply add up.
 //
-// Idea: some positions cut the plan into intervals. Variables: a tensor is live at a position, an
-// op runs again in an interval. For a window between two positions, what is needed inside it, or
-// live at its end, was live at its beginning or is made again inside. With multipliers on the
-// budget of each position, on what is carried from window to window, and on the time of an op among
-// the windows that share it, each window is a minimum cut of its own. Windows: each interval, and
-// from each position to the end. The primal-dual hybrid gradient method on the linear relaxation
-// proposes the multipliers.
+// Idea: some moments that follow one another in every plan cut it into intervals. Variables: a
+// tensor is live at a moment, an op runs again in an interval. For a window between two moments,
+// what is needed inside it, or live at its end, was live at its beginning or is made again inside.
+// With multipliers on the budget of each moment, on what is carried from window to window, and on
+// the time of an op among the windows that share it, each window is a minimum cut of its own.
+// Windows: each interval, and from each moment to the end. The primal-dual hybrid gradient method
+// on the linear relaxation proposes the multipliers. With a free order only what is sure to come
+// inside a window needs anything there, and a run costs nothing where it may be the op's first.
 //
 // Source: A. Chambolle and T. Pock, J. Math. Imaging Vis. 2011; D. Applegate et al., Practical
-// large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021.
+// large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021. The free order is
+// ours.
 //
 // Invariant: `certify` first turns the proposal into integers that obey the dual's rows (prices of
-// holding a tensor at a position sum to no more than the budget's price and what carrying pays for;
+// holding a tensor at a moment sum to no more than the budget's price and what carrying pays for;
 // shares of an op's time sum to no more than the time, in every interval), then adds up cuts. So
 // whatever was proposed, the value is a bound.
 //
-// Loses: slow to converge, and where one position decides it only repeats what its cut has proven.
+// Loses: slow to converge, and where one moment decides it only repeats what its cut has proven.
 #include "lowtide/solve/bounds/window/window_bound.h"
 
 #include <algorithm>
@@ -37,16 +39,16 @@ constexpr int kPatience = 3;                 // rounds without gain
 
 }  // namespace
 
-WindowBound::WindowBound(const Problem& problem, std::span<const std::size_t> positions,
+WindowBound::WindowBound(const Problem& problem, std::vector<CutPoint> moments,
                          const CutScale& scale)
     : problem_(problem),
       scale_(scale),
-      positions_(positions.begin(), positions.end()),
-      windows_(make_windows(problem, positions)) {
+      moments_(std::move(moments)),
+      windows_(make_windows(problem, moments_)) {
   const Graph& graph = problem.graph;
-  for (const std::size_t position : positions_) {
-    const std::vector<std::uint8_t> in_use = in_use_at(graph, position);
-    Bytes fixed = graph.resident() + graph.least_workspace(graph.order()[position]);
+  for (const CutPoint& moment : moments_) {
+    const std::vector<std::uint8_t> in_use = in_use_at(graph, moment.op);
+    Bytes fixed = graph.resident() + graph.least_workspace(moment.op);
     for (std::size_t i = 0; i < graph.tensor_count(); ++i)
       if (in_use[i] != 0) fixed += graph.bytes(TensorId(i));
     room_.push_back((problem.budget - fixed).count());
@@ -67,8 +69,8 @@ std::int32_t WindowBound::variable(double cost) {
 
 void WindowBound::index_windows() {
   const Graph& graph = problem_.graph;
-  const std::size_t positions = positions_.size();
-  live_.assign(positions, std::vector<std::int32_t>(graph.tensor_count(), -1));
+  const std::size_t moments = moments_.size();
+  live_.assign(moments, std::vector<std::int32_t>(graph.tensor_count(), -1));
   first_run_.assign(graph.op_count(), -1);
   for (const Window& window : windows_) {
     for (const Window::Item& item : window.items) {
@@ -78,17 +80,17 @@ void WindowBound::index_windows() {
     for (const OpId op : window.ops) {
       if (first_run_[op.index()] >= 0) continue;
       first_run_[op.index()] = small(cost_.size());
-      for (std::size_t i = 0; i < positions; ++i)
-        variable(static_cast<double>(graph.time(op).count()) / tick_unit_);
+      for (std::size_t i = 0; i < moments; ++i)
+        variable(has_run(op, i) ? static_cast<double>(graph.time(op).count()) / tick_unit_ : 0);
     }
   }
   places_.resize(windows_.size());
   for (std::size_t i = 0; i < windows_.size(); ++i) place(i);
-  memory_.resize(positions);
-  for (std::size_t position = 0; position < positions; ++position)
+  memory_.resize(moments);
+  for (std::size_t moment = 0; moment < moments; ++moment)
     for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-      if (const std::int32_t live = live_[position][i]; live >= 0)
-        memory_[position].emplace_back(
+      if (const std::int32_t live = live_[moment][i]; live >= 0)
+        memory_[moment].emplace_back(
             live, static_cast<double>(graph.bytes(TensorId(i)).count()) / byte_unit_);
 }
 
@@ -114,7 +116,7 @@ void WindowBound::place(std::size_t i) {
     rows_.push_back({live_[window.from][item.tensor.index()],
                      item.producer < 0 ? -1 : place.again[index(item.producer)], need[j],
                      item.needed ? 1.0 : 0.0});
-    if (item.needed || window.to == positions_.size()) continue;
+    if (item.needed || window.to == moments_.size()) continue;
     const std::int32_t live = live_[window.to][item.tensor.index()];
     if (live < 0) continue;
     place.carry_row[j] = small(rows_.size());
@@ -245,15 +247,15 @@ void WindowBound::share_holding(std::span<const double> duals) {
   const Graph& graph = problem_.graph;
   std::vector<std::int64_t> left(graph.tensor_count());
   std::vector<double> wanted(graph.tensor_count());
-  for (std::size_t position = 0; position < positions_.size(); ++position) {
+  for (std::size_t moment = 0; moment < moments_.size(); ++moment) {
     for (std::size_t i = 0; i < left.size(); ++i)
       left[i] = static_cast<std::int64_t>(std::min(
-          Wide{multiplier_[position]} * graph.bytes(TensorId(i)).count() >> scale_.price_shift,
+          Wide{multiplier_[moment]} * graph.bytes(TensorId(i)).count() >> scale_.price_shift,
           Wide{scale_.most}));
     std::fill(wanted.begin(), wanted.end(), 0.0);
     const auto each = [&](bool ends, auto visit) {
       for (std::size_t w = 0; w < windows_.size(); ++w)
-        if ((ends ? windows_[w].to : windows_[w].from) == position)
+        if ((ends ? windows_[w].to : windows_[w].from) == moment)
           for (std::size_t i = 0; i < windows_[w].items.size(); ++i)
             visit(w, i, windows_[w].items[i].tensor.index());
     };
@@ -281,7 +283,7 @@ void WindowBound::share_holding(std::span<const double> duals) {
 // window takes what they leave there.
 void WindowBound::share_time(std::span<const double> duals) {
   const Graph& graph = problem_.graph;
-  const std::size_t positions = positions_.size();
+  const std::size_t moments = moments_.size();
   std::vector<double> wanted(graph.op_count(), 0);
   const auto dual = [&](std::size_t w, std::size_t op) {
     return std::max(0.0, duals[splits_begin() + index(places_[w].split_row[op])]);
@@ -291,12 +293,13 @@ void WindowBound::share_time(std::span<const double> duals) {
       wanted[windows_[w].ops[i].index()] += dual(w, i);
   // used[op]: by the windows to the end that begin no later than the interval looked at.
   std::vector<std::int64_t> used(graph.op_count(), 0);
-  for (std::size_t from = 0; from < positions; ++from) {
+  for (std::size_t from = 0; from < moments; ++from) {
     for (const bool unit : {false, true})
       for (std::size_t w = 0; w < windows_.size(); ++w) {
         if (windows_[w].from != from || windows_[w].unit() != unit) continue;
         for (std::size_t i = 0; i < windows_[w].ops.size(); ++i) {
           const OpId op = windows_[w].ops[i];
+          if (!has_run(op, from)) continue;
           const std::int64_t left = scale_.scaled(graph.time(op)) - used[op.index()];
           if (unit) {
             time_[w][i] = left;
@@ -313,9 +316,9 @@ void WindowBound::share_time(std::span<const double> duals) {
 
 std::int64_t WindowBound::certify(std::span<const double> duals, Limits& limits) {
   for (auto* prices : {&hold_, &carry_, &time_}) prices->resize(windows_.size());
-  multiplier_.resize(positions_.size());
+  multiplier_.resize(moments_.size());
   Wide value = 0;
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
     const double price = std::max(0.0, duals[memory_begin() + i]) * tick_unit_ / byte_unit_;
     multiplier_[i] = static_cast<std::int64_t>(
         std::min(std::ldexp(price, scale_.time_shift + scale_.price_shift), 0x1p60));
@@ -358,12 +361,12 @@ std::int64_t WindowBound::certify(std::span<const double> duals, Limits& limits)
 
 bool WindowBound::infeasible() const {
   const Wide all = Wide{scale_.scaled(problem_.graph.total_time())};
-  return best_ > all * static_cast<std::int64_t>(positions_.size());
+  return best_ > all * static_cast<std::int64_t>(moments_.size());
 }
 
 void WindowBound::run(std::int64_t rounds, Limits& limits) {
   const std::int64_t terms = static_cast<std::int64_t>(4 * rows_.size() + 4 * cost_.size() +
-                                                       (positions_.size() + 2) * splits_.size());
+                                                       (moments_.size() + 2) * splits_.size());
   for (std::int64_t round = 0; round < rounds && !finished_; ++round) {
     for (std::int64_t i = 0; i < length_; ++i) {
       if (limits.spend(1 + terms / kTermsPerUnit)) return;

@@ -1,4 +1,4 @@
-// A bound from several positions at once. Order given. Private to the solver; see window_bound.cpp.
+// A bound from several moments at once. Private to the solver; see window_bound.cpp.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,8 @@ namespace lowtide::solve::bounds {
 
 class WindowBound {
  public:
-  // `positions` are positions of the given order, ascending.
-  WindowBound(const Problem& problem, std::span<const std::size_t> positions,
-              const CutScale& scale);
+  // `moments` follow one another in every plan of the problem, as critical_chain has them.
+  WindowBound(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale);
 
   // So many times: some iterations that propose multipliers, and the cuts that they prove. Fewer if
   // stopped, or if nothing has been gained for long.
@@ -56,18 +55,23 @@ class WindowBound {
   void share_holding(std::span<const double> duals);
   void share_time(std::span<const double> duals);
   std::int64_t scaled(double dual) const;
+  // Whether the op has run by the moment in every plan, so that another run costs its time. If not,
+  // the one after the moment may be its first.
+  bool has_run(OpId op, std::size_t moment) const {
+    return moments_[moment].side[op.index()] == Side::before;
+  }
   std::size_t splits_begin() const { return rows_.size(); }
   std::size_t memory_begin() const { return rows_.size() + splits_.size(); }
 
   const Problem& problem_;
   CutScale scale_;
-  std::vector<std::size_t> positions_;
+  std::vector<CutPoint> moments_;
   std::vector<Window> windows_;
   std::vector<Place> places_;
-  std::vector<std::vector<std::int32_t>> live_;  // variables by position and tensor; -1: none
+  std::vector<std::vector<std::int32_t>> live_;  // variables by moment and tensor; -1: none
   std::vector<std::int32_t> runs_;               // variables of each op's runs, see first_run_
   std::vector<std::int32_t> first_run_;          // of an op; one for each interval
-  std::vector<std::int64_t> room_;               // bytes at each position
+  std::vector<std::int64_t> room_;               // bytes at each moment
   std::vector<Row> rows_;
   std::vector<Split> splits_;
   std::vector<std::vector<std::pair<std::int32_t, double>>> memory_;
@@ -79,7 +83,7 @@ class WindowBound {
 
   // Integers, by window: prices of keeping and of carrying on for items, of time for ops.
   std::vector<std::vector<std::int64_t>> hold_, carry_, time_;
-  std::vector<std::int64_t> multiplier_;  // by position
+  std::vector<std::int64_t> multiplier_;  // by moment
   std::int64_t best_ = 0, length_ = 60;
   int idle_ = 0;
   bool finished_ = false;
