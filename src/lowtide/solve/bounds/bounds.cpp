@@ -2,9 +2,9 @@
 //
 // Idea: relaxations, from the cheapest to the dearest. First the cut at the critical cut points,
 // each pursued only while it may beat the best bound so far; then, with the order given, the cover
-// of gaps; then branching at the cut points with the best cuts, in growing shares of the work, more
-// cut points, several cut points at once, and branching there. What a cut keeps, with the rest made
-// again just in time, is offered as a plan.
+// of gaps; then several cut points at once, branching at the cut points with the best cuts, in
+// growing shares of the work, more cut points, and, with the order given, branching at several.
+// What a cut keeps, with the rest made again just in time, is offered as a plan.
 //
 // With a machine the cuts and the branching alone, which know what is on the host; the rest charges
 // for every tensor that is away a computation that it does not need.

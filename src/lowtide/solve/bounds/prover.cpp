@@ -67,6 +67,7 @@ void Prover::run() {
       return std::pair(a.search != nullptr, a.found.extra) >
              std::pair(b.search != nullptr, b.found.extra);
     });
+    if (settings_.windows) progress |= windows();
     if (settings_.branching) {
       std::size_t open = 0;
       for (std::size_t i = 0; i < cuts_.size() && open < std::min(branched, most); ++i) {
@@ -85,7 +86,6 @@ void Prover::run() {
       cover(steps *= 2);
       progress = true;
     }
-    if (settings_.windows && !context_.done()) progress |= windows();
     // As much as all others together, and more where it has paid off.
     const std::int64_t work = (context_.limits().work() - before) * (staged_well_ ? 4 : 1);
     if (settings_.stages && !context_.done()) progress |= stages(std::max(work, kLeastStageWork));
