@@ -39,6 +39,7 @@
 #include "lowtide/driver/portfolio.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -74,6 +75,8 @@ constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kLarge = 4'000;                     // ops: from here on blocks come first
 constexpr std::int64_t kBlockWork = 200;                   // for each op
 constexpr double kBlockShare = 0.3;                        // of the limits, at most
+// The second, asked where the first brings nothing, cuts less well but holds less between blocks.
+constexpr std::array<std::string_view, 2> kPartitions = {"h_partition", "repeat"};
 constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
@@ -128,14 +131,24 @@ void Portfolio::construct() {
   const bool begun = context_.has_plan();
   // What a large graph repeats, blocks plan once, and all others take long to begin.
   // Where they find nothing, that must not cost the others their time.
-  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_ &&
-      !stop()) {
-    const auto most = context_.limits().remaining(kBlockShare).work;
-    std::vector<Task> tasks;
-    tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
-    tasks.back().share = kBlockShare;
-    tasks.back().options = {{"block", "cut,prices"}, {"top", "prices"}, {"polish", "off"}};
-    run(tasks, 1);
+  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_) {
+    for (const std::string_view partition : kPartitions) {
+      if (stop() || context_.limits().used() > kBlockShare) break;
+      const auto most = context_.limits().remaining(kBlockShare).work;
+      const auto best = [&] {
+        return context_.has_plan() ? context_.best_cost().duration : Ticks::max();
+      };
+      const Ticks before = best();
+      std::vector<Task> tasks;
+      tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
+      tasks.back().share = kBlockShare;
+      tasks.back().options = {{"partition", std::string(partition)},
+                              {"block", "cut,prices"},
+                              {"top", "prices"},
+                              {"polish", "off"}};
+      run(tasks, 1);
+      if (best() < before) break;
+    }
   }
   const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
