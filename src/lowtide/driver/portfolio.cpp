@@ -75,8 +75,8 @@ constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kLarge = 4'000;                     // ops: from here on blocks come first
 constexpr std::int64_t kBlockWork = 200;                   // for each op
 constexpr double kBlockShare = 0.3;                        // of the limits, at most
-// The second, asked where the first brings nothing, cuts less well but holds less between blocks.
-constexpr std::array<std::string_view, 2> kPartitions = {"h_partition", "repeat"};
+// None is best everywhere: the first is on most networks, where it finds a plan at all.
+constexpr std::array<std::string_view, 3> kPartitions = {"h_partition", "repeat", "multilevel"};
 constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
@@ -135,10 +135,6 @@ void Portfolio::construct() {
     for (const std::string_view partition : kPartitions) {
       if (stop() || context_.limits().used() > kBlockShare) break;
       const auto most = context_.limits().remaining(kBlockShare).work;
-      const auto best = [&] {
-        return context_.has_plan() ? context_.best_cost().duration : Ticks::max();
-      };
-      const Ticks before = best();
       std::vector<Task> tasks;
       tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
       tasks.back().share = kBlockShare;
@@ -147,7 +143,6 @@ void Portfolio::construct() {
                               {"top", "prices"},
                               {"polish", "off"}};
       run(tasks, 1);
-      if (best() < before) break;
     }
   }
   const double until = context_.limits().used() + kQuickShare;
