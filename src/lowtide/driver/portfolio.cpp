@@ -60,6 +60,7 @@ using solve::Trait;
 using solve::Traits;
 
 constexpr int kPasses = 3;               // of the constructive ones, until there is a plan
+constexpr double kSliceShare = 0.1;      // of the limits, for each of them at first
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
 constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
@@ -114,13 +115,19 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 }
 
 // What the bounds keep at their moment, with the rest made again just in time, often is the best
-// start there is, and comes to light in milliseconds.
+// start there is, and comes to light in milliseconds. With a link too that is a plan, if one that
+// does not use it.
 void Portfolio::prove_briefly() {
-  if (proving_ == nullptr || problem_.machine || stop()) return;
+  if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
   const std::int64_t work = kBriefProof + kBriefProofPerOp * ops_;
   const auto most = context_.limits().remaining(kBriefProofShare).work;
   std::vector<Task> tasks;
-  tasks.push_back(proof_task(false, std::min(work, most.value_or(work))));
+  if (problem_.machine) {
+    tasks.push_back(part_task(proving_, std::min(work, most.value_or(work))));
+    tasks.back().without_link = true;
+  } else {
+    tasks.push_back(proof_task(false, std::min(work, most.value_or(work))));
+  }
   tasks.back().share = kBriefProofShare;
   run(tasks, 1);
 }
@@ -149,6 +156,8 @@ void Portfolio::construct() {
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
   std::int64_t slice = 20'000 + 10 * ops_;
+  if (const auto most = context_.limits().remaining(kSliceShare).work)
+    slice = std::min(slice, *most);  // of little work one must not take all
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
@@ -371,6 +380,7 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
       return !solve::follows_order(problem_.graph, computations(start));
     });
   }
+  if (task.without_link) problem.machine.reset();
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
                                   .threads = task.threads,
@@ -385,8 +395,9 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (clocked_)
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
-      if (progress.plan != nullptr) offer(*progress.plan, progress.cost, *task.part);
-      if (!task.in_given) raise(*task.part, progress.bound.duration);
+      if (progress.plan != nullptr && !task.without_link)
+        offer(*progress.plan, progress.cost, *task.part);
+      if (task.claims()) raise(*task.part, progress.bound.duration);
     };
   solve::Context inner(problem, task.part->name(), std::move(settings));
   task.outcome = task.part->solve(problem, inner);
@@ -394,6 +405,9 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   task.seconds = inner.limits().seconds();
   task.smallest = inner.smallest();
   if (!task.endless) task.repair_start = inner.repair_start();
+  if (task.without_link)
+    for (auto* plan : {&task.outcome->plan, &task.smallest, &task.repair_start})
+      if (*plan) (*plan)->machine = problem_.machine;
 }
 
 void Portfolio::merge(Task& task) {
@@ -403,9 +417,9 @@ void Portfolio::merge(Task& task) {
   part.work += task.work_done;
   if (!task.outcome) return;
   const Outcome& outcome = *task.outcome;
-  if (!task.in_given && outcome.link_price && outcome.bound.duration >= context_.bound().duration)
+  if (task.claims() && outcome.link_price && outcome.bound.duration >= context_.bound().duration)
     context_.tell_link_price(*outcome.link_price);
-  if (!task.in_given) {
+  if (task.claims()) {
     raise(*task.part, outcome.bound.duration);
     context_.raise_floor(outcome.bound.peak);
   }
@@ -421,7 +435,7 @@ void Portfolio::merge(Task& task) {
     given_proof_.finished = by_itself(outcome.stopped_by);
     return;
   }
-  if (task.endless || !by_itself(outcome.stopped_by)) return;
+  if (task.endless || task.without_link || !by_itself(outcome.stopped_by)) return;
   std::erase(unfinished_, task.part);
   if (task.part == proving_) proving_ = nullptr;
 }

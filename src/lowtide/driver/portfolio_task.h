@@ -28,6 +28,7 @@ struct PortfolioTask {
   bool from_before = false;   // begins from the portfolio's best_without_tight_
   bool from_given = false;    // begins from given_ or the graph's own plan
   bool in_given = false;      // asks about the graph's own order: what it claims does not count
+  bool without_link = false;  // asks about plans that transfer nothing: likewise
   bool from_swapped = false;  // begins from swapped_ or the graph's own plan
   double share = 1;           // of the time left
   int threads = 1;
@@ -37,6 +38,7 @@ struct PortfolioTask {
   double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
 
+  bool claims() const { return !in_given && !without_link; }
   PortfolioKept made() const {
     if (outcome->plan) return {outcome->plan, outcome->cost};
     return {smallest, {Ticks::max(), outcome->smallest_peak.value_or(Bytes::max()), {}}};
