@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "lowtide/driver/fit_race.h"
+#include "lowtide/driver/least_solve.h"
 #include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -35,16 +36,18 @@ namespace {
 
 constexpr double kRaceShare = 0.4;  // of the limits, where there is something to prove after it
 constexpr std::int64_t kFirstProbes = 8, kProbes = 4;
-constexpr int kFirstSteps = 4, kSteps = 8;  // rounds that narrow the stretch, and after it
-constexpr double kNarrow = 0.001;           // of the own peak
-constexpr double kFirstShare = 0.2;         // of the limits, where the own order takes too long
-constexpr double kLinkShare = 0.1;          // of what is left
+constexpr int kFirstSteps = 4, kSteps = 8;   // rounds that narrow the stretch, and after it
+constexpr std::int64_t kManySolves = 1'000;  // more than any round has
+constexpr double kNarrow = 0.001;            // of the own peak
+constexpr double kFirstShare = 0.2;          // of the limits, where the own order takes too long
+constexpr double kLinkShare = 0.1;           // of what is left
 
 class FitRun {
  public:
   FitRun(const solve::SolverTable& solvers, const Graph& graph, const FitRequest& request)
       : request_(request),
         own_peak_(own_peak(graph)),
+        ops_(static_cast<double>(graph.op_count())),
         sweep_(solvers, graph, request.terms, request.settings) {}
 
   Fit run() {
@@ -91,12 +94,21 @@ class FitRun {
     return low + Bytes(checked_mul_div((high - low).count(), part, parts, Rounding::floor));
   }
   std::vector<SweepTask> tasks_for(std::vector<Bytes> budgets) const;
+  // So many as that share of what is left is worth; one, if there is too little.
+  std::int64_t solves(double share) const {
+    const double left = sweep_.work_left(), one = least_solve(ops_);
+    return left < kManySolves * one
+               ? std::max<std::int64_t>(1, static_cast<std::int64_t>(share * left / one))
+               : kManySolves;
+  }
+  // In no less than so much of what is left as one solve needs.
   bool round(std::vector<Bytes> budgets, double share);
   void narrow();
   void push();
 
   const FitRequest& request_;
   Bytes own_peak_;
+  double ops_;
   Sweep sweep_;
 };
 
@@ -113,6 +125,7 @@ std::vector<SweepTask> FitRun::tasks_for(std::vector<Bytes> budgets) const {
 
 bool FitRun::round(std::vector<Bytes> budgets, double share) {
   const Bytes upper_before = upper();
+  share = std::clamp(least_solve(ops_) / std::max(1.0, sweep_.work_left()), share, 1.0);
   const bool ran = sweep_.round(tasks_for(std::move(budgets)), share, [&](const Cost& cost) {
     return cost.duration <= request_.time_limit && cost.peak < upper_before;
   });
@@ -135,11 +148,12 @@ void FitRun::narrow() {
     low = std::max(low, floor());
     const Bytes high = upper();
     if (high.count() - low.count() <= narrow) return;
-    const std::int64_t parts = (i == 0 ? kFirstProbes : kProbes) + 1;
+    const double share = 1.0 / (kFirstSteps + kSteps - i);
+    const std::int64_t parts = 1 + std::min(i == 0 ? kFirstProbes : kProbes, solves(share));
     std::vector<Bytes> budgets;
     for (std::int64_t part = 1; part < parts; ++part)
       budgets.push_back(between(low, high, part, parts));
-    if (!round(budgets, 1.0 / (kFirstSteps + kSteps - i))) return;
+    if (!round(budgets, share)) return;
     for (Bytes budget : budgets)
       if (budget < upper()) low = std::max(low, budget);
   }
@@ -150,10 +164,15 @@ void FitRun::push() {
   for (int left = kSteps; left > 0; --left) {
     const Bytes high = upper();
     if (floor() >= high) return;
-    std::vector<Bytes> budgets{high, high - Bytes(1)};
+    std::vector<Bytes> budgets{high - Bytes(1)};
     for (std::int64_t less : {little, 3 * little})
       if (high.count() > less) budgets.push_back(high - Bytes(less));
+    budgets.push_back(high);
     for (std::int64_t part : {1, 2}) budgets.push_back(between(floor(), high, part, 3));
+    // Where there is work for few, another each time.
+    const auto few = std::min(std::ssize(budgets), solves(1.0 / left));
+    std::ranges::rotate(budgets, budgets.begin() + (kSteps - left) * few % std::ssize(budgets));
+    budgets.resize(static_cast<std::size_t>(few));
     if (!round(budgets, 1.0 / left)) return;
   }
 }

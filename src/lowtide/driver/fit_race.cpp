@@ -3,7 +3,9 @@
 //
 // Idea: each list is a contender that goes down by itself. It begins with the own order of the
 // graph that it makes, and asks for a budget a step below the smallest peak that it has reached; a
-// plan that is short enough ends the solve, and the next step is longer; a miss halves it. All get
+// plan that is short enough ends the solve, and the next step is longer; a miss shortens it. Plans
+// that took too long tell where the next one may be short enough. The graph as it is always is one
+// of them. All get
 // as much work in a phase; then those with the smaller peaks go on with twice the work, until one
 // is left. After the first phases lists that are near the best one enter: with more parts and with
 // fewer, with another transform behind, with substitutions. Where there is little work, few begin,
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/least_solve.h"
 #include "lowtide/driver/portfolio.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed.h"
@@ -34,7 +37,6 @@ namespace lowtide::driver {
 namespace {
 
 constexpr std::size_t kContenders = 12, kEntrants = 3;
-constexpr double kTurnWork = 60;  // for each op: less says nothing
 constexpr int kPhases = 5, kTurns = 4, kMostTurns = 40;
 constexpr int kEnterUntil = 2;  // phases
 // Of a budget.
@@ -57,6 +59,19 @@ struct Contender {
     const Frontier::Entry* found = own.smallest(limit);
     return found == nullptr ? Bytes::max() : found->cost.peak;
   }
+  // Down to where the line to the next plan that takes too long crosses the limit. Less memory
+  // costs more and more time, so there mostly is a plan there.
+  std::optional<double> step_to_limit(Ticks limit) const {
+    const Frontier::Entry *fits = own.smallest(limit), *next = nullptr;
+    for (const Frontier::Entry& entry : own.entries())
+      if (fits != nullptr && entry.cost.peak < fits->cost.peak) next = &entry;
+    if (next == nullptr) return std::nullopt;
+    const auto part = [](auto less, auto of) {
+      return static_cast<double>(less.count()) / static_cast<double>(of.count());
+    };
+    return part(fits->cost.peak - next->cost.peak, fits->cost.peak) *
+           part(limit - fits->cost.duration, next->cost.duration - fits->cost.duration);
+  }
 };
 
 class Race {
@@ -70,6 +85,7 @@ class Race {
 
   void run() {
     enter_first();
+    if (contenders_.empty()) return;
     most_ = most();
     for (int phase = 0; phase < kPhases && !contenders_.empty(); ++phase) {
       const auto few = std::max<std::size_t>(1, most_ >> phase);
@@ -79,16 +95,27 @@ class Race {
       const double until = rest_ + all_ * (kPhases - phase - 1) / kPhases;
       if (!run_phase(until)) return;
     }
+    // Small graphs are soon as far down as they go.
+    while (!contenders_.empty() && !over() && sweep_.work_left() > rest_) {
+      sort();
+      keep(1);
+      enter_more();
+      if (contenders_.size() == 1 || !run_phase(rest_)) return;
+    }
   }
 
  private:
   // So many that each gets enough work in a turn of the first phase.
   std::size_t most() const {
-    double ops = 0;
-    for (const Contender& one : contenders_)
-      ops += one.ops / static_cast<double>(contenders_.size());
-    const double turns = all_ / kPhases / kTurns / (kTurnWork * ops);
-    return static_cast<std::size_t>(std::clamp(turns, 2.0, static_cast<double>(kContenders)));
+    const double times = all_ / kPhases / kTurns / least_turn();
+    return static_cast<std::size_t>(std::clamp(times * static_cast<double>(contenders_.size()), 2.0,
+                                               static_cast<double>(kContenders)));
+  }
+  // Of all contenders together.
+  double least_turn() const {
+    double work = 0;
+    for (const Contender& one : contenders_) work += least_solve(one.ops);
+    return work;
   }
   bool over() const { return sweep_.reason() != StopReason::finished; }
   void enter(const Transforms& transforms);
@@ -157,6 +184,7 @@ void Race::enter_first() {
   const double at =
       kIdeasAt * static_cast<double>(sweep_.known().smallest(limit_)->cost.peak.count());
   ideas = ideas_on(begun, Bytes(static_cast<std::int64_t>(at)));
+  enter({});
   enter(sweep_.faster());
   for (std::size_t i = 0;
        i < std::max(splits.size(), ideas.size()) && contenders_.size() < kContenders; ++i) {
@@ -164,7 +192,6 @@ void Race::enter_first() {
     if (i < ideas.size()) enter(ideas[i]);
   }
   enter(substituted({}, Taken::faster_and_lighter));
-  enter({});
 }
 
 std::vector<Transforms> Race::ideas_on(const std::vector<Transforms>& begun, Bytes budget) {
@@ -192,8 +219,14 @@ void Race::enter_more() {
 }
 
 void Race::sort() {
-  std::ranges::stable_sort(contenders_, {}, [&](const Contender& one) { return one.peak(limit_); });
-  for (Contender& one : contenders_) one.step = std::clamp(2 * one.step, kFirstStep, kMostStep);
+  std::ranges::stable_sort(contenders_, {}, [&](const Contender& one) {
+    const Frontier::Entry* found = one.own.smallest(limit_);
+    return std::pair(found->cost.peak, found->cost.duration);
+  });
+  for (Contender& one : contenders_)
+    one.step = std::clamp(
+        std::min(2 * one.step, std::max(one.step, one.step_to_limit(limit_).value_or(kMostStep))),
+        kFirstStep, kMostStep);
 }
 
 // Of one region in different numbers of parts no more than half, since they do about as well.
@@ -214,7 +247,7 @@ void Race::keep(std::size_t most) {
 }
 
 bool Race::run_phase(double until) {
-  const double turn = (sweep_.work_left() - until) / kTurns;
+  const double turn = std::max((sweep_.work_left() - until) / kTurns, least_turn());
   for (int i = 0; i < kMostTurns; ++i) {
     const double left = sweep_.work_left();
     if (std::isfinite(left) ? left <= until : i == kTurns) return true;
@@ -241,8 +274,11 @@ bool Race::run_phase(double until) {
     for (Contender& one : contenders_) {
       const bool reached = one.peak(limit_) <= one.asked;
       one.begun = one.begun || reached;
-      one.step = reached ? std::min(kMostStep, 1.5 * one.step)
-                         : std::clamp(one.step / 2, one.begun ? kLeastStep : kFirstStep, kMostStep);
+      const double other = reached ? 1.5 * one.step : one.step / 2;
+      const double to_limit = one.step_to_limit(limit_).value_or(other);
+      one.step = std::clamp(reached ? std::min(other, 1.5 * to_limit)
+                                    : std::max(other / 4, std::min(to_limit, other)),
+                            one.begun ? kLeastStep : kFirstStep, kMostStep);
     }
     told_();
   }
