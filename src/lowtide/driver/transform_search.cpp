@@ -29,6 +29,7 @@
 #include <variant>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/least_solve.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/rewrite/profile.h"
 #include "lowtide/rewrite/substitutions.h"
@@ -38,7 +39,9 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr double kFirstShare = 0.12;  // of the limits, for the graph as it is
+constexpr double kFirstShare = 0.12;                       // of the limits, for the graph as it is
+constexpr double kFirstSolves = 2, kMostFirstShare = 0.3;  // the same, of little work
+constexpr double kPlainSolves = 8;    // for the graph as it is, before it is given up
 constexpr std::size_t kLast = 3;      // of all that was tried, those that may still win
 constexpr double kClose = 1.08;       // times the best one's loss
 constexpr double kEvenShare = 0.35;   // of what is left, at most, for one of them
@@ -76,7 +79,7 @@ class TransformSearch {
       run_with({}, 1);
       return finish();
     }
-    run_with({}, started ? kTrialShare : kFirstShare);
+    run_with({}, started ? kTrialShare : first_share());
     using rewrite::Taken;
     const Transforms faster = substituted({}, Taken::faster),
                      lighter = substituted({}, Taken::faster_and_lighter);
@@ -138,6 +141,13 @@ class TransformSearch {
   bool is_little_left() const {
     const auto least = static_cast<double>(least_.count());
     return static_cast<double>(duration().count()) <= (1 + kLittle) * least;
+  }
+  // More of little work, with which a smaller part says nothing.
+  double first_share() const {
+    const double all = all_work();
+    const double ops = static_cast<double>(problem_.graph.op_count());
+    return all > 0 ? std::clamp(kFirstSolves * least_solve(ops) / all, kFirstShare, kMostFirstShare)
+                   : kFirstShare;
   }
   double trial_share(const Idea& idea) const {
     const double all = all_work();
@@ -201,22 +211,24 @@ class TransformSearch {
   // most.
   void even_out() {
     std::vector<Tried*> last;
+    const bool may_win = plain_bound_ < duration();
     for (Tried& one : tried_)
-      if (is_close(one.reached)) last.push_back(&one);
+      if (is_close(one.reached) || (one.transforms.empty() && may_win)) last.push_back(&one);
     if (last.empty()) return;
     std::ranges::stable_sort(last, {}, [](const Tried* one) { return one->reached; });
     const auto count = std::min(last.size(), kLast);
     const auto plain =
         std::ranges::find_if(last, [](const Tried* one) { return one->transforms.empty(); });
-    const bool may_win = plain != last.end() && plain_bound_ < duration();
-    if (may_win && plain >= last.begin() + static_cast<std::ptrdiff_t>(count))
+    if (plain != last.end() && plain >= last.begin() + static_cast<std::ptrdiff_t>(count))
       std::iter_swap(plain, last.begin() + static_cast<std::ptrdiff_t>(count) - 1);
     last.resize(count);
     const double most = (*std::ranges::max_element(last, {}, &Tried::work_by_op))->work_by_op();
     std::ranges::stable_sort(last, {}, &Tried::ops);
     for (Tried* one : last) {
       const double left = all_work() * (1 - limits_.used());
-      const double more = (most - one->work_by_op()) * one->ops;
+      double more = (most - one->work_by_op()) * one->ops;
+      if (one->transforms.empty() && one->reached.duration == Ticks::max())
+        more = std::max(more, kPlainSolves * least_solve(one->ops) - one->work);
       if (limits_.stopped() || left <= 0 || more < kWorthARun * left) continue;
       run_with(Transforms(one->transforms), std::min(more / left, kEvenShare));
     }
