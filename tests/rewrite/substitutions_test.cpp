@@ -2,13 +2,22 @@
 // they make takes less.
 #include "lowtide/rewrite/substitutions.h"
 
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
 #include <doctest/doctest.h>
 
+#include "lowtide/base/error.h"
+#include "lowtide/base/random.h"
 #include "lowtide/device/cards.h"
+#include "lowtide/graph/hash.h"
 #include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/profile.h"
 
 #include "support/network.h"
+#include "support/scale.h"
 
 namespace lowtide {
 namespace {
@@ -69,6 +78,80 @@ TEST_CASE("substitutions: together they save time, and where they are to be ligh
   const Substituted none =
       substituted(graph, {}, device, nullptr, Taken::faster, [&] { return ++asked > 0; });
   CHECK(none.transforms.empty());
+}
+
+// As a file would tell of it, and which ops and tensors are called what.
+std::string told(const Graph& graph, std::span<const Transform> transforms, bool one_by_one) {
+  std::string all;
+  try {
+    const Transformed made =
+        one_by_one ? apply_one_by_one(graph, transforms) : apply_transforms(graph, transforms);
+    all = graph_hash(made.graph);
+    for (const OpId op : made.graph.order()) {
+      all += " " + std::to_string(made.op_index[op].index()) + made.graph.op(op).name;
+      for (const Operand& operand : made.graph.op(op).operands)
+        all += "," + std::to_string(made.tensor_index[operand.tensor].index());
+    }
+  } catch (const InputError& error) {
+    all = error.what();
+  }
+  return all;
+}
+
+// Products that share inputs and sums of products, whose results are read by some that come before
+// them in turn: many of each, in many orders.
+Graph tangle(Random& random) {
+  Network net;
+  std::vector<Network::Index> all;
+  const auto any = [&] { return all[random.below(all.size())]; };
+  for (int i = 0; i < 3; ++i) all.push_back(net.tensor({8, 8}, "f32", Role::input));
+  for (int i = 0; i < 40; ++i) {
+    const auto made = net.tensor({8, 8});
+    const auto a = any(), b = random.chance(0.3) ? all.back() : any();
+    const std::uint64_t kind = random.below(5);
+    if (kind < 2)
+      net.op("aten.mm", {net.whole("self", a), net.whole("mat2", b)}, {made});
+    else if (kind == 2 && a != b)
+      net.op("aten.add", {net.whole("self", a), net.whole("other", b)}, {made});
+    else if (kind == 3)
+      net.op("aten.clone", {net.transposed("self", a)}, {made});
+    else
+      net.op("aten.relu", {net.whole("self", a)}, {made});
+    net.latest_op().time = Ticks(50'000);
+    all.push_back(made);
+  }
+  net.keep(all.back());
+  return net.graph();
+}
+
+TEST_CASE("substitutions: many at once are the same as one by one") {
+  const Device& device = *find_built_in_device("a100");
+  for (int sample = 0; sample < samples(60); ++sample) {
+    CAPTURE(sample);
+    Random random(static_cast<std::uint64_t>(sample));
+    const Graph graph = tangle(random);
+    const Transformed now = apply_transforms(graph, {});
+    auto found = substitutions(now, PartPricer(now.graph, device, nullptr));
+    std::vector<Transform> transforms;
+    std::vector<Substitute> asked;
+    std::size_t next = graph.op_count();
+    while (!found.empty()) {
+      const std::size_t at = random.below(found.size());
+      for (OpPrice& price : found[at].substitute.prices) price.of = OpId(next++);
+      transforms.emplace_back(found[at].substitute);
+      asked.push_back(found[at].substitute);
+      found.erase(found.begin() + static_cast<std::ptrdiff_t>(at));
+      const std::string expected = told(graph, transforms, true);
+      CHECK(told(graph, transforms, false) == expected);
+      if (!expected.starts_with("transforms/")) continue;
+      for (std::size_t i = 0; i < std::get<Substitute>(transforms.back()).prices.size(); ++i)
+        --next;
+      transforms.pop_back();
+    }
+    const Applied kept = apply_those_that_hold(graph, {}, asked);
+    CHECK(kept.transforms == transforms);
+    CHECK(graph_hash(kept.now.graph) == graph_hash(apply_transforms(graph, transforms).graph));
+  }
 }
 
 }  // namespace

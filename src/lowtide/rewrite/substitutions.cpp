@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -77,14 +76,8 @@ std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pr
 
 namespace {
 
-// What one makes shifts the indices of what the next makes.
-void renumber(std::vector<Proposed>& chosen, std::size_t next) {
-  for (Proposed& one : chosen)
-    for (OpPrice& price : one.substitute.prices) price.of = OpId(next++);
-}
-
-// Those of them that are in no other's way, the earlier ones first. Of two that see the same op one
-// waits for the next round: to try them together takes as long as all that are put together.
+// Those of them that are in no other's way, the earlier ones first. Of two that are told the same
+// op one waits for the next round.
 void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted& made,
                   const std::function<bool()>& stops) {
   std::set<OpId> seen;
@@ -94,21 +87,12 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted&
     seen.insert(ops.begin(), ops.end());
     return false;
   });
-  const std::size_t before = made.transforms.size(), next = made.now.ops.size();
-  while (!chosen.empty() && !(stops && stops())) {
-    renumber(chosen, next);
-    std::vector<Transform> transforms = made.transforms;
-    for (const Proposed& one : chosen) transforms.emplace_back(one.substitute);
-    std::size_t wrong = 0;
-    try {
-      made.now = apply_transforms(graph, transforms);
-      made.transforms = std::move(transforms);
-      return;
-    } catch (const InputError& error) {  // its place is "transforms/i"
-      wrong = std::stoul(error.place().substr(error.place().find('/') + 1)) - before;
-    }
-    chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(wrong));
-  }
+  if (chosen.empty() || (stops && stops())) return;
+  std::vector<Substitute> more;
+  for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
+  Applied now = apply_those_that_hold(graph, made.transforms, std::move(more));
+  made.transforms = std::move(now.transforms);
+  made.now = std::move(now.now);
 }
 
 // What is live on average over the places of the own order.

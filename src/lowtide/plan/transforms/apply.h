@@ -8,6 +8,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/transforms/made.h"
@@ -18,5 +19,16 @@ namespace lowtide {
 // TransformRefused for what is not legal; InputError, with the same place, for what check_complete
 // refuses and for a price that this graph needs and the transform lacks.
 Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms);
+// The same, but the graph is made anew after each: what the other is held against.
+Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> transforms);
+
+struct Applied {
+  std::vector<Transform> transforms;
+  Transformed now;
+};
+// The given ones, and of more those that are not refused behind what stands before them; their
+// prices are told by their places, whatever the indices in them.
+Applied apply_those_that_hold(const Graph& graph, std::span<const Transform> given,
+                              std::vector<Substitute> more);
 
 }  // namespace lowtide

@@ -28,6 +28,7 @@ class Draft {
  public:
   explicit Draft(const Graph& graph);
 
+  std::size_t op_count() const { return ops_.size(); }  // with those that are gone
   // Those that are gone still stand there, but nothing may lead to them.
   const DraftOp& op(OpId id) const { return ops_[id.index()]; }
   DraftOp& op(OpId id) { return ops_[id.index()]; }

@@ -1,6 +1,6 @@
-// What each kind of transform does to a draft. Private to the folder. `now` is the graph of what
-// the draft holds; TransformRefused if the transform is not legal on it, InputError (place: a JSON
-// pointer into the transform) if it lacks a price.
+// What splits and hoists do to a draft; substitutes.h is for the rest. Private to the folder. `now`
+// is the graph of what the draft holds; TransformRefused if the transform is not legal on it,
+// InputError (place: a JSON pointer into the transform) if it lacks a price.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,5 @@ Labels labels_in_file(const Draft& draft, const Transformed& now);
 
 void do_transform(Draft& draft, const Transformed& now, const Split& split, std::size_t index);
 void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std::size_t index);
-void do_transform(Draft& draft, const Transformed& now, const Substitute& substitute,
-                  std::size_t index);
 
 }  // namespace lowtide

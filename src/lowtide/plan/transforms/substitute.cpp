@@ -1,18 +1,17 @@
 // A pattern replaced by another that computes the same (MAGIS, ASPLOS 2024, section 5.2, and the
 // substitutions of TASO that it takes over).
 //
-// A rule says what it makes, who reads it and what goes; here that is put into the draft. What is
-// made stands as late as its first reader lets it; nothing else moves unless it must. The checks
-// that no rule can forget are here: what goes has no effects and no reader is left, nothing comes
-// before itself, and every op that is made has a price.
+// A rule says what it makes, who reads it and what goes; here that is put into the draft; where it
+// stands is for substitutes.h. The checks that no rule can forget are here: what goes has no
+// effects and no reader is left, and every op that is made has a price.
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <utility>
 
 #include "lowtide/plan/transforms/rules.h"
 #include "lowtide/plan/transforms/rules/rewriting.h"
 #include "lowtide/plan/transforms/rules/table.h"
+#include "lowtide/plan/transforms/substitutes.h"
 #include "lowtide/plan/transforms/substitution.h"
 
 namespace lowtide {
@@ -22,26 +21,26 @@ namespace {
 constexpr std::array kRules = {&kMergeProducts, &kSplitProduct, &kAddIntoProduct, &kOtherSide,
                                &kCatOfSlices,   &kSliceOfCat,   &kAbsorbTranspose};
 
-// Puts a replacement into the draft.
+// Puts a replacement into the draft, all but the order.
 class Substitution {
  public:
   Substitution(Draft& draft, const Transformed& now, const Substitute& substitute,
-               std::size_t index, Replacement made)
+               std::size_t index, const Replacement& made)
       : draft_(draft),
         now_(now),
         substitute_(substitute),
         transform_(index),
-        made_(std::move(made)),
+        next_(draft.op_count()),
+        made_(made),
         name_("substitute: \"" + substitute.rule + "\": ") {}
 
   void put() {
     demand_prices();
-    for (Tensor& tensor : made_.tensors) tensors_.push_back(draft_.add(std::move(tensor)));
+    for (const Tensor& tensor : made_.tensors) tensors_.push_back(draft_.add(tensor));
     const std::vector<PartOf> parts = parts_of_all();
-    for (Replacement::Made& made : made_.ops) add(made, parts);
+    for (const Replacement::Made& made : made_.ops) add(made, parts);
     for (const Replacement::Reader& reader : made_.readers) lead(reader);
     remove();
-    put_in_order();
   }
 
  private:
@@ -52,7 +51,7 @@ class Substitution {
   }
 
   void demand_prices() const {
-    const std::size_t next = now_.ops.size();
+    const std::size_t next = next_;
     if (made_.ops.size() > Draft::kMostMade - std::min(Draft::kMostMade, draft_.made()))
       refuse_transform(name_ + "transforms may make " + std::to_string(Draft::kMostMade) +
                        " ops in all");
@@ -92,13 +91,13 @@ class Substitution {
     return parts;
   }
 
-  void add(Replacement::Made& made, const std::vector<PartOf>& parts) {
+  void add(const Replacement::Made& made, const std::vector<PartOf>& parts) {
     const auto mapped = [&](const std::vector<TensorId>& ids) {
       std::vector<TensorId> found;
       for (const TensorId id : ids) found.push_back(index_of(id));
       return found;
     };
-    DraftOp op{.op = std::move(made.op),
+    DraftOp op{.op = made.op,
                .inputs = mapped(made.inputs),
                .outputs = mapped(made.outputs),
                .mutates = {},
@@ -111,7 +110,7 @@ class Substitution {
       op.in_place.push_back({index_of(pair.input), index_of(pair.output)});
     for (auto* list : {&op.op.operands, &op.op.results})
       for (Operand& operand : *list) operand.tensor = index_of(operand.tensor);
-    const OpPrice& price = *price_of(OpId(now_.ops.size() + added_.size()));
+    const OpPrice& price = *price_of(OpId(next_ + added_.size()));
     op.op.time = price.time;
     op.op.workspace = price.workspace;
     added_.push_back(draft_.add(std::move(op)));
@@ -159,84 +158,14 @@ class Substitution {
     }
   }
 
-  // Each op behind those that it needs, as few of them moved as possible.
-  void put_in_order() {
-    const std::vector<OpId> given = std::exchange(draft_.order, {});
-    collect_links();
-    enum : std::uint8_t { kNew, kWaits, kDone };
-    std::vector<std::uint8_t> state(now_.ops.size() + added_.size(), kNew);
-    struct Waiting {
-      OpId op;
-      std::vector<OpId> needs;
-      std::size_t next = 0;
-    };
-    std::vector<Waiting> waiting;
-    const auto begin = [&](OpId op) {
-      state[op.index()] = kWaits;
-      waiting.push_back({op, needs_of(op)});
-    };
-    const auto emit = [&](OpId last) {
-      if (state[last.index()] != kNew || draft_.op(last).gone) return;
-      begin(last);
-      while (!waiting.empty()) {
-        Waiting& now = waiting.back();
-        if (now.next == now.needs.size()) {
-          state[now.op.index()] = kDone;
-          draft_.order.push_back(now.op);
-          waiting.pop_back();
-          continue;
-        }
-        const OpId need = now.needs[now.next++];
-        if (state[need.index()] == kWaits)
-          refuse_transform(name_ + draft_.label(need) + " would have to come before itself");
-        if (state[need.index()] == kNew) begin(need);
-      }
-    };
-    for (const OpId op : given) emit(op);
-    for (const OpId op : added_) emit(op);
-  }
-
-  void collect_links() {
-    const auto note = [&](OpId id) {
-      for (const TensorId tensor : draft_.op(id).outputs) producer_[tensor] = id;
-      for (const TensorId tensor : draft_.op(id).mutates) readers_[tensor];
-    };
-    for (const OpId id : now_.op_index)
-      if (!draft_.op(id).gone) note(id);
-    for (const OpId id : added_) note(id);
-    const auto read = [&](OpId id) {
-      for (const TensorId tensor : draft_.op(id).inputs)
-        if (const auto found = readers_.find(tensor); found != readers_.end())
-          found->second.push_back(id);
-    };
-    if (readers_.empty()) return;
-    for (const OpId id : now_.op_index)
-      if (!draft_.op(id).gone) read(id);
-    for (const OpId id : added_) read(id);
-  }
-
-  std::vector<OpId> needs_of(OpId id) const {
-    const DraftOp& op = draft_.op(id);
-    std::vector<OpId> needs = op.after;
-    for (const TensorId tensor : op.inputs)
-      if (const auto maker = producer_.find(tensor); maker != producer_.end())
-        needs.push_back(maker->second);
-    for (const TensorId tensor : op.mutates)
-      for (const OpId reader : readers_.at(tensor))
-        if (reader != id) needs.push_back(reader);
-    return needs;
-  }
-
   Draft& draft_;
   const Transformed& now_;
   const Substitute& substitute_;
-  std::size_t transform_;
-  Replacement made_;
+  std::size_t transform_, next_;
+  const Replacement& made_;
   std::string name_;
   std::vector<TensorId> tensors_;  // the file's, of those that are made
   std::vector<OpId> added_;
-  std::unordered_map<TensorId, OpId> producer_;
-  std::unordered_map<TensorId, std::vector<OpId>> readers_;  // of tensors that are changed
 };
 
 }  // namespace
@@ -253,9 +182,7 @@ Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const
   Rewriting rewriting(rule, graph, ops, labels);
   rule.make(rewriting);
   Replacement made = rewriting.take();
-  std::vector<std::uint8_t> goes(graph.op_count(), 0);
   for (const OpId op : made.gone) {
-    goes[op.index()] = 1;
     if (!graph.recomputable(op)) rewriting.refuse(op, "may not run twice, so it has to stay");
     for (const Argument& argument : graph.op(op).arguments)
       if (argument.name.starts_with(
@@ -263,16 +190,15 @@ Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const
         rewriting.refuse(op, "has the argument \"" + argument.name + "\"");
     if (!graph.after(op).empty()) rewriting.refuse(op, "has to come after others");
   }
-  if (!made.gone.empty())
-    for (const OpId op : AllIds<OpId>(graph.op_count()))
-      for (const OpId earlier : graph.after(op))
-        if (goes[earlier.index()] != 0)
-          rewriting.refuse(earlier, "is waited for by " + rewriting.label(op));
+  for (const OpId op : made.gone)
+    for (const OpId later : graph.successors(op))
+      if (std::ranges::find(graph.after(later), op) != graph.after(later).end())
+        rewriting.refuse(op, "is waited for by " + rewriting.label(later));
   return made;
 }
 
-void do_transform(Draft& draft, const Transformed& now, const Substitute& substitute,
-                  std::size_t index) {
+Replacement replacement_by(const Draft& draft, const Transformed& now,
+                           const Substitute& substitute) {
   const Rule* rule = find_substitution_rule(substitute.rule);
   if (!rule) {
     std::string names;
@@ -289,9 +215,12 @@ void do_transform(Draft& draft, const Transformed& now, const Substitute& substi
     draft.demand(op);
     ops.push_back(now.ops[op.index()]);
   }
-  Substitution(draft, now, substitute, index,
-               replacement_by(*rule, now.graph, ops, labels_in_file(draft, now)))
-      .put();
+  return replacement_by(*rule, now.graph, ops, labels_in_file(draft, now));
+}
+
+void put(Draft& draft, const Transformed& now, const Substitute& substitute, std::size_t index,
+         const Replacement& made) {
+  Substitution(draft, now, substitute, index, made).put();
 }
 
 }  // namespace lowtide

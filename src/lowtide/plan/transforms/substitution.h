@@ -45,6 +45,8 @@ struct Rule {
   // refused, but the same from no two anchors.
   std::vector<std::vector<OpId>> (*matches)(const Graph& graph, OpId anchor);
   void (*make)(Rewriting& rewriting);
+  // It asks who makes what its ops read, and who else reads that.
+  bool looks_back = false;
 };
 
 std::span<const Rule* const> substitution_rules();

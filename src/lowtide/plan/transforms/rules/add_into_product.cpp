@@ -91,6 +91,7 @@ constinit const Rule kAddIntoProduct{.name = "add_into_product",
                                      .exact = false,
                                      .anchors = kAddKinds,
                                      .matches = sums_with_products,
-                                     .make = add_into_product};
+                                     .make = add_into_product,
+                                     .looks_back = true};
 
 }  // namespace lowtide

@@ -86,6 +86,7 @@ constinit const Rule kOtherSide{.name = "other_side",
                                 .exact = true,
                                 .anchors = kBackwards,
                                 .matches = backwards_with_two_sides,
-                                .make = other_side};
+                                .make = other_side,
+                                .looks_back = true};
 
 }  // namespace lowtide
