@@ -156,8 +156,8 @@ void Race::enter(const Transforms& transforms) {
   }
 }
 
-// Every look at a list makes its graph once for each transform: of long ones on large graphs that
-// takes seconds. Then only the substitutions that the sweep has found anyway are tried.
+// What is to be lighter is made once for each substitution: of long lists on large graphs that
+// takes seconds. Then only those that the sweep has found anyway are tried.
 Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
   if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
     return given;
