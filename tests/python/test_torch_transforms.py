@@ -110,11 +110,20 @@ class Spectra(nn.Module):
         return found.conj().imag.sin().sum() + torch.fft.irfft(found).square().mean()
 
 
-MODELS = ZOO | {"spectra": lambda: (Spectra(), (torch.randn(24, 16),))}
+class Scaled(Words):
+    """Its parts go on to compute with the loss."""
+
+    def forward(self, x, y):
+        h = self.head(self.embed(x)).flatten(0, 1)
+        return F.cross_entropy(h, y.flatten()) / 4 + 1e-3 * h.logsumexp(-1).square().mean()
+
+
+MODELS = ZOO | {"spectra": lambda: (Spectra(), (torch.randn(24, 16),)),
+                "scaled": lambda: (Scaled(words=64), (torch.randint(0, 64, (8, 16)), torch.randint(0, 64, (8, 16))))}
 
 
 @pytest.mark.parametrize("name", ["gpt_dropout", "mixer", "encoder", "norms", "group_norm", "cells", "unet",
-                                  "attention_dropout", "spectra"])
+                                  "attention_dropout", "spectra", "scaled"])
 def test_every_region_computes_what_the_whole_computes(name, monkeypatch):
     module, inputs = fresh(MODELS[name])
     module = module.double()

@@ -79,11 +79,14 @@ class _Made:
         self._copied: dict[int, int] = {}  # bytes beside them, by their ops
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
+        self._read: set[int] = set()  # by others than what puts parts together, or as a summand of what is read so
         for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
             entry = self._graph["ops"][op]
             if entry["kind"] in _JOINS and len(entry["inputs"]) > 1:
                 (result,) = entry["outputs"]
                 self._last[entry["inputs"][0]] = self._last.get(result, result)
+            if entry["kind"] not in _JOINS or self._is_in_part(*entry["outputs"]) and entry["outputs"][0] in self._read:
+                self._read.update(entry["inputs"])
         rules = [t for t in transforms if t["kind"] == "substitute"]
         self._has_rules = bool(rules)
         self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
@@ -130,6 +133,10 @@ class _Made:
         if fake is not None:
             self._fakes[key] = fake
 
+    def _is_in_part(self, tensor: int) -> bool:
+        """Is it none of the original graph's?"""
+        return self._made["tensors"][tensor] >= len(self._program.graph["tensors"])
+
     # ---- ops
 
     def _run_of(self, op: int) -> Run:
@@ -164,7 +171,8 @@ class _Made:
 
     def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
         node = run.node
-        if keeps_rows(node) and entry.get("arguments", {}).get("reduction") != 0:
+        # What the parts themselves go on to compute with is a number.
+        if keeps_rows(node) and entry.get("arguments", {}).get("reduction") != 0 and self._read.isdisjoint(entry["outputs"]):
             return self._rows_of(entry, node)
         form = run.emitter.part_of(node)
         if form is None:
