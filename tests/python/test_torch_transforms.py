@@ -118,6 +118,20 @@ class Scaled(Words):
         return F.cross_entropy(h, y.flatten()) / 4 + 1e-3 * h.logsumexp(-1).square().mean()
 
 
+class Sampled(nn.Module):
+    """Its offsets lie in one order, and the gradient of their size is a number: a product that fake kernels in half
+    precision lay out in another order than real ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.offsets = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 2, 3, padding=1)
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        moved = torch.tanh(self.offsets(h)).permute(0, 2, 3, 1)
+        return h.square().mean() + (moved.abs().sum() + moved.sin().sum()) / 100
+
+
 MODELS = ZOO | {"spectra": lambda: (Spectra(), (torch.randn(24, 16),)),
                 "scaled": lambda: (Scaled(words=64), (torch.randint(0, 64, (8, 16)), torch.randint(0, 64, (8, 16))))}
 
@@ -258,6 +272,34 @@ def test_kernels_that_go_by_other_strides_get_copies(monkeypatch):
     module.zero_grad()
     measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
     assert abs(measured - report.peak) <= SLACK
+
+
+@pytest.mark.parametrize("corrected", [True, False])
+def test_slices_are_of_what_kernels_really_make(corrected, monkeypatch):
+    """Known before the plan, or else found when it runs, and copied."""
+    if not corrected:
+        for place in ("tracing.real_types", "transforms.parts"):
+            monkeypatch.setattr(f"lowtide.torch.{place}.as_really_made", lambda *_: None)
+    module, inputs = fresh(lambda: (Sampled().bfloat16(), (torch.randn(8, 3, 12, 12).bfloat16(),)))
+    plain = twin(module)
+    expected = trained(plain, inputs, plain)
+    chosen = []
+
+    def choose(graph, place):
+        places = picks(graph)
+        chosen[:] = graph.regions(pick=places[place])["transforms"] if place < len(places) else []
+        return chosen
+
+    for place in range(4):
+        torch._dynamo.reset()
+        with monkeypatch.context() as patched:
+            force(patched, lambda graph, place=place: choose(graph, place))
+            mine = twin(module)
+            step, report = planned(mine, inputs, 10**9)
+        assert report.transforms and distance(trained(mine, inputs, step), expected) < 0.05, chosen
+        mine.zero_grad()
+        measured = report.inputs + report.resident + peak_rise(lambda step=step: step(*inputs).backward())
+        assert not corrected or abs(measured - report.peak) <= SLACK
 
 
 def test_a_head_in_parts_needs_a_third():

@@ -99,6 +99,27 @@ def _(x):
 note.register_effect(_EffectType.ORDERED)  # or every compiler would leave it out
 
 
+class TimeFirst(nn.Module):
+    """The gradients of its norm and its loss lie in another order than PyTorch's fake kernels say: what the tracer took for
+    a view is a copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.norm, self.mix = nn.Linear(16, 32), nn.LayerNorm(32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        h = self.norm(self.into(x).transpose(0, 1))
+        h = (h + F.softplus(self.mix(h))).transpose(0, 1)
+        return F.smooth_l1_loss(h, torch.ones_like(h))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_only_looked_like_a_view_is_copied(dtype):
+    x = torch.randn(10, 48, 16, dtype=dtype)
+    got, expected = both(lambda: TimeFirst().to(dtype), lambda module, step: train(module, (x,), step), share="act:100%")
+    assert equal(got, expected)
+
+
 def test_an_operator_without_a_result_runs_once_a_step():
     class Noted(Body):
         def forward(self, x):

@@ -3,7 +3,9 @@
 A fake kernel may say other number types or strides than its real one: PyTorch's fake batch norm, group norm and layer
 norm of half-precision inputs with single-precision weights (what autocast makes) give statistics in half precision,
 the CPU's in single.  A plan would count too few bytes, and the kernels that read such a tensor would be measured on
-another than they get: they may then refuse it, or need no scratch where they do.  So what may be wrong is run once on
+another than they get: they may then refuse it, or need no scratch where they do.  Where operands lie in several ways,
+many of them put the result in another order than the real kernel does: the product of a scalar that is expanded and a
+permuted tensor in half precision, the gradients of losses and of layer norms.  So what may be wrong is run once on
 made-up numbers before a joint graph is lowered, and what comes out is what its nodes say from then on.
 """
 
@@ -15,12 +17,14 @@ from typing import Any
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import flop_registry
 
 from ..costs import key_of, materialise, untraced
 from ..operators import arguments_of, is_effect, leaves, operator_of, values
 from ..storages import storage
 
 aten = torch.ops.aten
+_COPIES = (aten.clone.default, aten._to_copy.default, aten.copy.default)
 _Layout = tuple[tuple[int, ...], torch.dtype]
 _known: dict[tuple[str, str], list[_Layout | None] | None] = {}  # device, kernel -> strides and type of each result
 
@@ -38,10 +42,22 @@ def correct_types(joint: fx.GraphModule) -> None:
             continue
         if not isinstance(operator_of(node.target, node.args), torch._ops.OpOverload):
             continue
-        if not corrected.isdisjoint(node.all_input_nodes) and _propagate(node):
-            corrected.add(node)
-        if isinstance(node.target, torch._ops.OpOverload) and _may_be_wrong(node) and _correct(node):
-            corrected.add(node)
+        if not corrected.isdisjoint(node.all_input_nodes):
+            if node.target is aten.view.default and not _propagate(node):
+                _view_a_copy(node)
+            if _propagate(node):
+                corrected.add(node)
+        if isinstance(node.target, torch._ops.OpOverload) and not is_effect(node, arguments_of(node)):
+            made = as_really_made(node.target, values(node.args), values(node.kwargs), node.meta.get("val"))
+            if made is not None:
+                node.meta["val"] = made
+                corrected.add(node)
+
+
+def as_really_made(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
+    """What the fake kernel made of fake arguments, with the strides and number types that the real one makes; None if there
+    is nothing to correct."""
+    return _corrected(target, args, kwargs, made) if _may_be_wrong(target, leaves((args, kwargs)), leaves(made)) else None
 
 
 def _propagate(node: fx.Node) -> bool:
@@ -57,41 +73,67 @@ def _propagate(node: fx.Node) -> bool:
     return True
 
 
-def _may_be_wrong(node: fx.Node) -> bool:
-    """Does it mix floating-point types in a way that its fake kernel may not know?  Casts and pointwise kernels
-    follow the rules of promotion; effects are left alone, and so are operators of other libraries."""
-    target = node.target
-    if target.namespace != "aten" or target is aten._to_copy.default or torch.Tag.pointwise in target.tags \
-            or target.is_view or target._schema.is_mutable or is_effect(node, arguments_of(node)):
+def _view_a_copy(node: fx.Node) -> None:
+    """Have it view a copy of what, as it really lies, has no such view: as `reshape` does, which the tracer took for a view."""
+    source = node.args[0]
+    with node.graph.inserting_before(node), source.meta["val"].fake_mode:
+        copy = node.graph.call_function(aten.clone.default, (source,), {"memory_format": torch.contiguous_format})
+        copy.meta = node.meta | {"val": aten.clone.default(source.meta["val"], memory_format=torch.contiguous_format)}
+    node.replace_input_with(source, copy)
+
+
+def _may_be_wrong(target: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    """Does it mix floating-point types, or layouts, in a way that its fake kernel may not know?  Casts and pointwise
+    kernels follow the rules of promotion; operators of other libraries are left alone."""
+    if target.namespace != "aten" or target.is_view or target._schema.is_mutable:
         return False
-    types = {t.dtype for t in leaves((values((node.args, node.kwargs)), node.meta.get("val")))}
-    return sum(dtype.is_floating_point for dtype in types) > 1
+    if _mixes_layouts(target, given, made):
+        return True
+    if target is aten._to_copy.default or torch.Tag.pointwise in target.tags:
+        return False
+    return sum(dtype.is_floating_point for dtype in {t.dtype for t in (*given, *made)}) > 1
 
 
-def _correct(node: fx.Node) -> bool:
-    """Give a node's results the strides and number types that its kernel makes; was there anything to correct?"""
-    flat, tree = pytree.tree_flatten(node.meta["val"])
-    args, kwargs = values(node.args), values(node.kwargs)
+def _mixes_layouts(target: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> bool:
+    """Do operands lie in such ways that the kernel may lay its result out otherwise than its fake kernel says?
+
+    Not if they all lie as their elements are read, or if a pointwise kernel finds one order in all.  Products and
+    convolutions, which cost something, say what is so; copies are told.
+    """
+    like = [t for t in given if made and t.shape == made[0].shape]
+    if not like or target in _COPIES or target.overloadpacket in flop_registry:
+        return False
+    orders = {tuple(s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1) for t in (*like, made[0])}
+    dense = [t for t in (*like, made[0]) if not _is_expanded(t)]
+    if len(dense) > 1 and all(t.is_contiguous() for t in dense):
+        return False
+    return len(orders) > 1 or torch.Tag.pointwise not in target.tags
+
+
+def _is_expanded(t: torch.Tensor) -> bool:
+    return any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape, strict=True))
+
+
+def _corrected(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
+    flat, tree = pytree.tree_flatten(made)
     given = set(map(storage, leaves((args, kwargs))))
     fakes = [t for t in flat if isinstance(t, torch.Tensor)]
     if not fakes or not given.isdisjoint(map(storage, fakes)):
-        return False
+        return None
     device = fakes[0].device
-    key = (str(device), key_of(node.target, args, kwargs))
+    key = (str(device), key_of(target, args, kwargs))
     if key not in _known:
-        _known[key] = _run(node.target, args, kwargs, device)
-    made = _known[key]
-    if made is None or len(made) != len(flat):
-        return False
+        _known[key] = _run(target, args, kwargs, device)
+    layouts = _known[key]
+    if layouts is None or len(layouts) != len(flat):
+        return None
     changed = False
-    for i, (fake, real) in enumerate(zip(flat, made, strict=True)):
+    for i, (fake, real) in enumerate(zip(flat, layouts, strict=True)):
         if isinstance(fake, torch.Tensor) and real and (fake.stride(), fake.dtype) != real:
             with fake.fake_mode:
                 flat[i] = torch.empty_strided(fake.shape, real[0], dtype=real[1], device=fake.device)
             changed = True
-    if changed:
-        node.meta["val"] = pytree.tree_unflatten(flat, tree)
-    return changed
+    return pytree.tree_unflatten(flat, tree) if changed else None
 
 
 def _run(target: Any, args: Any, kwargs: Any, device: torch.device) -> list[_Layout | None] | None:

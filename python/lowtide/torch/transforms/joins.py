@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ..lowerings.interface import Emitter
-from .parts import Slice
+from .parts import Slice, laid_out
 
 if TYPE_CHECKING:
     from ..emission.side import Side
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 Place = tuple[int, int, int, int]  # extent, elements of a slice, the first slice and the count of a part
 
 
-def _put(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
-    """Copy a part's storage to its place in that of the whole, in every round of the extent."""
+def _put(whole: torch.Tensor, part: torch.Tensor, place: Place, lies: tuple[int, ...]) -> torch.Tensor:
+    """Copy a part's storage to its place in that of the whole, in every round of the extent.  lies: the strides by which
+    the part has its place."""
     extent, stride, first, count = place
+    part = laid_out(part, lies)
     period = extent * stride
     rounds = whole.untyped_storage().nbytes() // (whole.element_size() * period) if period else 0
     shape = (rounds, count, stride)
@@ -31,19 +33,20 @@ def _put(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
     return whole
 
 
-def join_first(part: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], place: Place) -> torch.Tensor:
+def join_first(part: torch.Tensor, lies: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...],
+               place: Place) -> torch.Tensor:
     """A new whole with the first part in it."""
-    return _put(torch.empty_strided(shape, strides, dtype=part.dtype, device=part.device), part, place)
+    return _put(torch.empty_strided(shape, strides, dtype=part.dtype, device=part.device), part, place, lies)
 
 
-def join_over(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
+def join_over(whole: torch.Tensor, part: torch.Tensor, lies: tuple[int, ...], place: Place) -> torch.Tensor:
     """The same whole, with another part in it."""
-    return _put(whole, part, place)
+    return _put(whole, part, place, lies)
 
 
-def join_anew(whole: torch.Tensor, part: torch.Tensor, place: Place) -> torch.Tensor:
+def join_anew(whole: torch.Tensor, part: torch.Tensor, lies: tuple[int, ...], place: Place) -> torch.Tensor:
     """Another whole, with another part in it."""
-    return _put(whole.clone(), part, place)
+    return _put(whole.clone(), part, place, lies)
 
 
 CHUNK = 1 << 14  # elements that are added at a time where number types differ: a kernel of the CPU copies them first
@@ -53,7 +56,7 @@ def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, shape: tup
         over: int | None) -> torch.Tensor:
     """before + part, rounded once to `dtype`; over: which of the two it is written to.  Both lie as the result does, but
     what parts of parts made is known as a storage without a shape."""
-    before, part = (t if t.shape == shape else t.as_strided(shape, strides, 0) for t in (before, part))
+    before, part = (laid_out(t, strides) if t.shape == shape else t.as_strided(shape, strides, 0) for t in (before, part))
     out = (before, part)[over] if over is not None else torch.empty_strided(shape, strides, dtype=dtype, device=part.device)
     if before.dtype == part.dtype == dtype or part.device.type != "cpu":
         return torch.add(before, part, out=out)
@@ -87,11 +90,12 @@ class JoinEmitter(Emitter):
 
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         part = side.value(self._part.key, self._part.node)
+        lies = tuple(part.meta["val"].stride())
         if self._before is None:
-            function, args = join_first, (part, self._result.shape, self._result.strides, self._place)
+            function, args = join_first, (part, lies, self._result.shape, self._result.strides, self._place)
         else:
             function = join_over if over else join_anew
-            args = (side.value(self._before.key, self._before.node), part, self._place)
+            args = (side.value(self._before.key, self._before.node), part, lies, self._place)
         side.values[self._result.key] = side.call(function, args, self._result.node, self._like)
         return False
 

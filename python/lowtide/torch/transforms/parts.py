@@ -23,6 +23,7 @@ from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
 from ..lowerings.interface import Emitter
 from ..operators import Kernel, leaves, operations_of, values
+from ..tracing.real_types import as_really_made
 
 if TYPE_CHECKING:
     from ..emission.side import Side
@@ -87,7 +88,8 @@ class Slice:
         view = t
         if not self.is_all_of(t):
             view = fake_like(t, self.shape, self.strides, self.dtype)
-            value = side.call(view_of, (value, self.shape, self.strides, self.offset, self.dtype), self.node, view)
+            args = (value, self.shape, self.strides, self.offset, self.dtype, tuple(t.stride()))
+            value = side.call(view_of, args, self.node, view)
         for flag in self.views:
             view = flag(view)
             value = side.call(flag, (value,), self.node, view)
@@ -95,12 +97,26 @@ class Slice:
 
 
 def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
-            dtype: torch.dtype) -> torch.Tensor:
-    """The view of t's storage that has these extents, strides and that offset, in elements of `dtype`."""
+            dtype: torch.dtype, lies: tuple[int, ...] | None = None) -> torch.Tensor:
+    """The view of t's storage that has these extents, strides and that offset, in elements of `dtype`.  lies: the strides
+    that t has for who asks."""
+    if lies is not None:
+        t = laid_out(t, lies)
     if t.dtype != dtype:
         whole = t.untyped_storage().nbytes() // t.element_size()
         t = t.as_strided((whole,), (1,), 0).view(dtype)
     return t.as_strided(shape, strides, offset)
+
+
+def laid_out(t: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """t with these strides: a copy, if a kernel has given its result others than its fake kernel said.
+
+    Slices are found by their places, so without it they would be of other elements.  What real_types.py corrects needs no
+    copy; this holds for what it does not.
+    """
+    if t.stride() == strides or all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True)):
+        return t
+    return torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device).copy_(t)
 
 
 def is_packed(t: torch.Tensor) -> bool:
@@ -133,6 +149,8 @@ class PartCall:
         """The call of fake tensors, and what it makes of them."""
         args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), values)
         made = self.target(*args, **kwargs)
+        really = as_really_made(self.target, args, kwargs, made)
+        made = made if really is None else really
         flops = operations_of(self.target, args, kwargs, made)
         return Kernel(self.target, args, kwargs, leaves([args, kwargs]), self.written(made), made,
                       flops // 2 if self.arguments.get("is_causal") else flops)
