@@ -347,6 +347,46 @@ def test_masks_are_those_of_the_whole():
     assert torch.equal(torch.get_rng_state(), generator)
 
 
+class Autoencoder(nn.Module):
+    """A variational one: half of its loss is of what it draws, in half precision."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.code = nn.Conv2d(1, 8, 4, 2, 1), nn.Linear(128, 16)
+        self.out, self.back = nn.Linear(8, 128), nn.ConvTranspose2d(8, 1, 4, 2, 1)
+
+    def forward(self, x, noise=None):
+        with torch.autocast("cpu", torch.bfloat16):
+            mean, spread = self.code(F.relu(self.into(x)).flatten(1)).chunk(2, 1)
+            noise = torch.randn_like(spread) if noise is None else noise
+            drawn = F.relu(self.out(mean + noise * (spread / 2).exp()))
+            seen = self.back(drawn.unflatten(1, (8, 4, 4)))
+            apart = 1 + spread - mean.square() - spread.exp()
+            return F.binary_cross_entropy_with_logits(seen, x.sigmoid()) - apart.sum(1).mean() / 2
+
+
+def test_parts_under_autocast_are_a_loop_over_slices_of_the_noise(monkeypatch):
+    """To the last bit: each part's gradients are rounded by their kernels, and added up in single."""
+    module, (x,) = fresh(lambda: (Autoencoder(), (torch.randn(16, 1, 8, 8),)))
+    plain = twin(module)
+    torch.manual_seed(1)
+    noise = torch.randn(16, 8, dtype=torch.bfloat16)
+    parts = 4
+    losses = [plain(*slices) for slices in zip(x.chunk(parts), noise.chunk(parts), strict=True)]
+    for loss in losses:
+        (loss / parts).backward()
+
+    def choose(graph):
+        regions = enumerate(graph.regions()["regions"])
+        return graph.regions(pick=max((len(r["ops"]), i) for i, r in regions if r["parts"] == parts)[1])["transforms"]
+
+    force(monkeypatch, choose)
+    step, report = planned(module, (x,), 10**9)
+    got = trained(module, (x,), step)
+    assert f"into {parts} parts" in report.transforms[-1]
+    assert all(map(torch.equal, got, [sum(loss.detach() for loss in losses) / parts, *gradients(plain)]))
+
+
 @pytest.fixture
 def hoisted(monkeypatch):
     """A module, its inputs, and the step of it with the backward in the forward and nothing in parts."""
