@@ -61,6 +61,7 @@ using solve::Traits;
 
 constexpr int kPasses = 3;               // of the constructive ones, until there is a plan
 constexpr double kSliceShare = 0.1;      // of the limits, for each of them at first
+constexpr std::int64_t kSliceWork = 10;  // for each op, at least
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
 constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
@@ -140,11 +141,13 @@ void Portfolio::construct() {
   // Where they find nothing, that must not cost the others their time.
   if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_) {
     for (const std::string_view partition : kPartitions) {
-      if (stop() || context_.limits().used() > kBlockShare) break;
-      const auto most = context_.limits().remaining(kBlockShare).work;
+      const double used = context_.limits().used();
+      if (stop() || used >= kBlockShare) break;
+      const double share = (kBlockShare - used) / (1 - used);
+      const auto most = context_.limits().remaining(share).work;
       std::vector<Task> tasks;
       tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
-      tasks.back().share = kBlockShare;
+      tasks.back().share = share;
       tasks.back().options = {{"partition", std::string(partition)},
                               {"block", "cut,prices"},
                               {"top", "prices"},
@@ -156,8 +159,9 @@ void Portfolio::construct() {
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
   std::int64_t slice = 20'000 + 10 * ops_;
+  // Of little work one must not take all, unless with less it comes to nothing.
   if (const auto most = context_.limits().remaining(kSliceShare).work)
-    slice = std::min(slice, *most);  // of little work one must not take all
+    slice = std::min(slice, std::max(*most, kSliceWork * ops_));
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
