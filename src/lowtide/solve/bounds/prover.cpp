@@ -27,8 +27,9 @@ constexpr std::int64_t kLinksPerUnit = 16;
 constexpr std::size_t kMostOpen = 400'000;
 constexpr std::array<std::size_t, 4> kWindowPoints = {4, 16, 32, 64};
 constexpr std::int64_t kWindowRounds = 4;
-// Ops, tensors and links times cut points, for the sake of memory and of the first few iterations.
-constexpr std::size_t kMostWindowed = 4'000'000;
+// Ops, tensors and links times cut points, for the sake of memory, of the first few iterations, and
+// of the clock, at which nobody looks while the windows are made.
+constexpr std::size_t kMostWindowed = 1'000'000;
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
 constexpr std::size_t kMostStaged = 300'000;  // the same

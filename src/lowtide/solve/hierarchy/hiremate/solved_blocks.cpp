@@ -84,7 +84,6 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
   std::size_t total = 0;
   for (const BlockId id : by_size) {
     const std::vector<OpId> own = ops_of(partition_, blocks[id]);
-    if (total + own.size() > std::max(kFewOps, kMostNested * graph_.op_count())) break;
     if (limits.spend_all(static_cast<std::int64_t>(own.size()))) break;
     BlockForm form = block_form(graph_, own, Alike::plan);
     std::vector<std::int64_t> key = {static_cast<std::int64_t>(form.hash.high),
@@ -106,6 +105,10 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
     if (form.exact) class_of_[id] = found.try_emplace(key, class_of_[id]).first->second;
     if (static_cast<std::size_t>(class_of_[id]) == classes_.size()) {
       total += own.size();
+      if (total > std::max(kFewOps, kMostNested * graph_.op_count())) {
+        class_of_[id] = -1;
+        break;
+      }
       Class one;
       one.first = id;
       one.ops = form.ops;
