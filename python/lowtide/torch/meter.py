@@ -37,11 +37,21 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
 
 
 def peak_rise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """Bytes by which the CPU's allocations rise at most above those at the call (never below 0)."""
+    """Bytes by which the CPU's allocations rise at most above those at the call (never below 0).
+
+    What the garbage collector finds is not the function's to free: it runs before, and not meanwhile.
+    """
     def run() -> None:
         function(*args, **kwargs)
 
-    return _rise_and_rest(run)[0]
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return _rise_and_rest(run)[0]
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def workspace(run: Callable[[], Any], device: torch.device) -> int:
