@@ -30,10 +30,6 @@ using solve::hierarchy::BlockOption;
     return;                                                                 \
   }
 
-Bytes share_of(Bytes bytes, double share) {
-  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(bytes.count())));
-}
-
 TEST_CASE("h_ilp: without blocks its optimum is Checkmate's") {
   NEED_HIGHS()
   const auto checkmate = solve::exact::checkmate::make_checkmate();

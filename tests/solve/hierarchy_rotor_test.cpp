@@ -17,10 +17,6 @@ using solve::hierarchy::BlockBudget;
 using solve::hierarchy::BlockOption;
 using solve::hierarchy::make_rotor;
 
-Bytes share_of(Bytes bytes, double share) {
-  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(bytes.count())));
-}
-
 // Layers with sizes and times of their own; the backward of each reads what the layer read or, if
 // `outputs`, what it made.
 Graph uneven_chain(Random& random, std::size_t layers, bool outputs) {

@@ -144,6 +144,10 @@ std::optional<Ticks> least_time(const LevelCase& level, BlockBudget budget,
   return best;
 }
 
+Bytes share_of(Bytes bytes, double share) {
+  return Bytes(static_cast<std::int64_t>(share * static_cast<double>(bytes.count())));
+}
+
 void check_least_times(const solve::hierarchy::BlockSolver& solver) {
   int told = 0;
   for (const char* kind : {"chain", "resnet"})
@@ -153,10 +157,7 @@ void check_least_times(const solve::hierarchy::BlockSolver& solver) {
       const Graph graph = generate(kind, 30, seed);
       const LevelCase level(graph, partition_by("chain", graph, "blocks=3"));
       for (const double share : {0.5, 0.7, 0.9}) {
-        const BlockBudget budget{
-            Bytes(static_cast<std::int64_t>(
-                share * static_cast<double>(level.block->save_all().peak().count()))),
-            Bytes::max()};
+        const BlockBudget budget{share_of(level.block->save_all().peak(), share), Bytes::max()};
         const auto truth = least_time(level, budget, 1);
         const auto found = level.solve(solver, {budget});
         REQUIRE(found.size() == (truth ? 1 : 0));

@@ -37,6 +37,8 @@ Partition partition_by(std::string_view name, const Graph& graph, std::string_vi
 std::optional<Ticks> least_time(const LevelCase& level, solve::hierarchy::BlockBudget budget,
                                 std::size_t most_again);
 
+Bytes share_of(Bytes bytes, double share);
+
 // The solver finds that least time, and keeps the budget, on small networks whose blocks have two
 // options, wherever there is such a sequence.
 void check_least_times(const solve::hierarchy::BlockSolver& solver);

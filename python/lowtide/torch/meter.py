@@ -26,8 +26,8 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
 
     The result of the function is dropped before the end is seen, its peak is not.
     """
-    gc.collect()
     if _on_gpu(held, args, kwargs):
+        gc.collect()
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         function(*args, **kwargs)

@@ -5,11 +5,10 @@
 // graph that it makes, and asks for a budget a step below the smallest peak that it has reached; a
 // plan that is short enough ends the solve, and the next step is longer; a miss shortens it. Plans
 // that took too long tell where the next one may be short enough. The graph as it is always is one
-// of them. All get
-// as much work in a phase; then those with the smaller peaks go on with twice the work, until one
-// is left. After the first phases lists that are near the best one enter: with more parts and with
-// fewer, with another transform behind, with substitutions. Where there is little work, few begin,
-// since a turn that is too short says nothing.
+// of the contenders. All get as much work in a phase; then those with the smaller peaks go on with
+// twice the work, until one is left. After the first phases lists that are near the best one enter:
+// with more parts and with fewer, with another transform behind, with substitutions. Where there is
+// little work, few begin, since a turn that is too short says nothing.
 //
 // Source: successive halving (Jamieson and Talwalkar, AISTATS 2016), over budgets instead of
 // losses.

@@ -120,15 +120,13 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 // does not use it.
 void Portfolio::prove_briefly() {
   if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
-  const std::int64_t work = kBriefProof + kBriefProofPerOp * ops_;
   const auto most = context_.limits().remaining(kBriefProofShare).work;
+  const std::int64_t work =
+      std::min(kBriefProof + kBriefProofPerOp * ops_, most.value_or(INT64_MAX));
+  const bool without_link = problem_.machine.has_value();
   std::vector<Task> tasks;
-  if (problem_.machine) {
-    tasks.push_back(part_task(proving_, std::min(work, most.value_or(work))));
-    tasks.back().without_link = true;
-  } else {
-    tasks.push_back(proof_task(false, std::min(work, most.value_or(work))));
-  }
+  tasks.push_back(without_link ? part_task(proving_, work) : proof_task(false, work));
+  tasks.back().without_link = without_link;
   tasks.back().share = kBriefProofShare;
   run(tasks, 1);
 }
@@ -158,7 +156,7 @@ void Portfolio::construct() {
   const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
-  std::int64_t slice = 20'000 + 10 * ops_;
+  std::int64_t slice = 20'000 + kSliceWork * ops_;
   // Of little work one must not take all, unless with less it comes to nothing.
   if (const auto most = context_.limits().remaining(kSliceShare).work)
     slice = std::min(slice, std::max(*most, kSliceWork * ops_));

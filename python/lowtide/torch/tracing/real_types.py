@@ -43,9 +43,11 @@ def correct_types(joint: fx.GraphModule) -> None:
         if not isinstance(operator_of(node.target, node.args), torch._ops.OpOverload):
             continue
         if not corrected.isdisjoint(node.all_input_nodes):
-            if node.target is aten.view.default and not _propagate(node):
+            follows = _propagate(node)
+            if not follows and node.target is aten.view.default:
                 _view_a_copy(node)
-            if _propagate(node):
+                follows = _propagate(node)
+            if follows:
                 corrected.add(node)
         if isinstance(node.target, torch._ops.OpOverload) and not is_effect(node, arguments_of(node)):
             made = as_really_made(node.target, values(node.args), values(node.kwargs), node.meta.get("val"))

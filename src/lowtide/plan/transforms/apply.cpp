@@ -2,6 +2,7 @@
 // nothing of one another on one graph.
 #include "lowtide/plan/transforms/apply.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>

@@ -27,8 +27,7 @@ class Substitutes {
   Substitutes(Draft& draft, const Transformed& now);
 
   // Does one more; false, and nothing is done, where it has to wait until the others are finished.
-  // With none before it, it never has to. Throws as replacement_by and put, and then the draft is
-  // of no use any more.
+  // With none before it, it never has to. Throws as replacement_by and put.
   bool take(const Substitute& substitute, std::size_t index);
   std::size_t count() const { return count_; }
   // Whether what has thrown had begun to change the draft, which then is of no use any more.

@@ -12,12 +12,13 @@ class Maker {
         moments_(moments),
         held_(moments.size() + 1, std::vector<std::uint8_t>(graph.tensor_count(), 0)) {}
 
-  Window make(std::size_t from, std::size_t to, std::span<const std::uint8_t> in_use) {
+  // `in_use` and `after` are those of the moment `from`.
+  Window make(std::size_t from, std::size_t to, std::span<const std::uint8_t> in_use,
+              const AfterCut& after) {
     Window window;
     window.from = from;
     window.to = to;
     const std::vector<Side>& begin = moments_[from].side;
-    const AfterCut after(graph_, moments_[from]);
     std::vector<std::int32_t> item(graph_.tensor_count(), -1), op_index(graph_.op_count(), -1);
     const auto take = [&](TensorId id, bool needed) {
       const OpId producer = graph_.producer(id);
@@ -98,8 +99,10 @@ std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoin
   std::vector<Window> windows;
   for (std::size_t from = moments.size(); from-- > 0;) {
     const std::vector<std::uint8_t> in_use = in_use_at(graph, moments[from].op);
-    windows.push_back(maker.make(from, from + 1, in_use));
-    if (from + 1 < moments.size()) windows.push_back(maker.make(from, moments.size(), in_use));
+    const AfterCut after(graph, moments[from]);
+    windows.push_back(maker.make(from, from + 1, in_use, after));
+    if (from + 1 < moments.size())
+      windows.push_back(maker.make(from, moments.size(), in_use, after));
   }
   return windows;
 }

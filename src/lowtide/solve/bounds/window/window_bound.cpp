@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lowtide/solve/bounds/common/index.h"
 

@@ -261,7 +261,7 @@ void SolvedBlocks::complete() {
     if (one.options.empty()) one.options.push_back(one.problem->save_all());
 }
 
-bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
+void SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
   std::size_t highest = 0;
   for (const Class& one : classes_) highest = std::max(highest, one.height);
   const BlockSolverTable ours = make_block_solvers();
@@ -331,7 +331,6 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
     if (limits.stopped()) break;
   }
-  return !limits.stopped();
 }
 
 }  // namespace lowtide::solve::hierarchy

@@ -38,9 +38,9 @@ class SolvedBlocks {
                Limits& limits);
 
   // Asks these of every block but the root, with what the blocks inside can do by then. At the
-  // first time, to save all and to recompute all are options of each. False if stopped, when some
-  // blocks may lack options.
-  bool solve(std::span<const BlockSolver* const> solvers, Limits& limits);
+  // first time, to save all and to recompute all are options of each. Where the limits end before,
+  // some blocks may lack options.
+  void solve(std::span<const BlockSolver* const> solvers, Limits& limits);
 
   // The root, with all blocks inside that have no more than so many ops; of those one in another,
   // the outer one.
