@@ -398,10 +398,16 @@ TEST_CASE("hiremate: every part can be named, alone and beside others") {
   }
   CHECK(
       run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 60'000).plan);
-  // Without blocks the polish is all there is.
   CHECK(run(graph, budget, {{"levels", "1"}}, 60'000).plan);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "chain,chain"}}), InputError);
+}
+
+TEST_CASE("hiremate: a network without blocks is one block") {
+  const Graph graph = generate("chain", 50, 3);
+  const Bytes fixed = graph.input_bytes() + graph.resident();
+  const Bytes budget = fixed + Bytes((own_peak(graph) - fixed).count() * 3 / 4);
+  CHECK(run(graph, budget, {{"levels", "1"}, {"top", "rotor"}, {"polish", "off"}}).plan);
 }
 
 }  // namespace lowtide::solve::hierarchy

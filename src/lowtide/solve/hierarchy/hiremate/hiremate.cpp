@@ -209,10 +209,9 @@ class Run {
     const BlockProblem network(problem_.graph, partition);
     const std::vector<BlockBudget> budget = {{problem_.budget, Bytes::max()}};
     std::vector<std::size_t> sizes = blocks.sizes();
-    if (sizes.empty()) return;
-    // The largest, and others a few times smaller each.
+    // The largest, and others a few times smaller each. Without any, the network is one block.
     std::vector<std::size_t> tried = {SIZE_MAX};
-    std::size_t last = sizes.back();
+    std::size_t last = sizes.empty() ? 0 : sizes.back();
     for (std::size_t i = sizes.size(); i-- > 0 && tried.size() < kMostSizes;)
       if (4 * sizes[i] <= last || (i == 0 && sizes[i] < last)) tried.push_back(last = sizes[i]);
     std::size_t left = tried.size() * tops.size();
