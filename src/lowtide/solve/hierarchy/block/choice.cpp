@@ -87,19 +87,19 @@ bool Choice::run(const BlockBudget& budget) {
     if (round == 0 && take_once()) {
       // measured by whoever made the level
     } else {
-      std::vector<OpId> sequence = chosen_sequence();
-      if (!measure(sequence)) break;
-      const bool fits = used_ <= most && (!rest_ || budget.saved > Bytes::max() - border_at_rest_ ||
-                                          live_[*rest_] <= budget.saved + border_at_rest_);
-      if (fits ? duration_ < best : !within && used_ < nearest) {
-        const double lost = static_cast<double>(duration_.count()) - base;
-        little = within && static_cast<double>((best - duration_).count()) < kLittle * lost;
+      if (!measure()) break;
+      const auto& [live, used, duration] = now_;
+      const bool fits = used <= most && (!rest_ || budget.saved > Bytes::max() - border_at_rest_ ||
+                                         live[*rest_] <= budget.saved + border_at_rest_);
+      if (fits ? duration < best : !within && used < nearest) {
+        const double lost = static_cast<double>(duration.count()) - base;
+        little = within && static_cast<double>((best - duration).count()) < kLittle * lost;
         if (fits)
-          best = duration_;
+          best = duration;
         else
-          nearest = used_;
+          nearest = used;
         within = within || fits;
-        found_ = std::move(sequence);
+        found_ = chosen_sequence();
         found_options_.clear();
         for (std::size_t i = 0; i < hulls_.size(); ++i)
           found_options_.push_back(hulls_[i][at_[i]].first);
@@ -124,22 +124,25 @@ std::vector<OpId> Choice::chosen_sequence() const {
 }
 
 // False if there is no time for it.
-bool Choice::measure(const std::vector<OpId>& sequence) {
-  const Graph& graph = task_.block.graph();
+bool Choice::measure() {
+  if (const auto known = measured_.find(at_); known != measured_.end()) {
+    now_ = known->second;
+    return true;
+  }
+  const std::vector<OpId> sequence = chosen_sequence();
   if (limits_.spend_all(static_cast<std::int64_t>(sequence.size()))) return false;
-  const Plan plan = plan_from_sequence(graph, sequence);
-  const Timeline timeline = simulate(graph, plan);
+  const Plan plan = plan_from_sequence(task_.block.graph(), sequence);
+  const Timeline timeline = simulate(task_.block.graph(), plan);
   check(!timeline.violation, "what a level says is a plan");
-  used_ = timeline.cost.peak;
-  duration_ = timeline.cost.duration;
-  live_.assign(nodes().size(), Bytes());
+  now_ = {std::vector<Bytes>(nodes().size()), timeline.cost.peak, timeline.cost.duration};
   std::size_t node = 0, left = length(0);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (!plan.steps[i].is_compute()) continue;
     while (left == 0) left = length(++node);
     --left;
-    live_[node] = std::max(live_[node], timeline.live[i]);
+    now_.live[node] = std::max(now_.live[node], timeline.live[i]);
   }
+  measured_.emplace(at_, now_);
   return true;
 }
 
@@ -159,11 +162,11 @@ bool Choice::take_once() {
       return false;
   }
   if (all != task_.level.once.size()) return false;
-  live_.assign(nodes().size(), Bytes());
+  now_.live.assign(nodes().size(), Bytes());
   std::size_t at = 0;
   for (std::size_t node = 0; node < nodes().size(); ++node)
     for (std::size_t i = lengths[node]; i > 0; --i)
-      live_[node] = std::max(live_[node], task_.level.once[at++]);
+      now_.live[node] = std::max(now_.live[node], task_.level.once[at++]);
   return true;
 }
 
@@ -185,7 +188,7 @@ Bytes Choice::own_peak(std::size_t i) const {
 // Anew from the most that can be saved, such that each sum is within its limit.
 void Choice::choose(Bytes most, Bytes most_saved) {
   // What else is in use at each node, beside what counted blocks save and what its own block needs.
-  std::vector<Bytes> other = live_;
+  std::vector<Bytes> other = now_.live;
   for_each_set([&](std::size_t node, Bytes sum, auto&&) { other[node] -= sum + own_peak(node); },
                false);
   std::ranges::fill(at_, std::size_t{0});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ class Choice {
   std::size_t length(std::size_t node) const;
   Bytes own_peak(std::size_t node) const;
   std::vector<OpId> chosen_sequence() const;
-  bool measure(const std::vector<OpId>& sequence);
+  bool measure();
   bool take_once();
   void choose(Bytes most, Bytes most_saved);
   bool step_own(std::size_t node);
@@ -49,9 +50,14 @@ class Choice {
   std::optional<std::size_t> rest_;        // node
   Bytes border_at_rest_;
   std::vector<std::size_t> at_;  // on its hull
-  std::vector<Bytes> live_;      // at most, while each node runs
-  Bytes used_;
-  Ticks duration_;
+  struct Measured {
+    std::vector<Bytes> live;  // at most, while each node runs
+    Bytes used;
+    Ticks duration;
+  };
+  // Of each choice so far: those for neighbouring budgets pass the same ones.
+  std::map<std::vector<std::size_t>, Measured> measured_;
+  Measured now_;
   std::vector<OpId> found_;
   std::vector<std::size_t> found_options_;
 };

@@ -71,14 +71,15 @@ class Flat final : public BlockSolver {
     const Solver& solver = *task.solvers->find(kind_.solver);
     std::vector<BlockOption> options;
     const std::vector<BlockBudget> budgets = budgets_of(task);
+    const std::vector<Plan> starts = starts_of(task);
+    std::optional<Graph> limited;
     for (std::size_t i = 0; i < budgets.size() && !limits.stopped(); ++i) {
-      std::optional<Graph> limited;
       const Problem problem = task.block.problem(budgets[i], limited);
       const double share = 1.0 / static_cast<double>(budgets.size() - i);
       ContextSettings settings{.limits = limits.remaining(share),
                                .seed = task.seed + i,
                                .options = Options(solver.options()),
-                               .starts = starts(task),
+                               .starts = starts,
                                .known = {},
                                .solvers = task.solvers,
                                .watcher = {}};
@@ -107,8 +108,9 @@ class Flat final : public BlockSolver {
     return budgets;
   }
 
-  static std::vector<Plan> starts(const BlockTask& task) {
+  std::vector<Plan> starts_of(const BlockTask& task) const {
     std::vector<Plan> starts;
+    if (kind_.any_peak) return starts;  // what keeps its budgets there is anyway
     for (const BlockOption& option : task.known) {
       std::vector<OpId> sequence = option.forward;
       if (task.block.has_backward()) sequence.push_back(task.block.rest());

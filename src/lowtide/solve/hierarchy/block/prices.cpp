@@ -4,6 +4,8 @@
 // Loses: where a forward half should run more than once.
 #include "lowtide/solve/hierarchy/block/prices.h"
 
+#include <set>
+
 #include "lowtide/solve/hierarchy/block/choice.h"
 
 namespace lowtide::solve::hierarchy {
@@ -23,10 +25,12 @@ class Prices final : public BlockSolver {
     Choice choice(task, limits);
     std::vector<BlockOption> options;
     if (!choice.has_choice()) return options;
+    std::set<std::vector<std::size_t>> chosen;  // for several budgets the same
     for (const BlockBudget& budget : task.budgets) {
       if (limits.stopped()) break;
       choice.run(budget);
-      if (!choice.sequence().empty()) options.push_back(task.block.price(choice.sequence()));
+      if (!choice.sequence().empty() && chosen.insert(choice.options()).second)
+        options.push_back(task.block.price(choice.sequence()));
     }
     return options;
   }
