@@ -76,9 +76,10 @@ constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an ep
 constexpr std::int64_t kSmall = 100;                       // ops
 constexpr std::int64_t kLarge = 4'000;                     // ops: from here on blocks come first
 constexpr std::int64_t kBlockWork = 200;                   // for each op
-constexpr double kBlockShare = 0.3;                        // of the limits, at most
-// None is best everywhere. The last may take seconds, and has what the others left.
-constexpr std::array<std::string_view, 3> kPartitions = {"multilevel", "repeat", "h_partition"};
+// None is best everywhere; shares of the limits. The first is sooner of use than the others.
+constexpr std::array<std::pair<std::string_view, double>, 3> kPartitions = {
+    {{"h_partition", 0.2}, {"multilevel", 0.1}, {"repeat", 0.1}}};
+constexpr double kBlockShare = 0.3;  // of the clock, for each, where they run side by side
 constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
@@ -138,20 +139,18 @@ void Portfolio::construct() {
   // What a large graph repeats, blocks plan once, and all others take long to begin.
   // Where they find nothing, that must not cost the others their time.
   if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_) {
-    for (const std::string_view partition : kPartitions) {
-      const double used = context_.limits().used();
-      if (stop() || used >= kBlockShare) break;
-      const double share = (kBlockShare - used) / (1 - used);
+    std::vector<Task> tasks;
+    for (const auto& [partition, share] : kPartitions) {
       const auto most = context_.limits().remaining(share).work;
-      std::vector<Task> tasks;
       tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
-      tasks.back().share = share;
+      // Of the clock, which they share if they run side by side.
+      tasks.back().share = threads_ > 1 ? kBlockShare : share;
       tasks.back().options = {{"partition", std::string(partition)},
                               {"block", "cut,prices"},
                               {"top", "prices"},
                               {"polish", "off"}};
-      run(tasks, 1);
     }
+    run(tasks, threads_);
   }
   const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
