@@ -20,7 +20,7 @@ namespace {
 
 // Work of solving blocks: no more than so many times the ops of the graph goes into graphs of
 // blocks in blocks. Where blocks nest thousands of levels deep, only the inner ones are solved.
-constexpr std::size_t kMostNested = 4;
+constexpr std::size_t kMostNested = 2;
 constexpr std::size_t kFewOps = 50'000;
 constexpr std::size_t kMostOptions = 48;        // of a block
 constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one solver for one block and budget
