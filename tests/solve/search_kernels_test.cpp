@@ -1,5 +1,6 @@
 // The vector loops against plain ones: every length around the width of a vector, every alignment.
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -52,6 +53,17 @@ TEST_CASE("search kernels: max") {
         const double* begin = values.data() + from;
         CHECK(kernels().max(begin, count) == *std::max_element(begin, begin + count));
       });
+}
+
+TEST_CASE("search kernels: the least above a floor") {
+  for_each_range([](Random& random, const std::vector<double>& values, std::size_t from,
+                    std::size_t count, double level) {
+    const double floor = random.chance(0.5) ? level : level - 0x1p51;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = from; i < from + count; ++i)
+      if (values[i] > floor) least = std::min(least, values[i]);
+    CHECK(kernels().least_above(values.data() + from, count, floor) == least);
+  });
 }
 
 TEST_CASE("search kernels: clamped sum") {

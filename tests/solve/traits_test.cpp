@@ -38,8 +38,8 @@ TEST_CASE("traits: every solver has a role") {
   };
   using Names = std::vector<std::string_view>;
   CHECK(names(Trait::constructive) ==
-        Names{"given", "order", "exhaustive", "evict", "sqrt", "greedy", "offload"});
-  CHECK(names(Trait::tight) == Names{"twremat", "pwremat"});
+        Names{"given", "order", "exhaustive", "drop", "evict", "sqrt", "greedy", "offload"});
+  CHECK(names(Trait::tight) == Names{"drop", "twremat", "pwremat"});
   CHECK(names(Trait::anytime) == Names{"search", "moccasin"});
   CHECK(names(Trait::proving) == Names{"bounds", "checkmate"});
   CHECK(names(Trait::external) == Names{"moccasin", "checkmate"});

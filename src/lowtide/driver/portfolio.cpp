@@ -65,7 +65,12 @@ constexpr std::int64_t kSliceWork = 10;  // for each op, at least
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
 constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
-constexpr double kQuickShare = 0.05;     // of the limits, for these where there is a plan already
+// What is constructive and for tight budgets, too: by so much more than other constructive parts.
+constexpr std::int64_t kLonger = 4;
+constexpr double kLongerShare = 0.2;        // of the limits, at most
+constexpr std::int64_t kLongestWork = 500;  // for each op, where there is no plan
+constexpr double kLongestShare = 0.3;       // of the limits, at most
+constexpr double kQuickShare = 0.05;  // of the limits, for these where there is a plan already
 constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
@@ -84,6 +89,13 @@ constexpr std::int64_t kMostEngineOps = 200;
 constexpr double kEngineFrom = 0.1;   // of the time
 constexpr double kEngineShare = 0.6;  // of the time left
 constexpr double kLookShare = 0.2;    // of the time left, to find it
+
+// Blocks without a backward half have nothing to save for it.
+bool may_have_backward(const Graph& graph) {
+  return std::ranges::any_of(graph.order(), [&](OpId op) {
+    return graph.is_barrier(op) || graph.op(op).phase == "backward";
+  });
+}
 
 }  // namespace
 
@@ -108,10 +120,13 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
     for (const Trait kind : {Trait::guest, Trait::transfers}) roles.remove(kind);
     if (!roles.empty() && !roles.has(Trait::constructive)) unfinished_.push_back(part);
   }
-  tight_ = first(Trait::tight);
+  for (const solve::Solver* part : parts(Trait::tight))
+    if (tight_ == nullptr && !part->traits().has(Trait::guest) &&
+        !part->traits().has(Trait::constructive))
+      tight_ = part;
   search_ = first(Trait::anytime);
   proving_ = first(Trait::proving);
-  blocks_ = first(Trait::blocks);
+  if (ops_ >= kLarge && may_have_backward(problem.graph)) blocks_ = first(Trait::blocks);
   engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
             ops_ <= kMostEngineOps;
 }
@@ -138,7 +153,7 @@ void Portfolio::construct() {
   const bool begun = context_.has_plan();
   // What a large graph repeats, blocks plan once, and all others take long to begin.
   // Where they find nothing, that must not cost the others their time.
-  if (ops_ >= kLarge && blocks_ != nullptr && context_.starts().empty() && !after_given_) {
+  if (blocks_ != nullptr && context_.starts().empty() && !after_given_) {
     std::vector<Task> tasks;
     for (const auto& [partition, share] : kPartitions) {
       const auto most = context_.limits().remaining(share).work;
@@ -165,7 +180,10 @@ void Portfolio::construct() {
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      run_one(part, slice);
+      if (part->traits().has(Trait::tight))
+        run_one(part, kLonger * (20'000 + kSliceWork * ops_), kLongerShare);
+      else
+        run_one(part, slice);
     }
 }
 
@@ -179,10 +197,15 @@ bool Portfolio::would_repeat(const solve::Solver& part) const {
          solve::follows_order(problem_.graph, computations(context_.best()));
 }
 
-// For tight budgets: it computes far more again than the constructive ones, in far less memory.
-// A search that begins from its plan seldom gets rid of all that again: so half of the lanes begin
-// from what there was before it, until they are ahead.
+// What is constructive and for tight budgets, too, needs more there than it gets as one of many.
+// Then comes what is for these alone: it computes far more again than the constructive ones, in far
+// less memory. A search that begins from its plan seldom gets rid of all that again: so half of the
+// lanes begin from what there was before it, until they are ahead.
 void Portfolio::ask_tight() {
+  for (const solve::Solver* part : std::vector(unfinished_)) {
+    if (context_.has_plan() || stop()) return;
+    if (part->traits().has(Trait::tight)) run_one(part, kLongestWork * ops_, kLongestShare);
+  }
   if (tight_ == nullptr || context_.has_plan() || stop()) return;
   const auto before = context_.smallest();
   const auto peak = context_.smallest_peak();
@@ -319,9 +342,11 @@ void Portfolio::prove_by_engine() {
   run(tasks, 1);
 }
 
-void Portfolio::run_one(const solve::Solver* part, std::int64_t work) {
+void Portfolio::run_one(const solve::Solver* part, std::int64_t work, double share) {
+  const auto most = context_.limits().remaining(share).work;
   std::vector<Task> tasks;
-  tasks.push_back(part_task(part, work));
+  tasks.push_back(part_task(part, std::min(work, most.value_or(work))));
+  tasks.back().share = share;
   run(tasks, 1);
 }
 

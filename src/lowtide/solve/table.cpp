@@ -3,6 +3,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/solve/bounds/bounds.h"
+#include "lowtide/solve/drop/drop.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/exact/checkmate/checkmate.h"
 #include "lowtide/solve/exact/moccasin/moccasin.h"
@@ -26,6 +27,7 @@ SolverTable make_solvers() {
   table.add(given::make_given());
   table.add(order::make_order());
   table.add(exhaustive::make_exhaustive());
+  table.add(drop::make_drop());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());

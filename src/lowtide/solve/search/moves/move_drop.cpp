@@ -159,6 +159,40 @@ bool Moves::drop_gap(Slot slot) {
   return true;
 }
 
+Moves::Gap Moves::gap_before(Value value, Item use) const {
+  if (!state.present(use)) return {};
+  const Slot slot = state.slot(use) - 1;
+  if (slot <= state.slot(State::first_of(network.maker(value)))) return {};
+  const Item item = state.server(value, state.slot(use));
+  if (state.end_slot(item, value) <= slot) return {};
+  return gap_at(item, value, slot);
+}
+
+double Moves::least_price(Value value, Item use) const {
+  const Gap gap = gap_before(value, use);
+  if (gap.item == kNone) return Profile::kNever;
+  const double relief = gap_relief(gap, state.slot(gap.next)) / price;
+  return relief > 0 ? network.time_of(network.maker(value)) / relief : Profile::kNever;
+}
+
+double Moves::price_of_gap(Value value, Item use) const {
+  const Gap gap = gap_before(value, use);
+  if (gap.item == kNone) return Profile::kNever;
+  const Slot here = state.slot(gap.next);
+  const double relief = gap_relief(gap, here) / price;
+  if (relief <= 0) return Profile::kNever;
+  const Node node = network.maker(value);
+  if (!may_stand_before(node, gap.next)) return Profile::kNever;
+  return (network.time_of(node) + inputs_estimate(gap, here, 0.5 * Profile::kNever)) / relief;
+}
+
+void Moves::drop_before(Value value, Item use) {
+  const Gap gap = gap_before(value, use);
+  if (gap.item == kNone) return;
+  Allowance allowance{30, Profile::kNever, 6};
+  repeat(network.maker(value), gap.next, allowance, allowance.depth);
+}
+
 bool Moves::relieve(Slot slot) {
   if (!network.transfers) return drop_gap(slot);
   const bool swap = switches.swap && (!switches.recompute || random.chance(kSwapShare));

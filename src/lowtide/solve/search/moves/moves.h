@@ -51,6 +51,17 @@ class Moves {
   bool shift_first = false;  // the order is free: first computations may move too
   double typical_time;       // mean of the ops, in ticks; positive
 
+  // What a byte must cost for it to pay that a tensor is made again right before a use, and not
+  // held until then: at least, and with its inputs at the price that there is. Profile::kNever if
+  // that relieves nothing.
+  double least_price(Value value, Item use) const;
+  double price_of_gap(Value value, Item use) const;
+  // Makes it again there.
+  void drop_before(Value value, Item use);
+  // Whether what a repeated computation makes could be held instead, from the one before, with
+  // nothing more over the budget.
+  bool fits_without(Item item) const { return holding_instead(item, 1) <= 0; }
+
   // Each returns whether it proposed something.
 
   // Frees a tensor that is held across `slot` without being used there, and computes it again
@@ -117,6 +128,7 @@ class Moves {
   double cost_of_swap(const Gap& gap) const;
   double plain_relief(const Gap& gap) const;  // bytes, of the one tensor
   Gap gap_at(Item item, Value value, Slot slot) const;
+  Gap gap_before(Value value, Item use) const;
   double gap_relief(const Gap& gap, Slot until) const;
   double inputs_estimate(const Gap& gap, Slot here, double limit) const;
   Item place_in_gap(const Gap& gap, Slot slot);

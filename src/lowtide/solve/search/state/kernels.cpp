@@ -3,6 +3,7 @@
 #include "lowtide/solve/search/state/kernels.h"
 
 #include <array>
+#include <limits>
 
 namespace lowtide::solve::search {
 
@@ -27,6 +28,24 @@ constexpr std::size_t kLanes = 8;
   return result;
 }
 
+[[gnu::always_inline]] inline double least_above_body(const double* values, std::size_t count,
+                                                      double floor) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  std::array<double, kLanes> least;
+  least.fill(kNone);
+  const auto lower = [&](double& best, double value) {
+    const double counted = value > floor ? value : kNone;
+    best = counted < best ? counted : best;
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    for (std::size_t k = 0; k < kLanes; ++k) lower(least[k], values[i + k]);
+  for (; i < count; ++i) lower(least[0], values[i]);
+  double result = kNone;
+  for (double value : least) result = value < result ? value : result;
+  return result;
+}
+
 [[gnu::always_inline]] inline double clamped_sum_body(const double* values, std::size_t count,
                                                       double level, double cap) {
   const auto clamped = [&](double value) {
@@ -45,6 +64,9 @@ constexpr std::size_t kLanes = 8;
 
 void add_plain(double* values, std::size_t count, double delta) { add_body(values, count, delta); }
 double max_plain(const double* values, std::size_t count) { return max_body(values, count); }
+double least_above_plain(const double* values, std::size_t count, double floor) {
+  return least_above_body(values, count, floor);
+}
 double clamped_sum_plain(const double* values, std::size_t count, double level, double cap) {
   return clamped_sum_body(values, count, level, cap);
 }
@@ -57,6 +79,9 @@ LOWTIDE_AVX2 void add_avx2(double* values, std::size_t count, double delta) {
 LOWTIDE_AVX2 double max_avx2(const double* values, std::size_t count) {
   return max_body(values, count);
 }
+LOWTIDE_AVX2 double least_above_avx2(const double* values, std::size_t count, double floor) {
+  return least_above_body(values, count, floor);
+}
 LOWTIDE_AVX2 double clamped_sum_avx2(const double* values, std::size_t count, double level,
                                      double cap) {
   return clamped_sum_body(values, count, level, cap);
@@ -66,9 +91,10 @@ LOWTIDE_AVX2 double clamped_sum_avx2(const double* values, std::size_t count, do
 
 Kernels choose() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return {add_avx2, max_avx2, clamped_sum_avx2};
+  if (__builtin_cpu_supports("avx2"))
+    return {add_avx2, max_avx2, least_above_avx2, clamped_sum_avx2};
 #endif
-  return {add_plain, max_plain, clamped_sum_plain};
+  return {add_plain, max_plain, least_above_plain, clamped_sum_plain};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The three loops in which the search spends its time, in the widest vectors that the processor
+// The loops in which the search spends its time, in the widest vectors that the processor
 // has. Values are whole numbers below 2^53 in doubles: exact, and every vector unit has their
 // maximum, which it lacks for 64-bit integers.
 #pragma once
@@ -12,6 +12,8 @@ struct Kernels {
   void (*add)(double* values, std::size_t count, double delta);
   // The largest; count > 0.
   double (*max)(const double* values, std::size_t count);
+  // The least of those above `floor`; infinity if there are none.
+  double (*least_above)(const double* values, std::size_t count, double floor);
   // Sum of min(max(values[i] - level, 0), cap); cap >= 0.
   double (*clamped_sum)(const double* values, std::size_t count, double level, double cap);
 };

@@ -2,6 +2,7 @@
 #include "lowtide/solve/search/state/profile.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace lowtide::solve::search {
@@ -11,6 +12,9 @@ void Profile::assign(std::vector<double> values) {
   const std::size_t blocks = values_.size() / kBlock;
   lazy_.assign(blocks, 0);
   top_.assign(blocks, 0);
+  low_.assign(blocks, 0);
+  spread_.assign(blocks, 0);
+  steps_.assign(blocks, 0);
   const Slot last(values_.size() - 1);
   refresh(Slot(0), last);
   over_ = excess(Slot(0), last, budget_, kMostBytes, kNever);
@@ -28,6 +32,8 @@ void Profile::fill(Slot slot, double born) {
   value += kHole + born;
   const double now = value + lazy_[block(slot)];
   top_[block(slot)] = std::max(top_[block(slot)], now);
+  low_[block(slot)] = std::min(low_[block(slot)], now);
+  ++steps_[block(slot)];
   over_ += std::max(0.0, now - budget_);
 }
 
@@ -36,12 +42,29 @@ void Profile::vacate(Slot slot, double dying) {
   const double before = value + lazy_[block(slot)];
   over_ -= std::max(0.0, before - budget_);
   value -= kHole + dying;
-  if (before >= top_[block(slot)]) refresh(slot, slot);
+  --steps_[block(slot)];
+  if (before >= top_[block(slot)]) refresh_top(block(slot));
 }
 
 void Profile::refresh(Slot first, Slot last) {
-  for (std::size_t b = block(first); b <= block(last); ++b)
-    top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
+  for (std::size_t b = block(first); b <= block(last); ++b) {
+    refresh_top(b);
+    steps_[b] = static_cast<std::int32_t>(
+        std::count_if(values_.begin() + static_cast<std::ptrdiff_t>(b * kBlock),
+                      values_.begin() + static_cast<std::ptrdiff_t>((b + 1) * kBlock),
+                      [&](double value) { return value + lazy_[b] > -kHole / 2; }));
+    find_low(b);
+  }
+}
+
+void Profile::refresh_top(std::size_t b) {
+  top_[b] = kernels_.max(values_.data() + b * kBlock, kBlock) + lazy_[b];
+}
+
+void Profile::find_low(std::size_t b) const {
+  low_[b] =
+      kernels_.least_above(values_.data() + b * kBlock, kBlock, -kHole / 2 - lazy_[b]) + lazy_[b];
+  spread_[b] = top_[b] - low_[b];
 }
 
 double Profile::excess(Slot first, Slot last, double level, double cap, double enough) const {
@@ -54,6 +77,10 @@ double Profile::excess(Slot first, Slot last, double level, double cap, double e
     const std::size_t begin = std::max(first.index(), b * kBlock);
     const std::size_t end = std::min(last.index() + 1, (b + 1) * kBlock);
     ++touched_;
+    if (end - begin == kBlock && all_at(b, level + cap)) {
+      sum += steps_[b] * cap;
+      continue;
+    }
     sum += kernels_.clamped_sum(values_.data() + begin, end - begin, level - lazy_[b], cap);
   }
   return sum;
@@ -73,10 +100,12 @@ void Profile::add_part(Slot first, Slot last, double delta) {
   kernels_.add(values, count, delta);
   // The rest of the block matters only where the largest was among these, and falls.
   const double most = kernels_.max(values, count) + lazy_[b];
-  if (delta > 0)
+  if (delta > 0) {
     top_[b] = std::max(top_[b], most);
-  else if (most - delta >= top_[b])
-    refresh(first, first);
+    return;
+  }
+  low_[b] += delta;
+  if (most - delta >= top_[b]) refresh_top(b);
 }
 
 void Profile::add(Slot first, Slot last, double delta) {
@@ -94,16 +123,19 @@ void Profile::add(Slot first, Slot last, double delta) {
   }
   if (from > to) return;
   touched_ += static_cast<std::int64_t>(to - from) / 16 + 1;
-  const double level = delta > 0 ? budget_ - delta : budget_;
+  const double level = delta > 0 ? budget_ - delta : budget_, cap = std::fabs(delta);
   for (std::size_t b = from; b <= to; ++b) {
     if (top_[b] > level) {
       ++touched_;
-      const double change = kernels_.clamped_sum(values_.data() + b * kBlock, kBlock,
-                                                 level - lazy_[b], delta > 0 ? delta : -delta);
+      const double change =
+          all_at(b, level + cap)
+              ? steps_[b] * cap
+              : kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, level - lazy_[b], cap);
       over_ += delta > 0 ? change : -change;
     }
     lazy_[b] += delta;
     top_[b] += delta;
+    low_[b] += delta;
   }
 }
 

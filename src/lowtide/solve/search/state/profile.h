@@ -4,10 +4,11 @@
 // A slot holds a step or is a hole. A hole knows the bytes that stand there between two steps, so
 // that a step can be put into it at once, but lies far below every budget until then. Slots come in
 // blocks: a range that covers a block costs one addition (`lazy`), and a block whose largest value
-// stays within the budget is never looked into.
+// stays within the budget, or whose least step stays above it, is never looked into.
 //
 // Invariants: bytes at a slot = values[slot] + lazy[block] (- kHole in a hole); top[block] = the
-// largest of its slots; over = sum over all steps of the bytes above the budget.
+// largest of its slots; low[block] <= the least of its steps; over = sum over all steps of the
+// bytes above the budget.
 #pragma once
 
 #include <cstddef>
@@ -71,11 +72,22 @@ class Profile {
   static std::size_t block(Slot slot) { return slot.index() / kBlock; }
   double excess(Slot first, Slot last, double level, double cap, double enough) const;
   void add_part(Slot first, Slot last, double delta);
+  void refresh_top(std::size_t b);
+  void find_low(std::size_t b) const;
+  // Whether all steps of a block are at least at this level; no, if that takes too long to see.
+  bool all_at(std::size_t b, double level) const {
+    if (low_[b] < level && top_[b] - spread_[b] >= level) find_low(b);
+    return low_[b] >= level;
+  }
 
   double budget_;
   const Kernels& kernels_;
   IdVector<Slot, double> values_;
   std::vector<double> lazy_, top_;  // by block
+  // By block: a lower bound on its steps, how far the largest was above the least when they were
+  // last looked at, and how many they are.
+  mutable std::vector<double> low_, spread_;
+  std::vector<std::int32_t> steps_;
   double over_ = 0;
   mutable std::int64_t touched_ = 0;
 };

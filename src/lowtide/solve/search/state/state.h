@@ -62,6 +62,12 @@ class State : public Items {
   void undo();    // reverts all changes since the last commit
   void commit();  // keeps them, and clears the undo log
   bool changed() const { return !log_.empty(); }
+  // Calls use(item) for each that was put in since the last commit and is there.
+  template <class Use>
+  void for_inserted(Use use) const {
+    for (const Entry& entry : log_)
+      if (entry.change == Change::insert && present(entry.item)) use(entry.item);
+  }
 
   // Transfers, with a machine. Times are those of the latest evaluation of the lanes, perhaps of a
   // change since undone: good enough to choose by.

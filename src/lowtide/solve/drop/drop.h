@@ -1,0 +1,14 @@
+// Gaps dropped by the price of a byte: a plan at once, from the state and the moves of the search.
+// Least time within a budget, both orders, without transfers. A unit of work is as of the search,
+// or sixteen gaps looked at. See drop.cpp.
+#pragma once
+
+#include <memory>
+
+#include "lowtide/solve/interface/solver.h"
+
+namespace lowtide::solve::drop {
+
+std::unique_ptr<Solver> make_drop();
+
+}  // namespace lowtide::solve::drop
