@@ -43,6 +43,8 @@ class BlockSolver {
   virtual bool is_slow() const { return false; }
   // Whether what it finds is dear enough to be kept on disk from one run to the next.
   virtual bool is_kept() const { return false; }
+  // Of what others have made, if what it finds depends on that; asked after `missing`.
+  virtual std::string version() const { return {}; }
   // Whether it suits the block.
   virtual Support supports(const BlockTask& task) const = 0;
   // Options, priced by `task.block`. Deterministic for the seed and a limit of work; returns within

@@ -134,6 +134,9 @@ class HIlp final : public BlockSolver {
   }
   bool is_slow() const override { return true; }
   bool is_kept() const override { return true; }
+  std::string version() const override {
+    return engines::find_engine(engines::EngineKind::highs).version;
+  }
   Support supports(const BlockTask& task) const override {
     const std::size_t nodes = task.level.nodes.size();
     if (nodes > kMostNodes)

@@ -28,7 +28,8 @@ class OptionCache {
   };
 
   // `block`: what equal blocks have in common, all that plans depend on. `seconds`: that the solver
-  // has. The version of the program counts too.
+  // has. The version of the program counts too. `solver`: its name, with the version of what it
+  // asks.
   OptionCache(const BlockTask& task, std::span<const std::int64_t> block, std::string_view solver,
               double seconds);
 

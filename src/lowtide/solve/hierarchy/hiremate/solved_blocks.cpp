@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -305,7 +306,8 @@ void SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
         // To name a file takes a hash of all options inside: only where there is to be one.
         std::optional<OptionCache> cache;
         if (settings_.keep && solver.is_kept() && !one.key.empty())
-          cache.emplace(task, one.key, solver.name(), most.seconds.value_or(0));
+          cache.emplace(task, one.key, std::string(solver.name()) + " " + solver.version(),
+                        most.seconds.value_or(0));
         if (auto known = cache ? cache->read() : std::nullopt) {
           found = std::move(known->options);
           inner.spend_all(known->work);
