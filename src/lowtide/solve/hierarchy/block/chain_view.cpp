@@ -345,6 +345,10 @@ class Cutter {
         begun.push_back(id);
     }
     option.needs_forward = !saved.empty();
+    option.needs_inside = std::ranges::any_of(saved, [&](TensorId id) {
+      const std::size_t d = data_of_[id.index()];
+      return d == kNone || !crosses(d, s);
+    });
     std::vector<TensorId> border, read_before;  // in front of the stage
     for (const std::size_t d : border_[s + 1])
       option.needs_border |= seen_first.contains(view_.data()[d].id);

@@ -26,6 +26,7 @@ struct StageOption {
   std::vector<LevelStep> forward, backward;
   Ticks forward_time, backward_time;
   bool needs_forward = false;  // the backward reads something that the forward made
+  bool needs_inside = false;   // and that does not cross to the next stage
   bool needs_border = false;   // or something that crosses to the next stage
   ByRun forward_peak, backward_peak, forward_peak_with_border, backward_peak_with_border;
   // Between the two: what the backward reads of what the forward made, with all of the border to

@@ -2,9 +2,13 @@
 // crosses into s and what the backward of t needs from behind it are there.
 //   run s in some way that saves, C(s + 1, t, m less what is held), backward of s
 //   pass s to k, C(k + 1, t, m), C(s, k, m)
-// What crosses into s counts in m, and goes as soon as nothing reads it, unless the backward of the
-// stage before holds it anyway: two cells for each s and t. Beaumont et al. hold it to the end; but
-// options of blocks save what they need by themselves.
+//   pass s to k, C(k + 1, t, m less the border behind k), C(s, k, m) with that border given
+// What crosses into s counts in m, and goes as soon as nothing reads it, unless somebody holds it
+// anyway. Beaumont et al. hold it to the end; but options of blocks save what they need by
+// themselves. A border that is given counts in m until the backward before it has run: that needs
+// no forward then, if the border is all that it reads of it, and where it reads what its layer read
+// and what it made too, the next checkpoint is the one that it needs. So there are two cells for
+// each s and t, and four where the backward of t can begin from what is given.
 // What backward nodes have made and is still needed is known from t alone. Cells to the last stage,
 // or to `rest`, are apart: they run their stages for the first time, and how much may be held at
 // the turn depends on the budget.
@@ -24,6 +28,7 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 constexpr std::size_t kLanes = 8;
+constexpr std::size_t kEntriesOfWork = 4000;  // of rows, in a unit of work
 constexpr std::size_t kTile = 8;  // cells to so many stages are filled side by side, for the cache
 
 // In blocks of which nothing is written before all is read, so that compilers make a few
@@ -70,16 +75,16 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
   slots_ = static_cast<std::size_t>(bytes / unit_);
   count_slots();
   const std::size_t full = has_rest ? stages_ : stages_ - 1;  // stages that cells may end at
-  fewest_.assign(full * (full + 1), 0);
+  const std::size_t cells = kinds_ * full * (full + 1) / 2;
+  fewest_.assign(cells, 0);
   fewest_last_.assign(2 * (stages_ + 1), 0);
-  table_.assign(full * (full + 1) * (slots_ + 1), kNever);
+  table_.assign(cells * (slots_ + 1), kNever);
   last_.assign(2 * (stages_ + 1) * (slots_ + 1), kNever);
   for (std::size_t tile = 0; tile < full; tile += kTile)
     for (std::size_t from = std::min(full, tile + kTile); from-- > 0;)
       for (std::size_t to = std::max(from, tile); to < std::min(full, tile + kTile); ++to) {
         fill(from, to);
-        const std::size_t work = (to - from + 2) * (slots_ + 1) / 2000 + 1;
-        if (limits.spend(static_cast<std::int64_t>(work))) return;
+        if (tell(limits)) return;
       }
 }
 
@@ -114,8 +119,7 @@ void RotorTable::count_slots() {
       OptionSlots own{};
       own.forward_time = as_float(option.forward_time);
       own.backward_time = as_float(option.backward_time);
-      own.needs_forward = option.needs_forward;
-      own.needs_border = option.needs_border;
+      slots.may_be_given |= slots.may_pass && option.needs_forward && !option.needs_inside;
       is_held = is_held || option.needs_border;
       for (const std::size_t first : {0, 1}) {
         own.forward[0][first] = narrow(option.forward_peak.of(first));
@@ -128,46 +132,51 @@ void RotorTable::count_slots() {
       }
       slots.options.push_back(own);
     }
+    is_held = is_held || slots.may_be_given;
+    if (slots.may_be_given) kinds_ = 4;
     sizes_.push_back(std::move(slots));
   }
 }
 
-std::size_t RotorTable::number(std::size_t from, std::size_t to, bool owns) const {
-  const std::size_t own = owns ? 1 : 0, full = last();
-  return to == full ? 2 * from + own : 2 * (from * full - from * (from + 1) / 2 + to) + own;
+std::size_t RotorTable::number(const Cell& cell) const {
+  const std::size_t own = cell.owns ? 1 : 0, full = last();
+  if (cell.to == full) return 2 * cell.from + own;
+  return kinds_ * (cell.from * full - cell.from * (cell.from + 1) / 2 + cell.to) +
+         (cell.given ? 2 : 0) + own;
 }
 
-float* RotorTable::cell(std::size_t from, std::size_t to, bool owns) {
-  return &(to == last() ? last_ : table_)[number(from, to, owns) * (slots_ + 1)];
+float* RotorTable::row(const Cell& cell) {
+  return &(cell.to == last() ? last_ : table_)[number(cell) * (slots_ + 1)];
 }
 
-std::uint32_t& RotorTable::fewest(std::size_t from, std::size_t to, bool owns) {
-  return (to == last() ? fewest_last_ : fewest_)[number(from, to, owns)];
+std::uint32_t& RotorTable::fewest(const Cell& cell) {
+  return (cell.to == last() ? fewest_last_ : fewest_)[number(cell)];
 }
 
 template <class Use>
-void RotorTable::for_ways(std::size_t from, std::size_t to, bool owns, Use use) {
+void RotorTable::for_ways(const Cell& cell, Use use) {
+  const auto [from, to, owns, given] = cell;
   const std::size_t first = to == last() ? 1 : 0, own = owns ? 1 : 0;
   // In use beside what is held for a backward to come.
-  const std::size_t behind = (to < stages_ ? sizes_[to].in_use : 0) + (first == 1 ? 0 : outputs_);
+  std::size_t behind = first == 1 ? 0 : outputs_;
+  if (to < stages_) behind += sizes_[to].in_use + (given ? sizes_[to].border[0] : 0);
   const StageSlots& stage = sizes_[from];
   for (std::size_t o = 0; o < stage.options.size(); ++o) {
-    const OptionSlots& option = stage.options[o];
-    std::size_t need = option.backward[own][first];
-    float time = option.backward_time;
-    if (runs_forward(from, to, option.needs_forward)) {
+    const OptionSlots& slots = stage.options[o];
+    const StageOption& option = chain_.stages[from].options[o];
+    Way way{.choice = {0, o}, .need = slots.backward[own][first], .time = slots.backward_time};
+    if (runs_forward(cell, option)) {
       const std::size_t beside = behind + (first == 1 ? stage.lasting : 0);
-      need = std::max(need, option.forward[own][first] + beside);
-      time += option.forward_time;
+      way.need = std::max(way.need, slots.forward[own][first] + beside);
+      way.time += slots.forward_time;
     }
-    if (from == to) {
-      use(Choice{0, o}, need, time, nullptr, nullptr, 0);
-      continue;
+    if (from < to) {
+      const Cell after{from + 1, to, !option.needs_border, given};
+      way.shift = slots.held[own][first];
+      way.need = std::max(way.need, way.shift + fewest(after));
+      way.left = row(after);
     }
-    const bool counts = !option.needs_border;
-    const std::size_t held = option.held[own][first];
-    use(Choice{0, o}, std::max(need, held + fewest(from + 1, to, counts)), time,
-        cell(from + 1, to, counts), nullptr, held);
+    use(way);
   }
   const std::size_t border = owns && from > 0 ? sizes_[from - 1].border[first] : 0;
   std::size_t need = 0;
@@ -178,35 +187,53 @@ void RotorTable::for_ways(std::size_t from, std::size_t to, bool owns, Use use) 
     need = std::max(need, peak + border + behind + (first == 1 ? passed.lasting : 0));
     if (need > slots_) break;
     time += passed.pass_time;
-    const std::size_t begin = std::max<std::size_t>(
-        {need, border + fewest(k + 1, to, true), std::size_t{fewest(from, k, owns)}});
-    use(Choice{k + 1, 0}, begin, time, cell(k + 1, to, true), cell(from, k, owns), border);
+    for (const bool holds : {false, true}) {
+      if (holds && !passed.may_be_given) continue;
+      const Cell after{k + 1, to, !holds, given}, again{from, k, owns, holds};
+      const std::size_t shift = border + (holds ? passed.border[first] : 0);
+      use(Way{.choice = {k + 1, 0, holds},
+              .need = std::max({need, shift + fewest(after), std::size_t{fewest(again)}}),
+              .time = time,
+              .left = row(after),
+              .right = row(again),
+              .shift = shift});
+    }
   }
 }
 
 void RotorTable::fill(std::size_t from, std::size_t to) {
   // Each only where something can ask for it.
-  if (from == 0 || sizes_[from].is_held) fill(from, to, false);
-  if (from > 0) fill(from, to, true);
+  for (const bool given : {false, true}) {
+    if (given && (to == last() || !sizes_[to].may_be_given)) continue;
+    if (from == 0 || sizes_[from].is_held) fill({from, to, false, given});
+    if (from > 0) fill({from, to, true, given});
+  }
 }
 
-void RotorTable::fill(std::size_t from, std::size_t to, bool owns) {
-  float* best = cell(from, to, owns);
+void RotorTable::fill(const Cell& cell) {
+  float* best = row(cell);
   std::fill(best, best + slots_ + 1, kNever);
-  for_ways(from, to, owns,
-           [&](Choice, std::size_t need, float time, const float* left, const float* right,
-               std::size_t shift) {
-             if (need > slots_) return;
-             if (right != nullptr) {
-               relax(best + need, left + need - shift, right + need, time, slots_ + 1 - need);
-               return;
-             }
-             for (std::size_t m = need; m <= slots_; ++m)
-               best[m] = std::min(best[m], (left == nullptr ? 0 : left[m - shift]) + time);
-           });
+  for_ways(cell, [&](const Way& way) {
+    const std::size_t need = way.need;
+    if (need > slots_) return;
+    work_ += slots_ + 1 - need;
+    if (way.right != nullptr) {
+      relax(best + need, way.left + need - way.shift, way.right + need, way.time,
+            slots_ + 1 - need);
+      return;
+    }
+    for (std::size_t m = need; m <= slots_; ++m)
+      best[m] = std::min(best[m], (way.left == nullptr ? 0 : way.left[m - way.shift]) + way.time);
+  });
   std::size_t least = 0;
   while (least <= slots_ && best[least] == kNever) ++least;
-  fewest(from, to, owns) = static_cast<std::uint32_t>(least);
+  fewest(cell) = static_cast<std::uint32_t>(least);
+}
+
+bool RotorTable::tell(Limits& limits) {
+  const auto work = work_ / kEntriesOfWork;
+  work_ %= kEntriesOfWork;
+  return limits.spend(static_cast<std::int64_t>(work));
 }
 
 void RotorTable::fill_last(std::size_t needed_at_turn, Limits& limits) {
@@ -215,15 +242,14 @@ void RotorTable::fill_last(std::size_t needed_at_turn, Limits& limits) {
   std::size_t from = stages_;
   if (has_rest_) {
     for (const bool owns : {false, true}) {
-      for (std::size_t m = 0; m <= slots_; ++m)
-        cell(stages_, stages_, owns)[m] = m >= needed_at_turn ? 0 : kNever;
-      fewest(stages_, stages_, owns) = static_cast<std::uint32_t>(needed_at_turn);
+      const Cell turn{stages_, stages_, owns};
+      for (std::size_t m = 0; m <= slots_; ++m) row(turn)[m] = m >= needed_at_turn ? 0 : kNever;
+      fewest(turn) = static_cast<std::uint32_t>(needed_at_turn);
     }
   }
   while (from-- > 0) {
     fill(from, last());
-    if (limits.spend(static_cast<std::int64_t>((last() - from + 2) * (slots_ + 1) / 2000 + 1)))
-      return;
+    if (tell(limits)) return;
   }
   turn_ = needed_at_turn;
 }
@@ -232,43 +258,41 @@ std::optional<std::vector<LevelStep>> RotorTable::steps(std::size_t slots, std::
                                                         std::size_t rest, Limits& limits) {
   rest_ = rest;
   fill_last(has_rest_ ? slots - std::min(slots, held) + outputs_ : 0, limits);
-  if (!turn_ || cell(0, last(), false)[slots] == kNever) return std::nullopt;
+  const Cell all{0, last(), false};
+  if (!turn_ || row(all)[slots] == kNever) return std::nullopt;
   std::vector<LevelStep> result;
-  emit(0, last(), false, slots, result);
+  emit(all, slots, result);
   return result;
 }
 
-void RotorTable::emit(std::size_t from, std::size_t to, bool owns, std::size_t slots,
-                      std::vector<LevelStep>& steps) {
+void RotorTable::emit(const Cell& cell, std::size_t slots, std::vector<LevelStep>& steps) {
   const auto append = [&](const std::vector<LevelStep>& more) {
     steps.insert(steps.end(), more.begin(), more.end());
   };
+  const auto [from, to, owns, given] = cell;
   if (has_rest_ && from == stages_) return steps.push_back({rest_, 0});
-  std::optional<Choice> best;
-  std::size_t less = 0;
+  std::optional<Way> best;
   float least = kNever;
-  for_ways(from, to, owns,
-           [&](Choice choice, std::size_t need, float time, const float* left, const float* right,
-               std::size_t shift) {
-             if (slots < need) return;
-             const float sum = (left == nullptr ? 0 : left[slots - shift]) +
-                               (right == nullptr ? 0 : right[slots]) + time;
-             if (!(sum < least)) return;
-             least = sum;
-             best = choice;
-             less = shift;
-           });
+  for_ways(cell, [&](const Way& way) {
+    if (slots < way.need) return;
+    const float sum = (way.left == nullptr ? 0 : way.left[slots - way.shift]) +
+                      (way.right == nullptr ? 0 : way.right[slots]) + way.time;
+    if (!(sum < least)) return;
+    least = sum;
+    best = way;
+  });
   check(best.has_value(), "a cell has a value without a way to it");
-  if (best->until == 0) {
-    const StageOption& option = chain_.stages[from].options[best->option];
-    if (runs_forward(from, to, option.needs_forward)) append(option.forward);
-    if (from < to) emit(from + 1, to, !option.needs_border, slots - less, steps);
+  const auto [until, rank, holds] = best->choice;
+  if (until == 0) {
+    const StageOption& option = chain_.stages[from].options[rank];
+    if (runs_forward(cell, option)) append(option.forward);
+    if (from < to) emit({from + 1, to, !option.needs_border, given}, slots - best->shift, steps);
     append(option.backward);
     return;
   }
-  for (std::size_t k = from; k < best->until; ++k) append(chain_.stages[k].pass);
-  emit(best->until, to, true, slots - less, steps);
-  emit(from, best->until - 1, owns, slots, steps);
+  for (std::size_t k = from; k < until; ++k) append(chain_.stages[k].pass);
+  emit({until, to, !holds, given}, slots - best->shift, steps);
+  emit({from, until - 1, owns, holds}, slots, steps);
 }
 
 }  // namespace lowtide::solve::hierarchy

@@ -27,44 +27,58 @@ class RotorTable {
                                               Limits& limits);
 
  private:
+  // Stages `from` to `to`. `owns`: whether the border in front of `from` counts here, and goes when
+  // it is not needed; else somebody holds it anyway. `given`: the border behind `to` is there and
+  // counts here, until the backward of `to` has run.
+  struct Cell {
+    std::size_t from, to;
+    bool owns, given = false;
+  };
   struct Choice {
-    std::size_t until = 0;  // pass so many stages; or 0
+    std::size_t until = 0;  // pass the stages before this one; or 0
     std::size_t option = 0;
+    bool holds = false;  // the border behind those that are passed
+  };
+  struct Way {
+    Choice choice;
+    std::size_t need;  // slots
+    float time;
+    const float *left = nullptr, *right = nullptr;
+    std::size_t shift = 0;
   };
 
   std::size_t last() const { return has_rest_ ? stages_ : stages_ - 1; }
   std::size_t up(Bytes bytes) const;  // to slots, rounded up
   void count_slots();
-  // `owns`: whether the border in front of `from` counts here, and goes when it is not needed; else
-  // somebody holds it anyway.
-  float* cell(std::size_t from, std::size_t to, bool owns);
-  // Calls use(choice, need, time, left, right, shift) for each way to process stages `from` to
-  // `to`: from `need` slots on it takes `time`, and what `left` takes with `shift` less, and what
-  // `right` takes.
-  template <class Use>
-  void for_ways(std::size_t from, std::size_t to, bool owns, Use use);
-  // Not for a last stage that has run before and whose backward needs nothing that it makes.
-  bool runs_forward(std::size_t from, std::size_t to, bool needs_forward) const {
-    return from < to || to == last() || needs_forward;
+  std::size_t number(const Cell& cell) const;
+  float* row(const Cell& cell);
+  std::uint32_t& fewest(const Cell& cell);
+  // Not for a last stage that has run before and whose backward needs nothing that it makes and
+  // that is not there.
+  bool runs_forward(const Cell& cell, const StageOption& option) const {
+    return cell.from < cell.to || cell.to == last() ||
+           (cell.given ? option.needs_inside : option.needs_forward);
   }
-  std::size_t number(std::size_t from, std::size_t to, bool owns) const;
-  std::uint32_t& fewest(std::size_t from, std::size_t to, bool owns);
+  // Calls use(way) for each way to process the stages of a cell: from `need` slots on it takes
+  // `time`, and what `left` takes with `shift` less, and what `right` takes.
+  template <class Use>
+  void for_ways(const Cell& cell, Use use);
   void fill(std::size_t from, std::size_t to);
-  void fill(std::size_t from, std::size_t to, bool owns);
+  void fill(const Cell& cell);
+  bool tell(Limits& limits);  // of the work; whether they say stop
   void fill_last(std::size_t needed_at_turn, Limits& limits);
-  void emit(std::size_t from, std::size_t to, bool owns, std::size_t slots,
-            std::vector<LevelStep>& steps);
+  void emit(const Cell& cell, std::size_t slots, std::vector<LevelStep>& steps);
 
   const ChainView& chain_;
   bool has_rest_;
   std::size_t stages_, slots_, rest_ = 0;
+  std::size_t kinds_ = 2;  // of cells for the same stages; four if any are given something
   std::int64_t unit_ = 1;
   // What the chain says, in slots; for stages that run [again, for the first time].
   using Slots = std::array<std::uint32_t, 2>;
   struct OptionSlots {
     std::array<Slots, 2> forward, backward, held;  // without and with the border before the stage
     float forward_time, backward_time;
-    bool needs_forward, needs_border;
   };
   struct StageSlots {
     std::vector<OptionSlots> options;
@@ -74,12 +88,14 @@ class RotorTable {
     std::uint32_t lasting, in_use;
     float pass_time;
     bool may_pass;
-    bool is_held = false;  // the border before it, by some option of the stage before
+    bool may_be_given = false;  // the border behind it, with which its backward may begin
+    bool is_held = false;       // the border before it, by some way to process the stage before
   };
   std::vector<StageSlots> sizes_;
   std::uint32_t outputs_ = 0;
   std::vector<float> table_;  // of all cells but those to the last
   std::vector<float> last_;   // of those
+  std::size_t work_ = 0;      // entries of rows, since the limits were told of them
   std::vector<std::uint32_t> fewest_,
       fewest_last_;  // of each cell: slots with which there is a way
   std::optional<std::size_t> turn_;
