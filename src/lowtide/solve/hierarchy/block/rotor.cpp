@@ -31,37 +31,59 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-// Beyond that neighbours are joined: a table grows with the cube of the stages, and each that holds
-// something takes a slot at least, so that many stages with few slots are worth less.
-constexpr std::size_t kMostStages = 300;
+// Beyond that neighbours are joined: each that holds something takes a slot at least, so that many
+// stages with few slots are worth less.
+constexpr std::size_t kMostStages = 1000;
+constexpr std::size_t kSlotsOfBorder = 16;     // on average, where hundreds are held
+constexpr std::size_t kMostSlots = 1'000'000;  // of all stages, so that runs of a dozen have room
+constexpr std::size_t kFewestSlots = 100;      // of long chains, for longer runs
 constexpr std::size_t kMostNodesOfChain = 20'000;
 
 class RotorRun {
  public:
   RotorRun(const BlockTask& task, const LevelView& view, const ChainView& chain, std::size_t slots,
            Limits& limits)
-      : task_(task), view_(view), limits_(limits) {
+      : task_(task), view_(view), chain_(chain), slots_(slots), limits_(limits) {
     for (const BlockBudget& budget : task.budgets) most_ = std::max(most_, budget.peak);
     // With more than everything nothing gets better.
     most_ = std::min(most_, task.block.save_all().peak());
     if (!task.block.has_backward())
       constant_ = task.block.graph().resident() + task.block.graph().input_bytes();
-    // Room beyond the budgets for what rounding up takes.
-    const std::int64_t room = std::max<std::int64_t>(1, (most_ - constant_).count());
-    const std::int64_t more = std::min(room / 8, INT64_MAX - room);
-    table_.emplace(chain, task.block.has_backward(), Bytes(room + more), slots, limits);
   }
 
+  // Near the smallest budgets there is room for few, and runs between them are long.
   std::vector<BlockOption> run() {
-    for (const BlockBudget& budget : task_.budgets) {
-      if (limits_.stopped()) break;
-      solve(budget);
+    std::vector<BlockBudget> left(task_.budgets.begin(), task_.budgets.end());
+    for (std::size_t slots = slots_for_all(); !left.empty() && !limits_.stopped(); slots /= 2) {
+      make_table(slots);
+      std::erase_if(left,
+                    [&](const BlockBudget& budget) { return !limits_.stopped() && solve(budget); });
+      if (table_->is_whole() || slots / 2 < kFewestSlots) break;
     }
     return std::move(found_);
   }
 
  private:
-  void solve(const BlockBudget& budget) {
+  // With as many for each border that may be held: the sizes of all that are must differ.
+  std::size_t slots_for_all() const {
+    Bytes borders;
+    for (const Stage& stage : chain_.stages) borders += stage.border.again;
+    const auto stages = static_cast<std::int64_t>(chain_.stages.size());
+    const std::int64_t mean = std::max<std::int64_t>(1, borders.count() / stages);
+    const auto held = static_cast<std::size_t>((most_ - constant_).count() / mean);
+    return std::max(slots_, std::min(kSlotsOfBorder * held, kMostSlots / chain_.stages.size()));
+  }
+
+  void make_table(std::size_t slots) {
+    // Room beyond the budgets for what rounding up takes.
+    const std::int64_t room = std::max<std::int64_t>(1, (most_ - constant_).count());
+    const std::int64_t more = std::min(room / 8, INT64_MAX - room);
+    table_.reset();
+    table_.emplace(chain_, task_.block.has_backward(), Bytes(room + more), slots, limits_);
+  }
+
+  // Whether anything was found.
+  bool solve(const BlockBudget& budget) {
     const std::size_t peak = table_->slots_of(std::min(budget.peak, most_) - constant_);
     const std::size_t held = table_->slots_of(std::min(budget.saved, most_));
     const auto all = static_cast<std::ptrdiff_t>(table_->slots());
@@ -94,11 +116,12 @@ class RotorRun {
       const std::ptrdiff_t middle = good + (bad - good) / 2;
       (serves(middle) ? good : bad) = middle;
     }
-    if (!best) return;
+    if (!best) return false;
     for (const BlockOption& other : found_)
-      if (other.forward == best->forward && other.backward == best->backward) return;
+      if (other.forward == best->forward && other.backward == best->backward) return true;
     best->found_by = "rotor";
     found_.push_back(std::move(*best));
+    return true;
   }
 
   std::optional<BlockOption> found_with(std::size_t slots, std::size_t held) {
@@ -113,6 +136,8 @@ class RotorRun {
 
   const BlockTask& task_;
   const LevelView& view_;
+  const ChainView& chain_;
+  std::size_t slots_;
   Limits& limits_;
   Bytes most_, constant_;
   std::optional<RotorTable> table_;

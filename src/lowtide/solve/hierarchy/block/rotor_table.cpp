@@ -9,9 +9,11 @@
 // no forward then, if the border is all that it reads of it, and where it reads what its layer read
 // and what it made too, the next checkpoint is the one that it needs. So there are two cells for
 // each s and t, and four where the backward of t can begin from what is given.
-// What backward nodes have made and is still needed is known from t alone. Cells to the last stage,
-// or to `rest`, are apart: they run their stages for the first time, and how much may be held at
-// the turn depends on the budget.
+// Cells that are no longer than a band alone: what is made again in one go seldom is long, and all
+// of them would grow with the square of the stages, the time with the cube. What backward nodes
+// have made and is still needed is known from t alone. Cells to the last stage, or to `rest`, are
+// apart: they run their stages for the first time, and how much may be held at the turn depends on
+// the budget.
 #include "lowtide/solve/hierarchy/block/rotor_table.h"
 
 #include <algorithm>
@@ -28,7 +30,8 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kEntriesOfWork = 4000;  // of rows, in a unit of work
+constexpr std::size_t kEntriesOfWork = 4000;      // of rows, in a unit of work
+constexpr std::size_t kMostEntries = 48'000'000;  // of all rows
 constexpr std::size_t kTile = 8;  // cells to so many stages are filled side by side, for the cache
 
 // In blocks of which nothing is written before all is read, so that compilers make a few
@@ -74,18 +77,22 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
     unit_ = common;
   slots_ = static_cast<std::size_t>(bytes / unit_);
   count_slots();
-  const std::size_t full = has_rest ? stages_ : stages_ - 1;  // stages that cells may end at
-  const std::size_t cells = kinds_ * full * (full + 1) / 2;
-  fewest_.assign(cells, 0);
+  full_ = has_rest ? stages_ : stages_ - 1;
+  const std::size_t width = kinds_ * (slots_ + 1);  // of the cells for the same stages
+  band_ = std::clamp<std::size_t>(kMostEntries / (width * std::max<std::size_t>(1, full_)), 1,
+                                  std::max<std::size_t>(1, full_));
+  fewest_.assign(kinds_ * full_ * band_, 0);
   fewest_last_.assign(2 * (stages_ + 1), 0);
-  table_.assign(cells * (slots_ + 1), kNever);
+  table_.assign(full_ * band_ * width, kNever);
   last_.assign(2 * (stages_ + 1) * (slots_ + 1), kNever);
-  for (std::size_t tile = 0; tile < full; tile += kTile)
-    for (std::size_t from = std::min(full, tile + kTile); from-- > 0;)
-      for (std::size_t to = std::max(from, tile); to < std::min(full, tile + kTile); ++to) {
+  for (std::size_t tile = 0; tile < full_; tile += kTile) {
+    const std::size_t end = std::min(full_, tile + kTile);
+    for (std::size_t from = end; from-- > 0 && from + band_ > tile;)
+      for (std::size_t to = std::max(from, tile); to < std::min(end, from + band_); ++to) {
         fill(from, to);
         if (tell(limits)) return;
       }
+  }
 }
 
 std::size_t RotorTable::slots_of(Bytes bytes) const {
@@ -139,10 +146,9 @@ void RotorTable::count_slots() {
 }
 
 std::size_t RotorTable::number(const Cell& cell) const {
-  const std::size_t own = cell.owns ? 1 : 0, full = last();
-  if (cell.to == full) return 2 * cell.from + own;
-  return kinds_ * (cell.from * full - cell.from * (cell.from + 1) / 2 + cell.to) +
-         (cell.given ? 2 : 0) + own;
+  const std::size_t own = cell.owns ? 1 : 0;
+  if (cell.to == last()) return 2 * cell.from + own;
+  return kinds_ * (cell.from * band_ + cell.to - cell.from) + (cell.given ? 2 : 0) + own;
 }
 
 float* RotorTable::row(const Cell& cell) {
@@ -181,7 +187,7 @@ void RotorTable::for_ways(const Cell& cell, Use use) {
   const std::size_t border = owns && from > 0 ? sizes_[from - 1].border[first] : 0;
   std::size_t need = 0;
   float time = 0;
-  for (std::size_t k = from; k < to && sizes_[k].may_pass; ++k) {
+  for (std::size_t k = from; k < std::min(to, from + band_) && sizes_[k].may_pass; ++k) {
     const StageSlots& passed = sizes_[k];
     const std::size_t peak = k == from ? passed.pass[first] : passed.pass_with_border[first];
     need = std::max(need, peak + border + behind + (first == 1 ? passed.lasting : 0));

@@ -20,6 +20,8 @@ class RotorTable {
   RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::size_t slots, Limits& limits);
 
   std::size_t slots() const { return slots_; }
+  // Whether it makes runs of any length again; with fewer slots it makes longer ones.
+  bool is_whole() const { return band_ >= full_; }
   std::size_t slots_of(Bytes bytes) const;  // rounded down, at most all
   // The steps that take the least time with so many slots, of which so many may be held at the
   // turn, the node `rest`; none if there are none.
@@ -47,7 +49,7 @@ class RotorTable {
     std::size_t shift = 0;
   };
 
-  std::size_t last() const { return has_rest_ ? stages_ : stages_ - 1; }
+  std::size_t last() const { return full_; }
   std::size_t up(Bytes bytes) const;  // to slots, rounded up
   void count_slots();
   std::size_t number(const Cell& cell) const;
@@ -72,6 +74,7 @@ class RotorTable {
   const ChainView& chain_;
   bool has_rest_;
   std::size_t stages_, slots_, rest_ = 0;
+  std::size_t full_ = 0, band_ = 0;  // stages that cells may end at; at most so many of one
   std::size_t kinds_ = 2;  // of cells for the same stages; four if any are given something
   std::int64_t unit_ = 1;
   // What the chain says, in slots; for stages that run [again, for the first time].
