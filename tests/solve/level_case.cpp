@@ -71,8 +71,9 @@ LevelCase::LevelCase(Graph graph_, const Partition& partition_, bool whole)
 std::vector<BlockOption> LevelCase::solve(const BlockSolver& solver,
                                           std::vector<BlockBudget> budgets,
                                           const std::vector<BlockOption>& known,
-                                          const LimitSettings& limits) const {
-  const BlockTask task{.block = *block, .level = level, .budgets = budgets, .known = known};
+                                          const LimitSettings& limits, Order order) const {
+  const BlockTask task{
+      .block = *block, .level = level, .budgets = budgets, .known = known, .order = order};
   const solve::Support support = solver.supports(task);
   CAPTURE(support.reason);
   REQUIRE(support.yes);

@@ -24,7 +24,7 @@ struct LevelCase {
       const solve::hierarchy::BlockSolver& solver,
       std::vector<solve::hierarchy::BlockBudget> budgets,
       const std::vector<solve::hierarchy::BlockOption>& known = {},
-      const LimitSettings& limits = {}) const;
+      const LimitSettings& limits = {}, Order order = Order::given) const;
 };
 
 // The root alone.

@@ -28,6 +28,7 @@ struct BlockTask {
   const SolverTable* solvers = nullptr;
   std::uint64_t seed = 0;
   int threads = 1;
+  Order order = Order::given;  // of first computations
 };
 
 class BlockSolver {

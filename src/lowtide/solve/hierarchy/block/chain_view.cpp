@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -14,13 +15,15 @@ namespace lowtide::solve::hierarchy {
 namespace {
 
 constexpr std::size_t kMostCrossing = 3;       // tensors between two stages
-constexpr std::size_t kMostStageOptions = 48;  // of a stage
+constexpr std::size_t kMostStageOptions = 48;  // of a stage, in the given order
+constexpr std::size_t kMostReordered = 16;     // backward nodes of a stage
 
 class Cutter {
  public:
   Cutter(const BlockProblem& block, const Level& level, const LevelView& view,
-         std::size_t most_stages, Limits* limits, ChainView& chain)
+         std::size_t most_stages, Order order, Limits* limits, ChainView& chain)
       : most_(most_stages),
+        order_(order),
         limits_(limits),
         block_(block),
         graph_(block.graph()),
@@ -257,7 +260,12 @@ class Cutter {
       if (!level_.nodes[k].op.valid())
         ranks = std::max(ranks, ranked(level_.nodes[k].child).size());
     ranks = std::min(ranks, kMostStageOptions);
-    for (std::size_t rank = 0; rank < ranks; ++rank) add_option(s, rank, ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const auto forward = steps(s, true, rank, ranks), backward = steps(s, false, rank, ranks);
+      add_option(s, forward, backward);
+      if (order_ == Order::free && backward.size() <= kMostReordered)
+        add_option(s, forward, leanest(s, backward));
+    }
 
     stage.may_pass = true;
     for (const std::size_t k : nodes_[s]) {
@@ -308,11 +316,50 @@ class Cutter {
     return view_.data()[d].kept || (needed_until_[d] != kNone && needed_until_[d] < s);
   }
 
-  void add_option(std::size_t s, std::size_t rank, std::size_t ranks) {
+  // Steps of the backward of a stage, each time one after which the least is in use: so a gradient
+  // of weights, with which what the layer has read may go, comes before what the next backward
+  // reads.
+  std::vector<LevelStep> leanest(std::size_t s, std::vector<LevelStep> steps) const {
+    std::unordered_map<std::size_t, std::size_t> readers;  // of data, in the steps to come
+    for (const LevelStep& step : steps)
+      for (const std::size_t d : reads_[step.node]) ++readers[d];
+    const auto more = [&](std::size_t node) {
+      Bytes bytes;
+      for (const std::size_t d : view_.makes(node))
+        if (readers.contains(d) || outlives(d, s)) bytes += view_.data()[d].bytes;
+      for (const std::size_t d : reads_[node])
+        if (readers.at(d) == 1 && !(!by_forward(d) && outlives(d, s)))
+          bytes -= view_.data()[d].bytes;
+      return bytes;
+    };
+    const auto waits = [&](std::size_t node, std::span<const LevelStep> others) {
+      for (const OpId op : ops_of(node))
+        for (const OpId before : graph_.predecessors(op)) {
+          const std::size_t other = node_of_[before.index()];
+          if (other != node && std::ranges::count(others, other, &LevelStep::node) > 0) return true;
+        }
+      return false;
+    };
+    std::vector<LevelStep> result;
+    while (!steps.empty()) {
+      std::size_t best = steps.size();
+      for (std::size_t i = 0; i < steps.size(); ++i)
+        if (!waits(steps[i].node, steps) &&
+            (best == steps.size() || more(steps[i].node) < more(steps[best].node)))
+          best = i;
+      for (const std::size_t d : reads_[steps[best].node]) --readers.at(d);
+      result.push_back(steps[best]);
+      steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(best));
+    }
+    return result;
+  }
+
+  void add_option(std::size_t s, std::vector<LevelStep> forward_steps,
+                  std::vector<LevelStep> backward_steps) {
     const Stage& stage = chain_.stages[s];
     StageOption option;
-    option.forward = steps(s, true, rank, ranks);
-    option.backward = steps(s, false, rank, ranks);
+    option.forward = std::move(forward_steps);
+    option.backward = std::move(backward_steps);
     const auto forward = level_.sequence(option.forward);
     const auto backward = level_.sequence(option.backward);
     if (limits_->spend_all(static_cast<std::int64_t>(2 * (forward.size() + backward.size()))))
@@ -401,6 +448,7 @@ class Cutter {
   }
 
   std::size_t most_;
+  Order order_;
   Limits* limits_;
   const BlockProblem& block_;
   const Graph& graph_;
@@ -420,8 +468,8 @@ class Cutter {
 }  // namespace
 
 ChainView::ChainView(const BlockProblem& block, const Level& level, const LevelView& view,
-                     std::size_t most_stages, Limits* limits) {
-  Cutter(block, level, view, most_stages, limits, *this).run();
+                     std::size_t most_stages, Order order, Limits* limits) {
+  Cutter(block, level, view, most_stages, order, limits, *this).run();
 }
 
 }  // namespace lowtide::solve::hierarchy

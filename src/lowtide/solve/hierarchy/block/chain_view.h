@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowtide/base/limits.h"
+#include "lowtide/plan/problem.h"
 #include "lowtide/solve/hierarchy/block/level_view.h"
 
 namespace lowtide::solve::hierarchy {
@@ -53,10 +54,11 @@ struct ChainView {
   std::string reason;  // why there is no chain; empty if there is one
 
   // The view and the level must be those of the block. Neighbours are joined until there are no
-  // more stages than so many. Without limits only the reason is looked for; if they say stop, it is
-  // that.
+  // more stages than so many. Where the order is free, there are options too whose backward runs in
+  // the order that leaves the least in use. Without limits only the reason is looked for; if they
+  // say stop, it is that.
   ChainView(const BlockProblem& block, const Level& level, const LevelView& view,
-            std::size_t most_stages, Limits* limits);
+            std::size_t most_stages, Order order, Limits* limits);
 };
 
 }  // namespace lowtide::solve::hierarchy

@@ -159,7 +159,7 @@ class Rotor final : public BlockSolver {
     if (task.level.scheduled() > kMostScheduled)
       return Support::no("the options of the blocks inside are too long to look at each");
     const LevelView view(task.block, task.level);
-    const ChainView chain(task.block, task.level, view, kMostStages, nullptr);
+    const ChainView chain(task.block, task.level, view, kMostStages, task.order, nullptr);
     return chain.reason.empty() ? Support{} : Support::no(chain.reason);
   }
 
@@ -167,7 +167,7 @@ class Rotor final : public BlockSolver {
     const auto work = static_cast<std::int64_t>(task.block.op_count() + task.level.nodes.size());
     if (limits.spend_all(work)) return {};
     const LevelView view(task.block, task.level);
-    const ChainView chain(task.block, task.level, view, kMostStages, &limits);
+    const ChainView chain(task.block, task.level, view, kMostStages, task.order, &limits);
     if (!chain.reason.empty()) return {};
     return RotorRun(task, view, chain, slots_, limits).run();
   }

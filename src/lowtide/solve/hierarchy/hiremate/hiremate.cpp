@@ -228,7 +228,8 @@ class Run {
                              .known = known_,
                              .solvers = context_.solvers(),
                              .seed = context_.seed(),
-                             .threads = context_.threads()};
+                             .threads = context_.threads(),
+                             .order = problem_.order};
         Limits inner(context_.limits().remaining(share / static_cast<double>(left--)));
         if (!top->supports(task).yes) continue;
         for (BlockOption& option : top->solve(task, inner)) {
