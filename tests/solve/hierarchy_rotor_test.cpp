@@ -193,7 +193,7 @@ TEST_CASE("rotor: long chains, a limit of work, and what is no chain") {
     const LevelCase level(graph, no_partition(graph));
     const BlockOption save = level.block->save_all();
     LimitSettings little;
-    little.work = 1000;
+    little.work = 100;
     const auto rotor = make_rotor(ops > 100 ? 40 : 500);
     for (const double share : {0.3, 0.6}) {
       const BlockBudget budget{share_of(save.peak(), share), Bytes::max()};

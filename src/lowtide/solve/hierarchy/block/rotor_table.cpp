@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -30,8 +31,9 @@ namespace {
 
 constexpr float kNever = std::numeric_limits<float>::infinity();
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kEntriesOfWork = 4000;      // of rows, in a unit of work
-constexpr std::size_t kMostEntries = 48'000'000;  // of all rows
+constexpr std::size_t kEntriesOfWork = 4000;  // of rows, in a unit of work
+constexpr double kMostEntries = 48e6;         // of all rows
+constexpr double kTableShare = 0.7;           // of the work left
 constexpr std::size_t kTile = 8;  // cells to so many stages are filled side by side, for the cache
 
 // In blocks of which nothing is written before all is read, so that compilers make a few
@@ -78,12 +80,10 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
   slots_ = static_cast<std::size_t>(bytes / unit_);
   count_slots();
   full_ = has_rest ? stages_ : stages_ - 1;
-  const std::size_t width = kinds_ * (slots_ + 1);  // of the cells for the same stages
-  band_ = std::clamp<std::size_t>(kMostEntries / (width * std::max<std::size_t>(1, full_)), 1,
-                                  std::max<std::size_t>(1, full_));
+  band_ = longest(limits.work_left());
   fewest_.assign(kinds_ * full_ * band_, 0);
   fewest_last_.assign(2 * (stages_ + 1), 0);
-  table_.assign(full_ * band_ * width, kNever);
+  table_.assign(kinds_ * full_ * band_ * (slots_ + 1), kNever);
   last_.assign(2 * (stages_ + 1) * (slots_ + 1), kNever);
   for (std::size_t tile = 0; tile < full_; tile += kTile) {
     const std::size_t end = std::min(full_, tile + kTile);
@@ -93,6 +93,16 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
         if (tell(limits)) return;
       }
   }
+}
+
+// A cell has as many ways as stages, and as many again where borders are given.
+std::size_t RotorTable::longest(std::int64_t work_left) const {
+  const std::size_t most = std::max<std::size_t>(1, full_);
+  const auto entries = static_cast<double>(kinds_ * most * (slots_ + 1));
+  const double ways = static_cast<double>(kinds_ / 2) * entries / kEntriesOfWork / 2;
+  const double stages = std::min(kMostEntries / entries,
+                                 std::sqrt(kTableShare * static_cast<double>(work_left) / ways));
+  return std::clamp<std::size_t>(static_cast<std::size_t>(stages), 1, most);
 }
 
 std::size_t RotorTable::slots_of(Bytes bytes) const {

@@ -49,6 +49,8 @@ class RotorTable {
     std::size_t shift = 0;
   };
 
+  // How many stages a cell may have, for the memory that the table takes and the work left.
+  std::size_t longest(std::int64_t work_left) const;
   std::size_t last() const { return full_; }
   std::size_t up(Bytes bytes) const;  // to slots, rounded up
   void count_slots();
