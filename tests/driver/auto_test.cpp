@@ -4,6 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/driver/driver.h"
+#include "lowtide/graph/generate.h"
+#include "lowtide/plan/budget.h"
+#include "lowtide/sim/budget.h"
+#include "lowtide/sim/simulate.h"
 
 #include "support/part.h"
 
@@ -183,6 +187,36 @@ TEST_CASE("auto: what a run with more work does, one with less has begun in the 
     for (std::size_t i = 0; i + 1 < less.size(); ++i) CHECK(less[i] == more[i]);
     CHECK(less.back() <= more[less.size() - 1]);
   }
+}
+
+TEST_CASE("auto: the dynamic program over chains is asked of chains alone") {
+  for (const std::string_view kind : {"chain", "unet"}) {
+    const Graph graph = generate(kind, 60, 1);
+    std::vector<OpId> once(graph.order().begin(), graph.order().end());
+    solve::SolverTable table;
+    table.add(std::make_unique<Part>("blocks", Traits{Trait::blocks}, once));
+    table.add(driver::make_auto());
+    driver::Request request;
+    request.limits.work = 10'000;
+    for (const Order order : {Order::given, Order::free}) {
+      const driver::Answer answer = driver::solve(
+          table, {.graph = graph, .budget = own_peak(graph), .order = order}, request);
+      CHECK(answer.outcome.plan.has_value() == (kind == "chain"));
+    }
+  }
+}
+
+// With the search alone it was 29.06 %.
+TEST_CASE("auto: on a chain little work is enough near the smallest budget") {
+  const Graph graph = generate("chain", 200, 4);
+  const Problem problem{.graph = graph,
+                        .budget = resolve_budget(parse_budget("act:20%"), graph),
+                        .order = Order::given};
+  driver::Request request;
+  request.limits.work = 200'000;
+  const driver::Answer answer = driver::solve(driver::all_solvers(), problem, request);
+  REQUIRE(answer.outcome.plan.has_value());
+  CHECK(answer.outcome.cost.duration.count() * 1000 < graph.total_time().count() * 1276);
 }
 
 }  // namespace

@@ -59,9 +59,11 @@ bool begin_in_both(const Problem& problem, solve::Context& context, Portfolio& p
   // Limits count what both do.
   beside.prove_briefly();
   beside.construct();
+  beside.ask_chain();
   context.limits().spend(inner.limits().work());
   portfolio.take_given(beside);
   portfolio.construct();
+  portfolio.ask_chain();
   // Once, and in the given order even beside a plan in another, which may be a poor one.
   inner.limits().spend(context.limits().work() - inner.limits().work());
   const bool possible = !inner.proven_infeasible();
@@ -100,6 +102,7 @@ class Auto final : public solve::Solver {
     } else {
       portfolio.prove_briefly();
       portfolio.construct();
+      portfolio.ask_chain();
       portfolio.ask_tight();
     }
     portfolio.search();

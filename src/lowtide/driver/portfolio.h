@@ -28,6 +28,8 @@ class Portfolio {
   void prove_briefly();
   // The constructive parts, one after the other.
   void construct();
+  // On a chain: the plan that the dynamic program over it finds.
+  void ask_chain();
   // Runs the solver with Trait::tight, if no plan within the budget is known yet.
   void ask_tight();
   // With a free order: starts from what a portfolio found with the given order.
