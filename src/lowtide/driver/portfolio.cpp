@@ -11,7 +11,8 @@
 // Stops as soon as a plan is proven optimal or the budget proven infeasible.
 //
 // On large graphs a plan made of blocks comes before all others: it takes seconds where they take
-// minutes, and what repeats it plans once.
+// minutes, and what repeats it plans once. On a chain a dynamic program comes to what the search
+// does not (portfolio_chain.cpp).
 //
 // Where the order is free, lanes that keep the order that they find are the search of the given
 // one; some begin from the best plan in it, since no lane comes back to it from another.

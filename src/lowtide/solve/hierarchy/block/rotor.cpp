@@ -11,8 +11,12 @@
 // heterogeneous chains: how to train deep neural networks with limited memory", arXiv 1911.13214;
 // several options for a stage: X. Zhao et al., "Rockmate", ICML 2023.
 //
+// Ours: borders that are given, short runs alone, and other orders of a stage's backward
+// (docs/why/block-solvers.md).
+//
 // Invariant: the backward of each stage runs once, from the last stage to the first; plans that do
-// not, and those that hold a part of what a stage needs and no option does, are not in the table.
+// not, those that hold a part of what a stage needs and no option does, and those that drop what
+// they hold and make it again are not in the table.
 //
 // Loses: where forward nodes are no chain, such as between the two arms of a U-Net.
 #include "lowtide/solve/hierarchy/block/rotor.h"
