@@ -28,8 +28,7 @@ bool is_chain(const Graph& graph) {
 // The dynamic program sees the whole of a chain where the search mends plans piece by piece, and
 // has plans near the smallest budgets, where the search has none to begin from.
 void Portfolio::ask_chain() {
-  if (blocks_ == nullptr || ops_ > kMostOps || !context_.starts().empty() || stop()) return;
-  if (!is_chain(problem_.graph)) return;
+  if (blocks_ == nullptr || ops_ > kMostOps || stop() || !is_chain(problem_.graph)) return;
   const auto most = context_.limits().remaining(kShare).work;
   std::vector<Task> tasks;
   tasks.push_back(part_task(blocks_, std::min(kWork * ops_, most.value_or(INT64_MAX))));

@@ -99,9 +99,9 @@ RotorTable::RotorTable(const ChainView& chain, bool has_rest, Bytes most, std::s
 std::size_t RotorTable::longest(std::int64_t work_left) const {
   const std::size_t most = std::max<std::size_t>(1, full_);
   const auto entries = static_cast<double>(kinds_ * most * (slots_ + 1));
+  const auto work = static_cast<double>(std::max<std::int64_t>(0, work_left));
   const double ways = static_cast<double>(kinds_ / 2) * entries / kEntriesOfWork / 2;
-  const double stages = std::min(kMostEntries / entries,
-                                 std::sqrt(kTableShare * static_cast<double>(work_left) / ways));
+  const double stages = std::min(kMostEntries / entries, std::sqrt(kTableShare * work / ways));
   return std::clamp<std::size_t>(static_cast<std::size_t>(stages), 1, most);
 }
 
