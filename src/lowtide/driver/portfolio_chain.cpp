@@ -28,10 +28,11 @@ bool is_chain(const Graph& graph) {
 // The dynamic program sees the whole of a chain where the search mends plans piece by piece, and
 // has plans near the smallest budgets, where the search has none to begin from.
 void Portfolio::ask_chain() {
-  if (blocks_ == nullptr || ops_ > kMostOps || stop() || !is_chain(problem_.graph)) return;
+  const solve::Solver* blocks = first(solve::Trait::blocks);
+  if (blocks == nullptr || ops_ > kMostOps || stop() || !is_chain(problem_.graph)) return;
   const auto most = context_.limits().remaining(kShare).work;
   std::vector<Task> tasks;
-  tasks.push_back(part_task(blocks_, std::min(kWork * ops_, most.value_or(INT64_MAX))));
+  tasks.push_back(part_task(blocks, std::min(kWork * ops_, most.value_or(INT64_MAX))));
   tasks.back().share = kShare;
   tasks.back().options = {
       {"partition", "chain"}, {"levels", "1"}, {"top", "rotor"}, {"polish", "off"}};
