@@ -78,18 +78,15 @@ constexpr double kBriefProofShare = 0.06;  // of the limits, at most
 constexpr std::uint64_t kFirstProof = 3;   // epoch
 constexpr double kProofShare = 0.4;        // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
-constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a lane in an epoch
-constexpr std::int64_t kSmall = 100;                       // ops
-constexpr std::int64_t kLarge = 4'000;                     // ops: from here on blocks come first
-constexpr std::int64_t kBlockWork = 200;                   // for each op
+constexpr std::int64_t kSmall = 100;      // ops
+constexpr std::int64_t kLarge = 4'000;    // ops: from here on blocks come first
+constexpr std::int64_t kBlockWork = 200;  // for each op
 // None is best everywhere; shares of the limits. The first is sooner of use than the others.
 constexpr std::array<std::pair<std::string_view, double>, 3> kPartitions = {
     {{"h_partition", 0.2}, {"multilevel", 0.1}, {"repeat", 0.1}}};
 constexpr double kBlockShare = 0.3;  // of the clock, for each, where they run side by side
 constexpr std::int64_t kMostEngineOps = 200;
-constexpr double kEngineFrom = 0.1;   // of the time
-constexpr double kEngineShare = 0.6;  // of the time left
-constexpr double kLookShare = 0.2;    // of the time left, to find it
+constexpr double kEngineFrom = 0.1;  // of the time
 
 // Blocks without a backward half have nothing to save for it.
 bool may_have_backward(const Graph& graph) {
@@ -320,27 +317,6 @@ bool Portfolio::stop() {
   // done.
   context_.limits().spend(too_late() ? Limits::kPollWork : 0);
   return context_.done() && context_.smallest().has_value();
-}
-
-// An engine that is slow to be found must not cost the others their time.
-bool Portfolio::engine_found_in_time(const solve::Solver& part) const {
-  const double most = context_.limits().seconds() + seconds_left() * kLookShare;
-  const auto stop = [&] { return too_late() || context_.limits().seconds() > most; };
-  return part.missing(stop).empty();
-}
-
-void Portfolio::prove_by_engine() {
-  const solve::Solver* part = first(Trait::proving, true);
-  if (part == nullptr || !context_.has_plan() || !engine_found_in_time(*part)) return;
-  std::vector<Task> tasks;
-  tasks.push_back({.part = part,
-                   .work = kMostWork,
-                   .seed = context_.seed(),
-                   .endless = true,
-                   .share = kEngineShare,
-                   .threads = threads_,
-                   .options = {{"mode", "frontier"}}});
-  run(tasks, 1);
 }
 
 void Portfolio::run_one(const solve::Solver* part, std::int64_t work, double share) {

@@ -1,6 +1,5 @@
 // What is asked where the network is a chain.
 #include <algorithm>
-#include <cstdint>
 
 #include "lowtide/driver/portfolio.h"
 #include "lowtide/graph/cuts.h"
@@ -10,9 +9,9 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr std::int64_t kMostOps = 4'000;
-constexpr std::int64_t kWork = 300;  // for each op
-constexpr double kShare = 0.2;       // of the limits, at most
+constexpr std::int64_t kMostChain = 4'000;  // ops
+constexpr std::int64_t kChainWork = 300;    // for each op
+constexpr double kChainShare = 0.2;         // of the limits, at most
 
 // Whether at nearly every place of the forward a single tensor goes on to what comes behind it.
 bool is_chain(const Graph& graph) {
@@ -29,11 +28,11 @@ bool is_chain(const Graph& graph) {
 // has plans near the smallest budgets, where the search has none to begin from.
 void Portfolio::ask_chain() {
   const solve::Solver* blocks = first(solve::Trait::blocks);
-  if (blocks == nullptr || ops_ > kMostOps || stop() || !is_chain(problem_.graph)) return;
-  const auto most = context_.limits().remaining(kShare).work;
+  if (blocks == nullptr || ops_ > kMostChain || stop() || !is_chain(problem_.graph)) return;
+  const auto most = context_.limits().remaining(kChainShare).work;
   std::vector<Task> tasks;
-  tasks.push_back(part_task(blocks, std::min(kWork * ops_, most.value_or(INT64_MAX))));
-  tasks.back().share = kShare;
+  tasks.push_back(part_task(blocks, std::min(kChainWork * ops_, most.value_or(kMostWork))));
+  tasks.back().share = kChainShare;
   tasks.back().options = {
       {"partition", "chain"}, {"levels", "1"}, {"top", "rotor"}, {"polish", "off"}};
   run(tasks, 1);

@@ -12,6 +12,8 @@
 
 namespace lowtide::driver {
 
+inline constexpr std::int64_t kMostWork = std::int64_t{1} << 40;  // of a task
+
 // The best of some kind: a plan, or the one with the smallest peak.
 struct PortfolioKept {
   std::optional<Plan> plan;
