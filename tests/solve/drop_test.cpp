@@ -1,6 +1,6 @@
 // What drops gaps by the price of a byte: where nothing else finds a plan, and near the search
 // where others do.
-#include "lowtide/solve/drop/drop.h"
+#include "lowtide/solve/search/drop.h"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ double overhead(const solve::Solver& solver, const Graph& graph, int percent) {
 
 TEST_CASE(
     "drop: less time lost than by eviction on networks, and plans where eviction finds none") {
-  const auto drop = solve::drop::make_drop();
+  const auto drop = solve::search::make_drop();
   const auto evict = solve::evict::make_evict();
   for (const std::uint64_t seed : {51, 52}) {
     CAPTURE(seed);

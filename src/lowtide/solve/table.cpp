@@ -3,7 +3,6 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/solve/bounds/bounds.h"
-#include "lowtide/solve/drop/drop.h"
 #include "lowtide/solve/evict/evict.h"
 #include "lowtide/solve/exact/checkmate/checkmate.h"
 #include "lowtide/solve/exact/moccasin/moccasin.h"
@@ -17,6 +16,7 @@
 #include "lowtide/solve/magis/magis.h"
 #include "lowtide/solve/offload/offload.h"
 #include "lowtide/solve/order/order.h"
+#include "lowtide/solve/search/drop.h"
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/sqrt/sqrt.h"
 
@@ -27,7 +27,7 @@ SolverTable make_solvers() {
   table.add(given::make_given());
   table.add(order::make_order());
   table.add(exhaustive::make_exhaustive());
-  table.add(drop::make_drop());
+  table.add(search::make_drop());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());

@@ -7,8 +7,8 @@
 
 #include "lowtide/solve/interface/solver.h"
 
-namespace lowtide::solve::drop {
+namespace lowtide::solve::search {
 
 std::unique_ptr<Solver> make_drop();
 
-}  // namespace lowtide::solve::drop
+}  // namespace lowtide::solve::search

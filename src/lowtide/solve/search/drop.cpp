@@ -14,7 +14,7 @@
 //
 // Loses: a choice is not taken back but for those that the end finds superfluous; the search, which
 // begins from it, does that.
-#include "lowtide/solve/drop/drop.h"
+#include "lowtide/solve/search/drop.h"
 
 #include <algorithm>
 #include <queue>
@@ -25,19 +25,9 @@
 #include "lowtide/solve/search/moves/moves.h"
 #include "lowtide/solve/sequence/sequence.h"
 
-namespace lowtide::solve::drop {
+namespace lowtide::solve::search {
 
 namespace {
-
-using search::Item;
-using search::kNone;
-using search::Moves;
-using search::Network;
-using search::Node;
-using search::Profile;
-using search::Slot;
-using search::State;
-using search::Value;
 
 constexpr double kSlack = 1.02;      // a price that rose by less is the same
 constexpr double kRegret = 1.5;      // times its price: what a byte may cost once all is done
@@ -165,7 +155,7 @@ class Drop final : public Solver {
   }
   Traits traits() const override { return {Trait::constructive, Trait::tight}; }
   Support supports(const Problem& problem) const override {
-    if (std::string why = search::too_large(problem); !why.empty())
+    if (std::string why = too_large(problem); !why.empty())
       return Support::no(std::move(why));
     if (problem.graph.has_tensors_on_host())
       return Support::no("it does not plan for tensors at home on the host");
@@ -193,4 +183,4 @@ class Drop final : public Solver {
 
 std::unique_ptr<Solver> make_drop() { return std::make_unique<Drop>(); }
 
-}  // namespace lowtide::solve::drop
+}  // namespace lowtide::solve::search
