@@ -102,14 +102,22 @@ class LayerNodes {
   void join_sides() {
     side_.assign(layers_.size(), 0);
     std::vector<Node> with(node_);
+    std::vector<Near> before, behind;
     for (Node layer = 0; layer < layers_.size(); ++layer) {
-      const Near before = makers(layer), behind = readers(layer);
-      if (before.count == 0 && behind.count > 0 && has_other_source(behind.first)) {
-        with[layer] = behind.first;
+      before.push_back(makers(layer));
+      behind.push_back(readers(layer));
+    }
+    std::vector<std::uint8_t> is_on_way;  // whether it reads a layer that reads others
+    for (Node layer = 0; layer < layers_.size(); ++layer)
+      is_on_way.push_back(reads_reader(layer, before) ? 1 : 0);
+    for (Node layer = 0; layer < layers_.size(); ++layer) {
+      const Node maker = before[layer].first, reader = behind[layer].first;
+      if (before[layer].count == 0 && reader != kNone && is_on_way[reader] != 0) {
+        with[layer] = reader;
         side_[layer] = 1;
-      } else if (behind.count == 0 && before.count == 1 && readers(before.first).count > 1 &&
-                 makers(before.first).count > 0) {
-        with[layer] = before.first;
+      } else if (behind[layer].count == 0 && before[layer].count == 1 && behind[maker].count > 1 &&
+                 before[maker].count > 0) {
+        with[layer] = maker;
       }
     }
     Node next = 0;
@@ -159,13 +167,11 @@ class LayerNodes {
         if (const Node other = forward_layer(reader); other != kNone) near.add(other);
     return near;
   }
-  // Whether it reads a layer that reads others.
-  bool has_other_source(Node layer) const {
-    for (const TensorId tensor : graph_.inputs(layers_[layer])) {
+  bool reads_reader(Node layer, const std::vector<Near>& before) const {
+    return std::ranges::any_of(graph_.inputs(layers_[layer]), [&](TensorId tensor) {
       const Node other = forward_layer(graph_.producer(tensor));
-      if (other != kNone && makers(other).count > 0) return true;
-    }
-    return false;
+      return other != kNone && before[other].count > 0;
+    });
   }
 
   const Graph& graph_;
