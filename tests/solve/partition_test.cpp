@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <ctime>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "lowtide/graph/builder.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/solve/hierarchy/partition/bisect.h"
+#include "lowtide/solve/hierarchy/partition/h_borders.h"
 #include "lowtide/solve/hierarchy/partition/layer_dag.h"
 #include "lowtide/solve/hierarchy/partition/partitioner.h"
 
@@ -211,6 +214,73 @@ TEST_CASE("h_partition: the blocks of the direct version") {
   // Among the random ones, some whose backward does not mirror their forward.
   CHECK(by_all > 0);
   CHECK(by_all < 10);
+}
+
+namespace {
+
+// By the definition: values with an end among the nodes and another outside.
+Bytes direct_border(const LayerDag& dag, const std::vector<Node>& owner,
+                    const std::set<Node>& nodes) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < dag.values.size(); ++i) {
+    bool inside = false, outside = dag.values[i].leaves;
+    const auto has_end = [&](Node node) {
+      (nodes.contains(owner[node]) ? inside : outside) = true;
+    };
+    has_end(dag.values[i].maker);
+    for (const Node reader : dag.readers[i]) has_end(reader);
+    if (inside && outside) bytes += dag.values[i].bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("h_partition: borders of any nodes, large or not, while they become fewer") {
+  Random random(9);
+  for (int i = 0; i < 60; ++i) {
+    const Graph graph = random_case(random, 30, i % 2 == 0);
+    const LayerDag dag = layers_of(graph, phases_of(graph), Links::all).dag;
+    Borders borders(dag, static_cast<std::size_t>(i % 5) * 2);
+    std::vector<Node> owner(dag.size()), nodes(dag.size());
+    std::iota(owner.begin(), owner.end(), Node{0});
+    std::iota(nodes.begin(), nodes.end(), Node{0});
+    while (nodes.size() > 3) {
+      for (int k = 0; k < 10; ++k) {
+        random.shuffle(nodes);
+        const std::size_t count = random.below(std::min<std::size_t>(nodes.size(), 7));
+        const std::vector<Node> some(nodes.end() - static_cast<std::ptrdiff_t>(count), nodes.end());
+        REQUIRE(borders.around(some) == direct_border(dag, owner, {some.begin(), some.end()}));
+      }
+      const std::vector<Node> merged(nodes.end() - 3, nodes.end());
+      borders.merge(merged, merged.back());
+      for (Node& node : owner)
+        if (std::ranges::find(merged, node) != merged.end()) node = merged.back();
+      nodes.erase(nodes.end() - 3, nodes.end() - 1);
+    }
+  }
+}
+
+TEST_CASE("h_partition: neither many readers nor wide layers take long") {
+  GraphBuilder star;
+  for (std::int64_t i = 0; i < 100'000; ++i) {
+    star.add_tensor(Tensor());
+    OpLinks links;
+    if (i > 0) links.inputs = {0};
+    links.outputs = {i};
+    star.add_op(Op(), links);
+  }
+#if LOWTIDE_DEBUG_CHECKS
+  const std::size_t ops = 1'000;  // sanitizers take long themselves
+#else
+  const std::size_t ops = 10'000;
+#endif
+  const std::clock_t begin = std::clock();
+  CHECK(partition_of(star.build(), "h_partition").blocks.size() > 0);
+  CHECK(partition_of(generate("layered", ops, 1), "h_partition").blocks.size() > 50);
+  // A second; twenty each where a hub is looked through for each of its readers, or a block that
+  // has grown for each candidate.
+  CHECK(std::clock() - begin < 8 * CLOCKS_PER_SEC);
 }
 
 TEST_CASE("h_partition: sizes are kept") {

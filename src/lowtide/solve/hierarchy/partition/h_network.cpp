@@ -16,24 +16,14 @@ std::vector<std::vector<Node>> lists_of(const Rows& rows) {
   return lists;
 }
 
-void append(std::vector<Node>& list, std::vector<Node>& other) {
-  list.insert(list.end(), other.begin(), other.end());
-  other = {};
-}
-
 }  // namespace
 
 HNetwork::HNetwork(const Layers& layers)
-    : dag_(layers.dag),
-      before_(lists_of(dag_.before)),
-      behind_(lists_of(dag_.behind)),
-      made_(lists_of(dag_.made)),
-      read_(lists_of(dag_.read)),
-      readers_(lists_of(dag_.readers)),
-      resolved_(dag_.size(), 0),
-      among_(dag_.size()),
-      seen_(dag_.values.size()) {
-  for (Node node = 0; node < dag_.size(); ++node) {
+    : before_(lists_of(layers.dag.before)),
+      behind_(lists_of(layers.dag.behind)),
+      borders_(layers.dag),
+      seen_(layers.dag.size()) {
+  for (Node node = 0; node < layers.dag.size(); ++node) {
     owner_.push_back(node);
     weights_.push_back(layers.ops[node].size());
     layers_.push_back(layers.ops[node].size());
@@ -45,65 +35,22 @@ Node HNetwork::node_of(Node name) const {
   return name;
 }
 
-void HNetwork::resolve(List& list, Node without) {
-  for (Node& name : list) name = node_of(name);
-  std::ranges::sort(list);
-  list.erase(std::unique(list.begin(), list.end()), list.end());
-  std::erase(list, without);
-}
-
-std::span<const Node> HNetwork::before(Node node) {
-  if (std::exchange(resolved_[node], merges_) != merges_) resolve(before_[node], node);
-  return before_[node];
-}
-
-// Every step takes an item from the list or ends.
-Node HNetwork::only_behind(Node node) {
-  List& list = behind_[node];
-  while (!list.empty()) {
-    const Node last = list.back() = node_of(list.back());
-    if (last != node && list.size() == 1) return last;
-    if (last == node) {
-      list.pop_back();
-      continue;
-    }
-    Node& other = list[list.size() - 2];
-    other = node_of(other);
-    if (other != node && other != last) return node;
-    other = last;
-    list.pop_back();
-  }
-  return node;
-}
-
-Bytes HNetwork::interface(std::span<const Node> nodes) {
-  among_.clear();
+// Every step finds a node or takes an item from the list.
+std::span<const Node> HNetwork::few(std::vector<List>& lists, Node node, std::size_t most) {
+  List& list = lists[node];
   seen_.clear();
-  for (const Node node : nodes) among_.add(node);
-  Bytes bytes;
-  for (const Node node : nodes) {
-    for (const std::uint32_t value : read_[node])
-      if (!among_[node_of(dag_.values[value].maker)] && seen_.add(value))
-        bytes += dag_.values[value].bytes;
-    for (const std::uint32_t value : made_[node])
-      if (leaves(value)) bytes += dag_.values[value].bytes;
+  seen_.add(node);
+  std::size_t found = 0;
+  while (found < std::min(most, list.size())) {
+    const Node other = node_of(list[found]);
+    if (seen_.add(other)) {
+      list[found++] = other;
+    } else {
+      list[found] = list.back();
+      list.pop_back();
+    }
   }
-  return bytes;
-}
-
-// Whether something outside of the marked nodes reads it. What did the last time is asked first; if
-// nothing does, the list becomes as short as the nodes are few.
-bool HNetwork::leaves(std::uint32_t value) {
-  if (dag_.values[value].leaves) return true;
-  List& readers = readers_[value];
-  if (!readers.empty() && !among_[node_of(readers.front())]) return true;
-  for (std::size_t i = readers.size(); i-- > 1;) {
-    if (among_[node_of(readers[i])]) continue;
-    std::swap(readers[i], readers.front());
-    return true;
-  }
-  resolve(readers, node_of(dag_.values[value].maker));
-  return false;
+  return std::span(list).first(found);
 }
 
 // The longest list takes in the others, so that no item moves often.
@@ -113,8 +60,9 @@ void HNetwork::join(std::vector<List>& lists, std::span<const Node> nodes, Node 
   std::swap(lists[into], lists[longest]);
   for (const Node node : nodes) {
     if (node == into) continue;
-    near.insert(near.end(), lists[node].begin(), lists[node].end());
-    append(lists[into], lists[node]);
+    const List list = std::exchange(lists[node], {});
+    near.insert(near.end(), list.begin(), list.end());
+    lists[into].insert(lists[into].end(), list.begin(), list.end());
   }
 }
 
@@ -124,22 +72,11 @@ void HNetwork::merge(std::span<const Node> nodes, List& near) {
     if (node == into) continue;
     owner_[node] = into;
     layers_[into] += layers_[node];
-    append(made_[into], made_[node]);
-    append(read_[into], read_[node]);
   }
   weights_[into] = 2;
-  ++merges_;
+  borders_.merge(nodes, into);
   join(before_, nodes, into, near);
   join(behind_, nodes, into, near);
-  List& read = read_[into];
-  std::ranges::sort(read);
-  read.erase(std::unique(read.begin(), read.end()), read.end());
-  std::erase_if(read, [&](std::uint32_t v) { return node_of(dag_.values[v].maker) == into; });
-  std::erase_if(made_[into], [&](std::uint32_t value) {
-    List& readers = readers_[value];
-    while (!readers.empty() && node_of(readers.back()) == into) readers.pop_back();
-    return readers.empty() && !dag_.values[value].leaves;
-  });
 }
 
 }  // namespace lowtide::solve::partition

@@ -1,20 +1,23 @@
 // Problem: HiRemate's greedy choice of groups, in time that hardly grows faster than the graph.
 // Idea: candidates are small, at most block_size nodes, so each is found, scored and changed in
 // time of its own size. A heap holds them by their scores; when one becomes a group, only those
-// that share a node with it change: they take in the rest of it, or become too large and fall away.
-// A candidate grows at most block_size times. A round ends with all candidates used up or too
-// large, so the next one need look only where it meets blocks that the last one made. Source: J.
-// Gusak et al., "HiRemate", ICML 2025, section 3.1 and appendix A; chains beside the flows, and the
-// score's size as the layers inside, as in the released code (Rockmate 2.0.0). Invariant: whatever
-// leads into a candidate leads to all of it, from its head: a node outside on which all its nodes
-// depend, or its first node. So groups are convex, also beside one another, and to name them by
-// their first nodes is topological. Loses: to choices that see further than one merge; and where
-// little joins, to a limit on the root.
+// that share a node with it change: they take in the rest of it, or become too large and fall
+// away. A candidate grows at most block_size times, and of those that have become equal one is
+// kept. A round ends with all candidates used up or too large, so the next one need look only
+// where it meets blocks that the last one made. Source: J. Gusak et al., "HiRemate", ICML 2025,
+// section 3.1 and appendix A; chains beside the flows, and the score's size as the layers
+// inside, as in the released code (Rockmate 2.0.0). Invariant: whatever leads into a candidate
+// leads to all of it, from its head: a node outside on which all its nodes depend, or its first
+// node. So groups are convex, also beside one another, and to name them by their first nodes is
+// topological. Loses: to choices that see further than one merge; where little joins, to a limit
+// on the root; and where everything depends on everything long before it, since there each round
+// looks at all that leads to the one block that grows.
 #include "lowtide/solve/hierarchy/partition/h_rounds.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -66,7 +69,7 @@ class Rounds {
 
  private:
   struct Candidate {
-    Nodes nodes;  // none once it has fallen away
+    Nodes nodes;  // ascending; none once it has fallen away
     std::size_t layers = 0, weight = 0;
     std::uint32_t version = 0, merge = 0;  // the last that looked at it
   };
@@ -89,7 +92,7 @@ class Rounds {
       find_flows(end);
       if (stopped()) return false;
     }
-    return true;
+    return score_changed();
   }
 
   bool choose() {
@@ -98,7 +101,9 @@ class Rounds {
       const Entry best = heap_.top();
       heap_.pop();
       const Candidate& chosen = candidates_[best.candidate];
-      if (!chosen.nodes.empty() && chosen.version == best.version) merge(chosen.nodes);
+      if (chosen.nodes.empty() || chosen.version != best.version) continue;
+      merge(chosen.nodes);
+      if (!score_changed()) return false;
     }
     return true;
   }
@@ -110,6 +115,7 @@ class Rounds {
 
   void add_candidate(Nodes nodes) {
     Candidate candidate{std::move(nodes)};
+    std::ranges::sort(candidate.nodes);
     for (const Node node : candidate.nodes) {
       candidate.layers += net_.layers(node);
       candidate.weight += net_.weight(node);
@@ -120,26 +126,45 @@ class Rounds {
       if (holders_[node].empty()) held_.push_back(node);
       holders_[node].push_back(index);
     }
-    heap_.push({score(candidate), index, 0});
     candidates_.push_back(std::move(candidate));
+    changed_.push_back(index);
   }
 
-  // Equation 1: bytes that cross the border, times the size to the power of alpha.
-  double score(const Candidate& candidate) {
-    return static_cast<double>(net_.interface(candidate.nodes).count()) *
-           std::pow(static_cast<double>(candidate.layers), settings_.alpha);
+  // Equation 1: bytes that cross the border, times the size to the power of alpha; for all that
+  // changed. Sorted by their nodes, those that are alike are neighbours, and of equal ones, with
+  // which the same would happen from now on, the first is enough.
+  bool score_changed() {
+    std::ranges::sort(changed_, {}, [&](std::uint32_t index) {
+      return std::pair<const Nodes&, std::uint32_t>(candidates_[index].nodes, index);
+    });
+    const Candidate* last = nullptr;
+    for (const std::uint32_t index : std::exchange(changed_, {})) {
+      if (stopped()) return false;
+      Candidate& candidate = candidates_[index];
+      if (last != nullptr && last->nodes == candidate.nodes) {
+        candidate.nodes = {};
+        continue;
+      }
+      last = &candidate;
+      const double score = static_cast<double>(net_.interface(candidate.nodes).count()) *
+                           std::pow(static_cast<double>(candidate.layers), settings_.alpha);
+      heap_.push({score, index, candidate.version});
+    }
+    return true;
   }
 
   // The node that is all that follows this one, and depends on it alone; else itself.
   Node next(Node node) {
-    const Node other = net_.only_behind(node);
-    return other != node && net_.before(other).size() == 1 ? other : node;
+    const auto behind = net_.behind(node, 2);
+    if (behind.size() != 1) return node;
+    const Node other = behind.front();
+    return net_.before(other, 2).size() == 1 ? other : node;
   }
   Node previous(Node node) {
-    const auto before = net_.before(node);
+    const auto before = net_.before(node, 2);
     if (before.size() != 1) return node;
     const Node other = before.front();
-    return net_.only_behind(other) == node ? other : node;
+    return net_.behind(other, 2).size() == 1 ? other : node;
   }
 
   // Longest chains of such nodes, cut into pieces of about one weight where they are too heavy.
@@ -185,7 +210,7 @@ class Rounds {
   // either end. Nodes are taken back from `end`, the latest first: when a single one waits, it is
   // on every way.
   void find_flows(Node end) {
-    if (net_.before(end).size() < 2) return;
+    if (net_.before(end, 2).size() < 2) return;
     Nodes waiting;  // ascending
     Nodes flow{end};
     const bool found = take_back(flow, waiting);
@@ -223,13 +248,15 @@ class Rounds {
       }
       return true;
     };
-    if (!wait_for(net_.before(flow.front()))) return false;
+    // One more than may wait is enough to give up.
+    const std::size_t most = settings_.block_size + 2;
+    if (!wait_for(net_.before(flow.front(), most))) return false;
     while (!waiting.empty() && (open || waiting.size() > 1)) {
       const Node node = waiting.back();
       waiting.pop_back();
       flow.push_back(node);
       weight += net_.weight(node);
-      if (weight > settings_.block_size || !wait_for(net_.before(node))) return false;
+      if (weight > settings_.block_size || !wait_for(net_.before(node, most))) return false;
     }
     return true;
   }
@@ -259,20 +286,23 @@ class Rounds {
 
   // Whether the candidate is still one.
   bool take_in(Candidate& candidate, std::uint32_t index, const Nodes& merged) {
-    among_.clear();
-    for (const Node node : candidate.nodes) among_.add(node);
-    const std::size_t before = candidate.nodes.size();
-    for (const Node node : merged) {
-      if (!among_.add(node)) continue;
-      candidate.nodes.push_back(node);
+    Nodes& nodes = candidate.nodes;
+    Nodes rest;
+    std::ranges::set_difference(merged, nodes, std::back_inserter(rest));
+    for (const Node node : rest) {
       candidate.layers += net_.layers(node);
       candidate.weight += net_.weight(node);
     }
-    if (candidate.weight > settings_.block_size || candidate.nodes.size() == merged.size()) {
-      candidate.nodes = {};
+    const bool used_up = nodes.size() + rest.size() == merged.size();
+    if (used_up || candidate.weight > settings_.block_size) {
+      nodes = {};
       return false;
     }
-    if (candidate.nodes.size() > before) heap_.push({score(candidate), index, ++candidate.version});
+    if (rest.empty()) return true;
+    const auto middle = nodes.insert(nodes.end(), rest.begin(), rest.end());
+    std::ranges::inplace_merge(nodes, middle);
+    ++candidate.version;
+    changed_.push_back(index);
     return true;
   }
 
@@ -282,7 +312,6 @@ class Rounds {
     for (const Node name : std::exchange(named_, {})) {
       Nodes group = std::exchange(groups_[name], {});
       if (group.empty()) continue;  // it went into another
-      std::ranges::sort(group);
       Nodes children;
       for (const Node node : group) {
         children.push_back(number_[node]);
@@ -296,7 +325,8 @@ class Rounds {
       ends_.push_back(name);
       links_.push_back(name);
 #if LOWTIDE_DEBUG_CHECKS
-      for (const Node before : net_.before(name)) check(before < name, "a block is not convex");
+      for (const Node before : net_.before(name, net_.size()))
+        check(before < name, "a block is not convex");
 #endif
     }
     for (const Node node : std::exchange(held_, {})) holders_[node].clear();
@@ -337,6 +367,7 @@ class Rounds {
   std::vector<std::vector<std::uint32_t>> holders_;  // candidates with the group of that name
   Nodes named_, held_;                               // with groups; with holders
   std::vector<Candidate> candidates_;
+  std::vector<std::uint32_t> changed_;  // candidates that have no score yet
   std::priority_queue<Entry> heap_;
   std::uint32_t merges_ = 0;
   // Across rounds.
