@@ -268,8 +268,11 @@ solve::Options random_options(Random& random, const solve::Solver& solver) {
     if (!spec.choices.empty()) {
       options.set(spec.name, spec.choices[random.below(spec.choices.size())]);
     } else {
-      const double drawn = spec.low + random.uniform() * (spec.high - spec.low);
-      const double values[] = {spec.low, spec.high, spec.default_number, drawn};
+      // Each of a hundred peaks with each of a hundred saves is a budget for every block.
+      const bool multiplies = spec.name == "peaks" || spec.name == "saves";
+      const double high = multiplies ? std::min(spec.high, 12.0) : spec.high;
+      const double drawn = spec.low + random.uniform() * (high - spec.low);
+      const double values[] = {spec.low, high, spec.default_number, drawn};
       const std::string some = spec.of_ops && random.chance(0.5) ? "*:" : "";
       const double value = values[random.below(4)];
       options.set(spec.name, some + std::to_string(spec.whole ? std::floor(value) : value));
