@@ -43,13 +43,10 @@ void check_same(const Answered& a, const Answered& b);
 void examine(const solve::SolverTable& table, const Problem& problem, std::uint64_t seed,
              const std::vector<oracle::Schedule>& curve);
 
-// Several limits of work, each kept and each with the same answer twice.
+// Several limits of work, each kept and each with the same answer twice. Within the largest a poll
+// comes for every unit of work between polls, and work stands for time.
 void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver,
                        const Problem& problem);
-// A poll comes for every unit of work between polls, and work stands for time. Not for solvers that
-// are made of others: they count those when they return.
-void check_polls(const solve::SolverTable& table, const solve::Solver& solver,
-                 const Problem& problem);
 
 // Budgets from hopeless to generous, all the edges of the curve among them.
 std::vector<Bytes> telling_budgets(const Problem& problem,
