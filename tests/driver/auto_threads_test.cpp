@@ -53,6 +53,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
       const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {2, 4, 7}) {
+        if (kSanitized && threads != 4) continue;  // races show with any number
         CAPTURE(threads);
         request.threads = threads;
         check_same(one, driver::solve(table, problem, request));
