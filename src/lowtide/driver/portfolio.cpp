@@ -71,7 +71,8 @@ constexpr std::int64_t kLonger = 4;
 constexpr double kLongerShare = 0.2;        // of the limits, at most
 constexpr std::int64_t kLongestWork = 500;  // for each op, where there is no plan
 constexpr double kLongestShare = 0.3;       // of the limits, at most
-constexpr double kQuickShare = 0.05;  // of the limits, for these where there is a plan already
+constexpr double kQuickShare = 0.05;     // of the limits, for these where there is a plan already
+constexpr double kMostQuickShare = 0.2;  // where that comes to nothing
 constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
@@ -165,20 +166,22 @@ void Portfolio::construct() {
     }
     run(tasks, threads_);
   }
-  const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
   std::int64_t slice = 20'000 + kSliceWork * ops_;
-  // Of little work one must not take all, unless with less it comes to nothing.
-  if (const auto most = context_.limits().remaining(kSliceShare).work)
+  // Of little work one must not take all, unless with less it comes to nothing; and beside a plan
+  // there is a little for every one, since those find what is far smaller.
+  const auto count = static_cast<double>(std::max<std::size_t>(1, unfinished_.size()));
+  if (const auto most = context_.limits().remaining(begun ? kQuickShare / count : kSliceShare).work)
     slice = std::min(slice, std::max(*most, kSliceWork * ops_));
+  const double until = context_.limits().used() + (clocked_ ? kQuickShare : kMostQuickShare);
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      if (part->traits().has(Trait::tight))
+      if (part->traits().has(Trait::tight) && !begun)
         run_one(part, kLonger * (20'000 + kSliceWork * ops_), kLongerShare);
       else
         run_one(part, slice);
