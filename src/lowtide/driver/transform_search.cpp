@@ -259,13 +259,9 @@ class TransformSearch {
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
-    // A long run that begins from a short one's plan gets less far than one of its own; but where
-    // nothing fits yet, the plan that comes nearest is a start.
     Tried& tried = tried_with(transforms);
-    const bool afresh =
-        share == 1 && duration() < Ticks::max() && all_work() * (1 - limits_.used()) > tried.work;
     for (const Plan& plan : known_)
-      if (plan.transforms == transforms && !afresh) request.starts.push_back(plan);
+      if (plan.transforms == transforms) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
       if (plan.transforms == transforms) request.starts.push_back(plan);
     request.known = {};
