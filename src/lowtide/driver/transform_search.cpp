@@ -105,7 +105,12 @@ class TransformSearch {
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
-      const std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      // What keeps the budget as it is has a plan at once, others only with work for each of their
+      // ops.
+      if (!ideas.empty() && is_scarce(ideas.front()))
+        std::ranges::stable_partition(
+            ideas, [&](const Idea& idea) { return idea.peak <= problem_.budget; });
       std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
         if (is_time_up()) break;
