@@ -135,15 +135,12 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 // does not use it.
 void Portfolio::prove_briefly() {
   if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
-  const auto most = context_.limits().remaining(kBriefProofShare).work;
   const std::int64_t work =
-      std::min(kBriefProof + kBriefProofPerOp * ops_, most.value_or(INT64_MAX));
-  const bool without_link = problem_.machine.has_value();
-  std::vector<Task> tasks;
-  tasks.push_back(without_link ? part_task(proving_, work) : proof_task(false, work));
-  tasks.back().without_link = without_link;
-  tasks.back().share = kBriefProofShare;
-  run(tasks, 1);
+      work_within(kBriefProofShare, kBriefProof + kBriefProofPerOp * ops_);
+  Task task = problem_.machine ? part_task(proving_, work) : proof_task(false, work);
+  task.without_link = problem_.machine.has_value();
+  task.share = kBriefProofShare;
+  run_alone(std::move(task));
 }
 
 void Portfolio::construct() {
@@ -210,12 +207,7 @@ void Portfolio::ask_tight() {
   if (tight_ == nullptr || context_.has_plan() || stop()) return;
   const auto before = context_.smallest();
   const auto peak = context_.smallest_peak();
-  const std::int64_t work = kTightWork * (1000 + ops_);
-  const auto most = context_.limits().remaining(kTightShare).work;
-  std::vector<Task> tasks;
-  tasks.push_back(part_task(tight_, std::min(work, most.value_or(work))));
-  tasks.back().share = kTightShare;
-  run(tasks, 1);
+  run_one(tight_, kTightWork * (1000 + ops_), kTightShare);
   if (!before || context_.smallest_peak() == peak) return;
   best_without_tight_ = {before, {Ticks::max(), *peak, {}}};
 }
@@ -323,10 +315,18 @@ bool Portfolio::stop() {
 }
 
 void Portfolio::run_one(const solve::Solver* part, std::int64_t work, double share) {
-  const auto most = context_.limits().remaining(share).work;
+  Task task = part_task(part, work_within(share, work));
+  task.share = share;
+  run_alone(std::move(task));
+}
+
+std::int64_t Portfolio::work_within(double share, std::int64_t work) const {
+  return std::min(work, context_.limits().remaining(share).work.value_or(work));
+}
+
+void Portfolio::run_alone(Task task) {
   std::vector<Task> tasks;
-  tasks.push_back(part_task(part, std::min(work, most.value_or(work))));
-  tasks.back().share = share;
+  tasks.push_back(std::move(task));
   run(tasks, 1);
 }
 
