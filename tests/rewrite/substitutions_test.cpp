@@ -153,8 +153,7 @@ TEST_CASE("substitutions: many at once are the same as one by one") {
     CHECK(kept.transforms == transforms);
     CHECK(graph_hash(kept.now.graph) == graph_hash(apply_transforms(graph, transforms).graph));
     bool again = false;
-    const Applied stopped =
-        apply_those_that_hold(graph, {}, asked, [&] { return again = true; });
+    const Applied stopped = apply_those_that_hold(graph, {}, asked, [&] { return again = true; });
     CHECK(stopped.transforms == (again ? std::vector<Transform>() : transforms));
     stops += again;
   }

@@ -135,8 +135,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 // does not use it.
 void Portfolio::prove_briefly() {
   if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
-  const std::int64_t work =
-      work_within(kBriefProofShare, kBriefProof + kBriefProofPerOp * ops_);
+  const std::int64_t work = work_within(kBriefProofShare, kBriefProof + kBriefProofPerOp * ops_);
   Task task = problem_.machine ? part_task(proving_, work) : proof_task(false, work);
   task.without_link = problem_.machine.has_value();
   task.share = kBriefProofShare;
