@@ -119,7 +119,7 @@ def test_parts_in_a_step():
     module, inputs = module.double(), inputs
     plain = twin(module)
     ours, theirs = (torch.optim.SGD(m.parameters(), 0.01) for m in (module, plain))
-    step = stepping(module, ours, inputs, budget="50%", techniques="all", work=400_000)
+    step = stepping(module, ours, inputs, budget="50%", techniques="all")
     assert any("split" in text for text in step.report.transforms)
     loop = eager(plain, theirs)
     for _ in range(2):

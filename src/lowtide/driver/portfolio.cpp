@@ -71,7 +71,8 @@ constexpr std::int64_t kLonger = 4;
 constexpr double kLongerShare = 0.2;        // of the limits, at most
 constexpr std::int64_t kLongestWork = 500;  // for each op, where there is no plan
 constexpr double kLongestShare = 0.3;       // of the limits, at most
-constexpr double kQuickShare = 0.05;  // of the limits, for these where there is a plan already
+constexpr double kQuickShare = 0.05;        // of the limits, for these where there is a plan already
+constexpr double kMostQuickShare = 0.2;     // where that comes to nothing
 constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
@@ -134,15 +135,11 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 // does not use it.
 void Portfolio::prove_briefly() {
   if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
-  const auto most = context_.limits().remaining(kBriefProofShare).work;
-  const std::int64_t work =
-      std::min(kBriefProof + kBriefProofPerOp * ops_, most.value_or(INT64_MAX));
-  const bool without_link = problem_.machine.has_value();
-  std::vector<Task> tasks;
-  tasks.push_back(without_link ? part_task(proving_, work) : proof_task(false, work));
-  tasks.back().without_link = without_link;
-  tasks.back().share = kBriefProofShare;
-  run(tasks, 1);
+  const std::int64_t work = work_within(kBriefProofShare, kBriefProof + kBriefProofPerOp * ops_);
+  Task task = problem_.machine ? part_task(proving_, work) : proof_task(false, work);
+  task.without_link = problem_.machine.has_value();
+  task.share = kBriefProofShare;
+  run_alone(std::move(task));
 }
 
 void Portfolio::construct() {
@@ -165,20 +162,22 @@ void Portfolio::construct() {
     }
     run(tasks, threads_);
   }
-  const double until = context_.limits().used() + kQuickShare;
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
   std::int64_t slice = 20'000 + kSliceWork * ops_;
-  // Of little work one must not take all, unless with less it comes to nothing.
-  if (const auto most = context_.limits().remaining(kSliceShare).work)
+  // Of little work one must not take all, unless with less it comes to nothing; and beside a plan
+  // there is a little for every one, since those find what is far smaller.
+  const auto count = static_cast<double>(std::max<std::size_t>(1, unfinished_.size()));
+  if (const auto most = context_.limits().remaining(begun ? kQuickShare / count : kSliceShare).work)
     slice = std::min(slice, std::max(*most, kSliceWork * ops_));
+  const double until = context_.limits().used() + (clocked_ ? kQuickShare : kMostQuickShare);
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      if (part->traits().has(Trait::tight))
+      if (part->traits().has(Trait::tight) && !begun)
         run_one(part, kLonger * (20'000 + kSliceWork * ops_), kLongerShare);
       else
         run_one(part, slice);
@@ -207,12 +206,7 @@ void Portfolio::ask_tight() {
   if (tight_ == nullptr || context_.has_plan() || stop()) return;
   const auto before = context_.smallest();
   const auto peak = context_.smallest_peak();
-  const std::int64_t work = kTightWork * (1000 + ops_);
-  const auto most = context_.limits().remaining(kTightShare).work;
-  std::vector<Task> tasks;
-  tasks.push_back(part_task(tight_, std::min(work, most.value_or(work))));
-  tasks.back().share = kTightShare;
-  run(tasks, 1);
+  run_one(tight_, kTightWork * (1000 + ops_), kTightShare);
   if (!before || context_.smallest_peak() == peak) return;
   best_without_tight_ = {before, {Ticks::max(), *peak, {}}};
 }
@@ -320,10 +314,18 @@ bool Portfolio::stop() {
 }
 
 void Portfolio::run_one(const solve::Solver* part, std::int64_t work, double share) {
-  const auto most = context_.limits().remaining(share).work;
+  Task task = part_task(part, work_within(share, work));
+  task.share = share;
+  run_alone(std::move(task));
+}
+
+std::int64_t Portfolio::work_within(double share, std::int64_t work) const {
+  return std::min(work, context_.limits().remaining(share).work.value_or(work));
+}
+
+void Portfolio::run_alone(Task task) {
   std::vector<Task> tasks;
-  tasks.push_back(part_task(part, std::min(work, most.value_or(work))));
-  tasks.back().share = share;
+  tasks.push_back(std::move(task));
   run(tasks, 1);
 }
 

@@ -58,6 +58,8 @@ class Portfolio {
   bool engine_found_in_time(const solve::Solver& part) const;
   void prove_by_engine();
   // Alone, with at most such a share of what is left.
+  std::int64_t work_within(double share, std::int64_t work) const;  // of what is left
+  void run_alone(Task task);
   void run_one(const solve::Solver* part, std::int64_t work, double share = 1);
   void run(std::vector<Task>& tasks, int threads);
   void run_task(Task& task, LimitSettings limits, const Bound& known, std::vector<Plan> starts);

@@ -105,7 +105,12 @@ class TransformSearch {
     for (int level = 0; level < kLevels && !limits_.stopped(); ++level) {
       const Ticks before = duration();
       const Bytes smallest = smallest_;
-      const std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      std::vector<Idea> ideas = ideas_.best(begun, {duration(), is_little_left()});
+      // What keeps the budget as it is has a plan at once, others only with work for each of their
+      // ops.
+      if (!ideas.empty() && is_scarce(ideas.front()))
+        std::ranges::stable_partition(
+            ideas, [&](const Idea& idea) { return idea.peak <= problem_.budget; });
       std::vector<Trial> trials;
       for (const Idea& idea : ideas) {
         if (is_time_up()) break;
@@ -259,13 +264,9 @@ class TransformSearch {
     Request request = request_;
     request.limits = limits_.remaining(share);
     request.starts.clear();
-    // A long run that begins from a short one's plan gets less far than one of its own; but where
-    // nothing fits yet, the plan that comes nearest is a start.
     Tried& tried = tried_with(transforms);
-    const bool afresh =
-        share == 1 && duration() < Ticks::max() && all_work() * (1 - limits_.used()) > tried.work;
     for (const Plan& plan : known_)
-      if (plan.transforms == transforms && !afresh) request.starts.push_back(plan);
+      if (plan.transforms == transforms) request.starts.push_back(plan);
     for (const Plan& plan : request_.starts)
       if (plan.transforms == transforms) request.starts.push_back(plan);
     request.known = {};

@@ -90,7 +90,7 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted&
   if (chosen.empty() || (stops && stops())) return;
   std::vector<Substitute> more;
   for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
-  Applied now = apply_those_that_hold(graph, made.transforms, std::move(more));
+  Applied now = apply_those_that_hold(graph, made.transforms, std::move(more), stops);
   made.transforms = std::move(now.transforms);
   made.now = std::move(now.now);
 }

@@ -135,10 +135,12 @@ Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> tran
 }
 
 Applied apply_those_that_hold(const Graph& graph, std::span<const Transform> given,
-                              std::vector<Substitute> more) {
+                              std::vector<Substitute> more, const std::function<bool()>& stops) {
   bool one_by_one = false;
-  for (;;)
+  for (;;) {
     if (auto made = applied_that_hold(graph, given, more, one_by_one)) return std::move(*made);
+    if (stops && stops()) more.clear();
+  }
 }
 
 }  // namespace lowtide

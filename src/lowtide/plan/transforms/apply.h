@@ -7,6 +7,7 @@
 // the made graph indices are dense again: its ops and tensors by their file's index, ascending.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -27,8 +28,11 @@ struct Applied {
   Transformed now;
 };
 // The given ones, and of more those that are not refused behind what stands before them; their
-// prices are told by their places, whatever the indices in them.
+// prices are told by their places, whatever the indices in them. Each that is refused too late to go
+// on without it costs the whole list once more: as soon as `stops` says so before that, the given
+// ones alone.
 Applied apply_those_that_hold(const Graph& graph, std::span<const Transform> given,
-                              std::vector<Substitute> more);
+                              std::vector<Substitute> more,
+                              const std::function<bool()>& stops = {});
 
 }  // namespace lowtide
