@@ -68,11 +68,11 @@ constexpr std::int64_t kTightWork = 50;  // for each op
 constexpr double kTightShare = 0.2;      // of the limits, at most
 // What is constructive and for tight budgets, too: by so much more than other constructive parts.
 constexpr std::int64_t kLonger = 4;
-constexpr double kLongerShare = 0.2;        // of the limits, at most
-constexpr std::int64_t kLongestWork = 500;  // for each op, where there is no plan
-constexpr double kLongestShare = 0.3;       // of the limits, at most
-constexpr double kQuickShare = 0.05;        // of the limits, for these where there is a plan already
-constexpr double kMostQuickShare = 0.2;     // where that comes to nothing
+constexpr double kLongerShare = 0.2;          // of the limits, at most
+constexpr std::int64_t kLongestWork = 2'000;  // for each op, where there is no plan
+constexpr double kLongestShare = 0.5;         // of the limits, at most
+constexpr double kQuickShare = 0.05;     // of the limits, for these where there is a plan already
+constexpr double kMostQuickShare = 0.2;  // where that comes to nothing
 constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
@@ -177,8 +177,8 @@ void Portfolio::construct() {
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      if (part->traits().has(Trait::tight) && !begun)
-        run_one(part, kLonger * (20'000 + kSliceWork * ops_), kLongerShare);
+      if (part->traits().has(Trait::tight) && (!begun || clocked_))
+        run_one(part, kLonger * (20'000 + kSliceWork * ops_), begun ? kQuickShare : kLongerShare);
       else
         run_one(part, slice);
     }

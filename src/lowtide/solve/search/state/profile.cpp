@@ -76,11 +76,11 @@ double Profile::excess(Slot first, Slot last, double level, double cap, double e
     if (top_[b] <= level) continue;
     const std::size_t begin = std::max(first.index(), b * kBlock);
     const std::size_t end = std::min(last.index() + 1, (b + 1) * kBlock);
-    ++touched_;
     if (end - begin == kBlock && all_at(b, level + cap)) {
       sum += steps_[b] * cap;
       continue;
     }
+    ++touched_;
     sum += kernels_.clamped_sum(values_.data() + begin, end - begin, level - lazy_[b], cap);
   }
   return sum;
@@ -126,11 +126,11 @@ void Profile::add(Slot first, Slot last, double delta) {
   const double level = delta > 0 ? budget_ - delta : budget_, cap = std::fabs(delta);
   for (std::size_t b = from; b <= to; ++b) {
     if (top_[b] > level) {
-      ++touched_;
+      const bool whole = all_at(b, level + cap);
+      touched_ += whole ? 0 : 1;
       const double change =
-          all_at(b, level + cap)
-              ? steps_[b] * cap
-              : kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, level - lazy_[b], cap);
+          whole ? steps_[b] * cap
+                : kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, level - lazy_[b], cap);
       over_ += delta > 0 ? change : -change;
     }
     lazy_[b] += delta;
