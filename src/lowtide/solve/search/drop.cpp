@@ -6,7 +6,8 @@
 // computation for all the relief there is. The cheapest is priced anew, with its inputs at that
 // price, and dropped if that still holds, with the chain of inputs that are dearer to hold; else it
 // goes back. Relief shrinks as the budget is come near to, so prices rise, and most gaps are never
-// looked at twice. What is put in makes gaps of its own, which join the heap. At the end whatever
+// looked at twice. What is put in makes gaps of its own, which join the heap; it also makes some
+// cheaper, so once many have cost more than was thought all are priced anew. At the end whatever
 // has become superfluous is held again, the dearest first.
 //
 // Invariant: the state's profile is exact, so the sequence keeps the budget once nothing is over
@@ -29,10 +30,14 @@ namespace lowtide::solve::search {
 
 namespace {
 
-constexpr double kSlack = 1.02;      // a price that rose by less is the same
-constexpr double kRegret = 1.5;      // times its price: what a byte may cost once all is done
-constexpr int kPasses = 8;           // over all gaps, while some are dropped
-constexpr std::int64_t kLooks = 64;  // gaps looked at between two polls
+constexpr double kSlack = 1.02;  // a price that rose by less is the same
+constexpr double kRegret = 1.5;  // times its price: what a byte may cost once all is done
+// A pass ends when so many gaps were dearer than they seemed: what was dropped since it began may
+// have made others cheap, and these wait at a price of before.
+constexpr std::size_t kMostPasses = 64;
+constexpr std::size_t kLeastFailed = 20;
+constexpr double kFailedShare = 0.02;  // of the gaps at its beginning
+constexpr std::int64_t kLooks = 64;    // gaps looked at between two polls
 constexpr std::int64_t kLooksOfWork = 16;
 
 struct Gap {
@@ -53,8 +58,8 @@ class Run {
   void run(const std::vector<OpId>& order) {
     const std::vector<Event> events = events_from(order);
     state_.load(events);
-    for (int pass = 0; pass < kPasses && state_.profile().over() > 0 && drop_gaps(); ++pass) {
-    }
+    for (std::size_t pass = 0; pass < kMostPasses; ++pass)
+      if (state_.profile().over() <= 0 || !drop_gaps()) break;
     if (state_.within()) hold_again();
     context_.offer_events(without_unread(context_.problem(), state_.sequence()));
   }
@@ -68,6 +73,7 @@ class Run {
   }
 
   void add(Value value, Item use) {
+    if (network_.bytes_of(value) == 0 || !network_.may_repeat(network_.maker(value))) return;
     const double price = moves_.least_price(value, use);
     if (price < Profile::kNever) heap_.push({price, value, use});
   }
@@ -76,15 +82,17 @@ class Run {
   bool drop_gaps() {
     heap_ = {};
     for (const Value value : network_.bytes.ids()) {
-      if (network_.bytes_of(value) == 0 || !network_.may_repeat(network_.maker(value))) continue;
       for (const Node user : network_.users(value))
         for (Item use = state_.last_of(user); use != kNone; use = state_.previous(use)) {
           add(value, use);
           if (stopped()) return false;
         }
     }
+    const std::size_t most_failed = std::max(
+        kLeastFailed, static_cast<std::size_t>(kFailedShare * static_cast<double>(heap_.size())));
+    std::size_t failed = 0;
     bool dropped = false;
-    while (!heap_.empty() && state_.profile().over() > 0) {
+    while (!heap_.empty() && state_.profile().over() > 0 && !(dropped && failed > most_failed)) {
       if (stopped()) return false;
       Gap gap = heap_.top();
       heap_.pop();
@@ -93,8 +101,10 @@ class Run {
       if (now == Profile::kNever) continue;
       if (now > kSlack * gap.price)
         heap_.push({now, gap.value, gap.use});
+      else if (drop(gap))
+        dropped = true;
       else
-        dropped = drop(gap) || dropped;
+        ++failed;
     }
     return dropped;
   }
@@ -155,8 +165,7 @@ class Drop final : public Solver {
   }
   Traits traits() const override { return {Trait::constructive, Trait::tight}; }
   Support supports(const Problem& problem) const override {
-    if (std::string why = too_large(problem); !why.empty())
-      return Support::no(std::move(why));
+    if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
     if (problem.graph.has_tensors_on_host())
       return Support::no("it does not plan for tensors at home on the host");
     return least_time_only(problem);
