@@ -411,7 +411,9 @@ def test_the_report_says_what_left(tmp_path):
     (technique,) = report.techniques
     assert technique.name == "offload" and technique.saved == report.own_peak - report.peak
     assert technique.modules.total() == len(report.offloaded) and "body" in next(iter(technique.modules))
-    assert report.link == LINK and all(size == 512 * 32 * 4 for size in report.offloaded.values())
+    sizes = {tensor.name: tensor.bytes for tensor in report.graph.tensors}
+    assert report.link == LINK and report.offloaded.items() <= sizes.items()
+    assert 512 * 32 * 4 in report.offloaded.values()
     assert technique.cost == pytest.approx(report.overhead)
     report.save_html(tmp_path / "plan.html")
     drawn = '"bytesOut":'
