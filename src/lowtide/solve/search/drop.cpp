@@ -36,8 +36,9 @@ constexpr double kRegret = 1.5;  // times its price: what a byte may cost once a
 // have made others cheap, and these wait at a price of before.
 constexpr std::size_t kMostPasses = 64;
 constexpr std::size_t kLeastFailed = 20;
-constexpr double kFailedShare = 0.02;  // of the gaps at its beginning
-constexpr std::int64_t kLooks = 64;    // gaps looked at between two polls
+constexpr double kFailedShare = 0.02;  // of the gaps at its beginning, and in each pass more
+constexpr double kGrowth = 1.2;
+constexpr std::int64_t kLooks = 64;  // gaps looked at between two polls
 constexpr std::int64_t kLooksOfWork = 16;
 
 struct Gap {
@@ -58,8 +59,9 @@ class Run {
   void run(const std::vector<OpId>& order) {
     const std::vector<Event> events = events_from(order);
     state_.load(events);
-    for (std::size_t pass = 0; pass < kMostPasses; ++pass)
-      if (state_.profile().over() <= 0 || !drop_gaps()) break;
+    double share = kFailedShare;
+    for (std::size_t pass = 0; pass < kMostPasses; ++pass, share *= kGrowth)
+      if (state_.profile().over() <= 0 || !drop_gaps(share)) break;
     if (state_.within()) hold_again();
     context_.offer_events(without_unread(context_.problem(), state_.sequence()));
   }
@@ -78,8 +80,8 @@ class Run {
     if (price < Profile::kNever) heap_.push({price, value, use});
   }
 
-  // Says whether there was one.
-  bool drop_gaps() {
+  // Until so many of all gaps were dearer than they seemed. Says whether one was dropped.
+  bool drop_gaps(double share) {
     heap_ = {};
     for (const Value value : network_.bytes.ids()) {
       for (const Node user : network_.users(value))
@@ -88,8 +90,8 @@ class Run {
           if (stopped()) return false;
         }
     }
-    const std::size_t most_failed = std::max(
-        kLeastFailed, static_cast<std::size_t>(kFailedShare * static_cast<double>(heap_.size())));
+    const std::size_t most_failed =
+        std::max(kLeastFailed, static_cast<std::size_t>(share * static_cast<double>(heap_.size())));
     std::size_t failed = 0;
     bool dropped = false;
     while (!heap_.empty() && state_.profile().over() > 0 && !(dropped && failed > most_failed)) {
