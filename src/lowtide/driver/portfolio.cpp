@@ -151,8 +151,7 @@ void Portfolio::construct() {
   if (blocks_ != nullptr && context_.starts().empty() && !after_given_) {
     std::vector<Task> tasks;
     for (const auto& [partition, share] : kPartitions) {
-      const auto most = context_.limits().remaining(share).work;
-      tasks.push_back(part_task(blocks_, std::min(kBlockWork * ops_, most.value_or(INT64_MAX))));
+      tasks.push_back(part_task(blocks_, work_within(share, kBlockWork * ops_)));
       // Of the clock, which they share if they run side by side.
       tasks.back().share = threads_ > 1 ? kBlockShare : share;
       tasks.back().options = {{"partition", std::string(partition)},
@@ -164,7 +163,8 @@ void Portfolio::construct() {
   }
   // With this nearly every constructive part comes to its end on graphs of some thousand ops. As
   // long as none has a plan, they get more, since all else is slow without one.
-  std::int64_t slice = 20'000 + kSliceWork * ops_;
+  const std::int64_t enough = 20'000 + kSliceWork * ops_;
+  std::int64_t slice = enough;
   // Of little work one must not take all, unless with less it comes to nothing; and beside a plan
   // there is a little for every one, since those find what is far smaller.
   const auto count = static_cast<double>(std::max<std::size_t>(1, unfinished_.size()));
@@ -178,7 +178,7 @@ void Portfolio::construct() {
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
       if (part->traits().has(Trait::tight) && (!begun || clocked_))
-        run_one(part, kLonger * (20'000 + kSliceWork * ops_), begun ? kQuickShare : kLongerShare);
+        run_one(part, kLonger * enough, begun ? kQuickShare : kLongerShare);
       else
         run_one(part, slice);
     }

@@ -1,5 +1,5 @@
 // What is asked where the network is a chain.
-#include <algorithm>
+#include <utility>
 
 #include "lowtide/driver/portfolio.h"
 #include "lowtide/graph/cuts.h"
@@ -29,13 +29,10 @@ bool is_chain(const Graph& graph) {
 void Portfolio::ask_chain() {
   const solve::Solver* blocks = first(solve::Trait::blocks);
   if (blocks == nullptr || ops_ > kMostChain || stop() || !is_chain(problem_.graph)) return;
-  const auto most = context_.limits().remaining(kChainShare).work;
-  std::vector<Task> tasks;
-  tasks.push_back(part_task(blocks, std::min(kChainWork * ops_, most.value_or(kMostWork))));
-  tasks.back().share = kChainShare;
-  tasks.back().options = {
-      {"partition", "chain"}, {"levels", "1"}, {"top", "rotor"}, {"polish", "off"}};
-  run(tasks, 1);
+  Task task = part_task(blocks, work_within(kChainShare, kChainWork * ops_));
+  task.share = kChainShare;
+  task.options = {{"partition", "chain"}, {"levels", "1"}, {"top", "rotor"}, {"polish", "off"}};
+  run_alone(std::move(task));
 }
 
 }  // namespace lowtide::driver

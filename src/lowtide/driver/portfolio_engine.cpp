@@ -20,15 +20,13 @@ bool Portfolio::engine_found_in_time(const solve::Solver& part) const {
 void Portfolio::prove_by_engine() {
   const solve::Solver* part = first(solve::Trait::proving, true);
   if (part == nullptr || !context_.has_plan() || !engine_found_in_time(*part)) return;
-  std::vector<Task> tasks;
-  tasks.push_back({.part = part,
-                   .work = kMostWork,
-                   .seed = context_.seed(),
-                   .endless = true,
-                   .share = kEngineShare,
-                   .threads = threads_,
-                   .options = {{"mode", "frontier"}}});
-  run(tasks, 1);
+  run_alone({.part = part,
+             .work = kMostWork,
+             .seed = context_.seed(),
+             .endless = true,
+             .share = kEngineShare,
+             .threads = threads_,
+             .options = {{"mode", "frontier"}}});
 }
 
 }  // namespace lowtide::driver

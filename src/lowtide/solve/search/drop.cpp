@@ -96,7 +96,7 @@ class Run {
     bool dropped = false;
     while (!heap_.empty() && state_.profile().over() > 0 && !(dropped && failed > most_failed)) {
       if (stopped()) return false;
-      Gap gap = heap_.top();
+      const Gap gap = heap_.top();
       heap_.pop();
       moves_.price = gap.price;
       const double now = moves_.price_of_gap(gap.value, gap.use);
@@ -111,15 +111,14 @@ class Run {
     return dropped;
   }
 
-  bool drop(Gap gap) {
+  bool drop(const Gap& gap) {
     const double over = state_.profile().over(), time = state_.duration();
     moves_.drop_before(gap.value, gap.use);
     if (!state_.changed()) return false;
     const double relief = over - state_.profile().over(), cost = state_.duration() - time;
     if (relief <= 0 || cost > kRegret * gap.price * relief) {
       state_.undo();
-      gap.price = cost / relief;
-      if (relief > 0) heap_.push(gap);
+      if (relief > 0) heap_.push({cost / relief, gap.value, gap.use});
       return false;
     }
     std::vector<Item> added;

@@ -183,7 +183,7 @@ double Moves::price_of_gap(Value value, Item use) const {
   if (relief <= 0) return Profile::kNever;
   const Node node = network.maker(value);
   if (!may_stand_before(node, gap.next)) return Profile::kNever;
-  return (network.time_of(node) + inputs_estimate(gap, here, 0.5 * Profile::kNever)) / relief;
+  return (network.time_of(node) + inputs_estimate(gap, here, Profile::kNever)) / relief;
 }
 
 void Moves::drop_before(Value value, Item use) {
