@@ -97,6 +97,13 @@ TEST_CASE("h_ilp: in a block, what it may save counts, and what it gives away is
       told += truth.has_value();
       kept += best.has_value();
     }
+    // What is proven is not asked again.
+    for (const BlockOption& option : level.solve(*h_ilp, budgets, found)) {
+      CAPTURE(option.found_by);
+      CHECK(std::ranges::none_of(found, [&](const BlockOption& known) {
+        return known.quickest_within == option.quickest_within;
+      }));
+    }
   }
   CHECK(told > 5);
 }

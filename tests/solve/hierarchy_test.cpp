@@ -223,6 +223,13 @@ TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
     const Level level = blocks.root(sample % 3 == 0 ? 6 : SIZE_MAX);
     std::vector<std::size_t> chosen;
     for (const Child& child : level.children) chosen.push_back(random.below(child.options.size()));
+    for (const Child& child : level.children)
+      for (const BlockOption& option : child.options)
+        for (std::size_t i = 0; i < child.ops.size(); ++i) {
+          const OpId op(i);
+          CHECK(child.problem->least_peak(op) <=
+                (child.problem->is_forward(op) ? option.forward_peak : option.backward_peak));
+        }
     std::vector<LevelStep> steps;
     for (std::size_t i = 0; i < level.nodes.size(); ++i) {
       const LevelNode& node = level.nodes[i];
@@ -344,11 +351,15 @@ TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was chang
   const std::vector<std::int64_t> key = {1, 2, 3}, other = {1, 2, 4};
   const OptionCache cache(task, key, "mine", 1);
   CHECK_FALSE(cache.read());
-  cache.write(std::vector<BlockOption>{block.save_all(), *block.recompute_all()}, 77);
+  std::vector<BlockOption> kept = {block.save_all(), *block.recompute_all()};
+  kept[1].quickest_within = BlockBudget{Bytes(12), Bytes(3)};
+  cache.write(kept, 77);
   const auto found = cache.read();
   REQUIRE(found);
   REQUIRE(found->options.size() == 2);
   CHECK(found->options[1].time() == block.recompute_all()->time());
+  CHECK_FALSE(found->options[0].quickest_within);
+  CHECK(found->options[1].quickest_within == kept[1].quickest_within);
   CHECK(found->work == 77);
   CHECK_FALSE(OptionCache(task, other, "mine", 1).read());
   CHECK_FALSE(OptionCache(task, key, "another", 1).read());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,14 @@
 #include "lowtide/base/units.h"
 
 namespace lowtide::solve::hierarchy {
+
+// What a block is to be solved for: the most that may be in use while it runs, and the most that
+// may be held between its halves; as BlockOption counts both.
+struct BlockBudget {
+  Bytes peak, saved;
+  auto operator<=>(const BlockBudget&) const = default;
+  bool covers(const BlockBudget& other) const { return other.peak <= peak && other.saved <= saved; }
+};
 
 // Ids are those of a BlockProblem's graph. What crosses the border of a block belongs to its
 // surroundings, which know how long they hold it; so it is in no number here, but for what the
@@ -25,9 +34,12 @@ struct BlockOption {
   // from what ops outside make in their backward.
   std::vector<TensorId> needs;
   std::string found_by;  // the block solver
+  // If that has proven that nothing which keeps this is quicker.
+  std::optional<BlockBudget> quickest_within;
 
   Ticks time() const { return forward_time + backward_time; }
   Bytes peak() const { return forward_peak > backward_peak ? forward_peak : backward_peak; }
+  bool keeps(const BlockBudget& budget) const { return budget.covers({peak(), saved}); }
 };
 
 // Without those than which another is as good in time, saved bytes and both peaks. Of equals the

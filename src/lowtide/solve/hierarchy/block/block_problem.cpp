@@ -240,6 +240,22 @@ BlockOption BlockProblem::price(std::vector<OpId> forward, std::vector<OpId> bac
   return option;
 }
 
+Bytes BlockProblem::least_peak(OpId op) const {
+  const Graph& graph = this->graph();
+  Bytes bytes = graph.workspace(op);
+  for (const TensorId id : graph.outputs(op)) bytes += graph.bytes(id);
+  for (const InPlacePair& pair : graph.in_place(op)) bytes -= graph.bytes(pair.output);
+  for (const TensorId id : graph.inputs(op)) {
+    const OpId maker = graph.producer(id);
+    // What the forward half gives is the surroundings' in the backward half.
+    const bool ours = maker.valid() && maker != rest_ &&
+                      (!has_backward() || is_forward(op) || !is_forward(maker) ||
+                       std::ranges::find(graph.consumers(id), rest_) == graph.consumers(id).end());
+    if (ours) bytes += graph.bytes(id);
+  }
+  return bytes;
+}
+
 Problem BlockProblem::problem(const BlockBudget& budget, std::optional<Graph>& limited) const {
   const Graph& graph = this->graph();
   const Bytes border = inputs_ + given_ + brought_;

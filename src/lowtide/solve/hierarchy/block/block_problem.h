@@ -15,13 +15,6 @@
 
 namespace lowtide::solve::hierarchy {
 
-// What a block is to be solved for: the most that may be in use while it runs, and the most that
-// may be held between its halves; as BlockOption counts both.
-struct BlockBudget {
-  Bytes peak, saved;
-  auto operator<=>(const BlockBudget&) const = default;
-};
-
 // In the graph of a block, which is called as the partition calls the block (label)
 //
 // - op i is the block's i-th op, as given; behind them comes `rest`, a barrier, if there is a
@@ -62,6 +55,8 @@ class BlockProblem {
   BlockOption price(std::vector<OpId> forward, std::vector<OpId> backward) const;
   // The same for a sequence of the graph that computes `rest` where the one half ends.
   BlockOption price(std::span<const OpId> sequence) const;
+  // What every option has in use at least while this op runs.
+  Bytes least_peak(OpId op) const;
 
   // The problem for solvers of graphs: in the given order, on this graph or, where the saved bytes
   // are limited too, on one with more workspace for `rest`, which is put into `limited`. A plan

@@ -15,6 +15,8 @@
 #include "lowtide/solve/hierarchy/block/h_ilp.h"
 
 #include <algorithm>
+#include <deque>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,10 +34,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = 250;
 constexpr std::size_t kMostRows = 100'000;
-
-bool keeps(const BlockOption& option, const BlockBudget& budget) {
-  return option.peak() <= budget.peak && option.saved <= budget.saved;
-}
+constexpr double kLeastShare = 0.1;  // of what is left, for a program
 
 class HIlpRun {
  public:
@@ -49,6 +48,8 @@ class HIlpRun {
       }
       if (auto steps = view_.steps_of(sequence); !steps.empty())
         starts_.emplace_back(&option, std::move(steps));
+      // What was proven with other options of the blocks inside holds no more.
+      if (option.quickest_within && task.level.children.empty()) proven_.push_back(&option);
     }
   }
 
@@ -58,21 +59,20 @@ class HIlpRun {
     std::ranges::sort(budgets, std::greater());
     for (std::size_t i = 0; i < budgets.size() && !limits_.stopped(); ++i) {
       if (is_settled(budgets[i])) continue;
-      Limits part(limits_.remaining(1.0 / static_cast<double>(budgets.size() - i)));
+      const double share = std::max(kLeastShare, 1.0 / static_cast<double>(budgets.size() - i));
+      Limits part(limits_.remaining(share));
       solve(budgets[i], session, part);
       limits_.spend_all(part.work());
     }
-    return std::move(found_);
+    return {std::make_move_iterator(found_.begin()), std::make_move_iterator(found_.end())};
   }
 
  private:
   bool is_settled(const BlockBudget& budget) const {
-    const auto within = [&](const BlockBudget& larger) {
-      return budget.peak <= larger.peak && budget.saved <= larger.saved;
-    };
-    return std::ranges::any_of(impossible_, within) ||
-           std::ranges::any_of(optima_, [&](const auto& optimum) {
-             return within(optimum.first) && keeps(found_[optimum.second], budget);
+    return std::ranges::any_of(impossible_,
+                               [&](const BlockBudget& larger) { return larger.covers(budget); }) ||
+           std::ranges::any_of(proven_, [&](const BlockOption* option) {
+             return option->quickest_within->covers(budget) && option->keeps(budget);
            });
   }
 
@@ -90,7 +90,7 @@ class HIlpRun {
     if (limits.stopped() || !engine_run.affords(program.model().entry_count())) return;
     const BlockOption* best = nullptr;
     for (const auto& [option, steps] : starts_)
-      if (keeps(*option, budget) && (best == nullptr || option->time() < best->time()) &&
+      if (option->keeps(budget) && (best == nullptr || option->time() < best->time()) &&
           program.start(steps))
         best = option;
     engines::EngineLimits engine_limits = engine_run.limits();
@@ -99,7 +99,7 @@ class HIlpRun {
     engine_run.charge(answer.end);
     if (answer.end.status == engines::EngineStatus::infeasible) impossible_.push_back(budget);
     if (answer.values.empty()) return;
-    const auto steps = program.steps(answer.values);
+    auto steps = program.steps(answer.values);
     std::optional<Graph> none;
     const Problem problem = block.problem({Bytes::max(), Bytes::max()}, none);
     BlockOption option;
@@ -110,16 +110,18 @@ class HIlpRun {
     }
     const bool optimal = answer.end.status == engines::EngineStatus::optimal;
     option.found_by = optimal ? "h_ilp" : "h_ilp, timed out";
-    if (optimal) optima_.emplace_back(budget, found_.size());
+    if (optimal) option.quickest_within = budget;
     found_.push_back(std::move(option));
+    if (optimal) proven_.push_back(&found_.back());
+    starts_.emplace_back(&found_.back(), std::move(steps));
   }
 
   const BlockTask& task_;
   Limits& limits_;
   LevelView view_;
   std::vector<std::pair<const BlockOption*, std::vector<LevelStep>>> starts_;
-  std::vector<BlockOption> found_;
-  std::vector<std::pair<BlockBudget, std::size_t>> optima_;  // their numbers in `found_`
+  std::deque<BlockOption> found_;
+  std::vector<const BlockOption*> proven_;  // to be the quickest within some budget
   std::vector<BlockBudget> impossible_;
 };
 
@@ -133,6 +135,7 @@ class HIlp final : public BlockSolver {
     return engines::find_engine(engines::EngineKind::highs, {}, stop).missing;
   }
   bool is_slow() const override { return true; }
+  bool goes_on() const override { return true; }
   bool is_kept() const override { return true; }
   std::string version() const override {
     return engines::find_engine(engines::EngineKind::highs).version;

@@ -102,7 +102,7 @@ class RotorRun {
       };
       auto option = found_with(moved(peak), moved(held));
       if (!option) return true;
-      const bool kept = option->peak() <= budget.peak && option->saved <= budget.saved;
+      const bool kept = option->keeps(budget);
       if (kept && (!best || option->time() <= best->time())) best = std::move(option);
       return kept;
     };

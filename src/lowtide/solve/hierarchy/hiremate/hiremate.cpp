@@ -34,6 +34,8 @@ namespace lowtide::solve::hierarchy {
 namespace {
 
 constexpr double kBlockShare = 0.3;           // of the limits, for the blocks of all partitions
+constexpr std::size_t kRounds = 3;            // of blocks and the top, if blocks can go on
+constexpr double kSlowShare = 0.6;            // of a round, for the blocks
 constexpr double kTopShare = 0.4;             // of what is left then, if there is a polish
 constexpr std::int64_t kPartitionWork = 256;  // between two looks at the limits
 constexpr double kQuickShare = 0.1;           // of the limits, for a plan before what is slow
@@ -165,21 +167,30 @@ class Run {
     // What is quick comes first: so there is a plan at once.
     std::vector<const BlockSolver*> quick, slow;
     for (const BlockSolver* solver : all) (solver->is_slow() ? slow : quick).push_back(solver);
-    if (!solve(blocks, quick, share * kBlockShare)) return;
+    solve(blocks, quick, share * kBlockShare);
+    if (is_over()) return;
+    const bool polish = context_.options().on("polish");
     const BlockSolver* prices = solvers_.find("prices");
     const auto ask_prices = [&] {
       if (prices != nullptr) ask({prices}, blocks, partition, kQuickShare * share);
     };
-    if (!slow.empty()) {
-      ask_prices();
-      if (context_.done() || !solve(blocks, slow, share * kBlockShare)) return;
-    }
     // What is slow at the top begins from what is quick there.
-    if (std::ranges::any_of(tops, [](const BlockSolver* top) { return top->is_slow(); }) &&
-        std::ranges::find(tops, prices) == tops.end())
+    const auto is_slow = [](const BlockSolver* top) { return top->is_slow(); };
+    if (!slow.empty() ||
+        (std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, prices) == tops.end()))
       ask_prices();
-    const bool polish = context_.options().on("polish");
-    ask(tops, blocks, partition, polish ? share * kTopShare : share);
+    // What a program has not proven in one round goes on in the next, from what it has found.
+    const bool in_rounds =
+        !polish && std::ranges::any_of(slow, [](const BlockSolver* one) { return one->goes_on(); });
+    bool is_cut = true;
+    for (std::size_t left = in_rounds ? kRounds : 1; left > 0; --left) {
+      const double part = share / static_cast<double>(left);
+      const double blocks_part = part * (in_rounds ? kSlowShare : kBlockShare);
+      const bool changed = !slow.empty() && solve(blocks, slow, blocks_part);
+      if (is_over() || (!changed && !is_cut)) return;
+      const double top_part = left > 1 ? part - blocks_part : polish ? part * kTopShare : part;
+      is_cut = ask(tops, blocks, partition, top_part);
+    }
   }
 
   std::string note() const {
@@ -193,18 +204,19 @@ class Run {
     return static_cast<std::size_t>(context_.options().number(name));
   }
 
-  // False if there is no time left.
+  bool is_over() { return context_.done() || context_.limits().over(); }
+
+  // False if that changed nothing.
   bool solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
     Limits inner(context_.limits().remaining(share));
-    blocks.solve(solvers, inner);
+    const bool changed = blocks.solve(solvers, inner);
     context_.limits().spend_all(inner.work());
-    if (context_.limits().stopped() || context_.limits().over()) return false;
     blocks.complete();
-    return true;
+    return changed;
   }
 
-  // At the top, with blocks of several sizes.
-  void ask(const std::vector<const BlockSolver*>& tops, const SolvedBlocks& blocks,
+  // At the top, with blocks of several sizes. True if something has run out of its share.
+  bool ask(const std::vector<const BlockSolver*>& tops, const SolvedBlocks& blocks,
            const Partition& partition, double share) {
     const BlockProblem network(problem_.graph, partition);
     const std::vector<BlockBudget> budget = {{problem_.budget, Bytes::max()}};
@@ -216,12 +228,13 @@ class Run {
       if (4 * sizes[i] <= last || (i == 0 && sizes[i] < last)) tried.push_back(last = sizes[i]);
     std::size_t left = tried.size() * tops.size();
     std::vector<Bytes> once;
+    bool is_cut = false;
     for (const std::size_t size : tried) {
       Level level = blocks.root(size);
       if (once.empty()) once = used_once(partition.order);
       level.once = once;
       for (const BlockSolver* top : tops) {
-        if (context_.done()) return;
+        if (context_.done()) return true;
         const BlockTask task{.block = network,
                              .level = level,
                              .budgets = budget,
@@ -237,8 +250,10 @@ class Run {
           if (problem_.graph.op_count() <= kMostKnown) known_.push_back(std::move(option));
         }
         context_.limits().spend_all(inner.work());
+        is_cut = is_cut || inner.stopped();
       }
     }
+    return is_cut;
   }
 
   // By each op, if all are computed once in this order.

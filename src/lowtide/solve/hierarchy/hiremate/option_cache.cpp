@@ -1,5 +1,6 @@
-// A file holds how many options there are and their work, then a line for each half of each option:
-// its ops by their numbers in the block.
+// A file holds how many options there are and their work, then three lines for each option: the ops
+// of each half by their numbers in the block, and the budget within which it is the quickest, if
+// that is proven.
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr std::string_view kHeader = "lowtide-block-options 2";
+constexpr std::string_view kHeader = "lowtide-block-options 3";
 
 std::filesystem::path folder() {
   const auto value = [](const char* name) {
@@ -99,8 +100,13 @@ std::optional<OptionCache::Kept> OptionCache::read() const {
         half.emplace_back(static_cast<std::size_t>(op));
       }
     }
+    if (!std::getline(file, line)) return std::nullopt;
+    std::int64_t peak = 0, saved = 0;
+    const bool proven = static_cast<bool>(std::istringstream(line) >> peak >> saved);
+    if (!proven && !line.empty()) return std::nullopt;
     try {
       kept.options.push_back(task_.block.price(std::move(halves[0]), std::move(halves[1])));
+      if (proven) kept.options.back().quickest_within = {Bytes(peak), Bytes(saved)};
     } catch (const InputError&) {
       return std::nullopt;
     }
@@ -120,11 +126,15 @@ void OptionCache::write(std::span<const BlockOption> options, std::int64_t work)
   {
     std::ofstream file(part);
     file << kHeader << '\n' << options.size() << ' ' << work << '\n';
-    for (const BlockOption& option : options)
+    for (const BlockOption& option : options) {
       for (const std::vector<OpId>* half : {&option.forward, &option.backward}) {
         for (const OpId op : *half) file << op.index() << ' ';
         file << '\n';
       }
+      if (const auto& within = option.quickest_within)
+        file << within->peak.count() << ' ' << within->saved.count();
+      file << '\n';
+    }
     if (!file.flush()) {
       file.close();
       std::filesystem::remove(part, failed);

@@ -4,6 +4,8 @@
 #include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <map>
 #include <numeric>
 #include <string>
@@ -24,14 +26,24 @@ namespace {
 constexpr std::size_t kMostNested = 2;
 constexpr std::size_t kFewOps = 50'000;
 constexpr std::size_t kMostOptions = 48;        // of a block
-constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one solver for one block and budget
-constexpr double kShare = 0.5;                  // of what is left, for one height
+constexpr double kLeastShare = 0.5;             // of what is left, for one height
+constexpr std::int64_t kMostWorkPerOp = 4'000;  // of one that asks once, for a block and a budget
 
 std::vector<OpId> ops_of(const Partition& partition, const Block& block) {
   std::vector<OpId> ops;
   for (const Half* half : {&block.forward, &block.backward})
     ops.insert(ops.end(), partition.ops(*half).begin(), partition.ops(*half).end());
   return ops;
+}
+
+// All that makes a difference to whoever chooses among them.
+std::vector<std::array<std::int64_t, 5>> figures(std::span<const BlockOption> options) {
+  std::vector<std::array<std::int64_t, 5>> figures;
+  for (const BlockOption& option : options)
+    figures.push_back({option.forward_time.count(), option.backward_time.count(),
+                       option.saved.count(), option.forward_peak.count(),
+                       option.backward_peak.count()});
+  return figures;
 }
 
 // All on the hull, and of the others as many as there is room for.
@@ -229,9 +241,10 @@ std::vector<std::size_t> SolvedBlocks::sizes() const {
   return sizes;
 }
 
-// Peaks evenly between the largest that a block inside needs at least and that of saving all; saved
-// bytes evenly from the least to those of saving all.
-std::vector<BlockBudget> SolvedBlocks::budgets(std::span<const BlockOption> options,
+// Peaks evenly between the largest that a block or an op inside needs at least and that of saving
+// all; saved bytes evenly from the least to those of saving all.
+std::vector<BlockBudget> SolvedBlocks::budgets(const BlockProblem& problem,
+                                               std::span<const BlockOption> options,
                                                const Level& level) const {
   std::vector<BlockBudget> budgets;
   if (options.empty()) return budgets;
@@ -246,6 +259,10 @@ std::vector<BlockBudget> SolvedBlocks::budgets(std::span<const BlockOption> opti
     for (const BlockOption& option : child.options) least = std::min(least, option.peak());
     low_peak = std::max(low_peak, least);
   }
+  for (const LevelNode& node : level.nodes)
+    if (node.kind == LevelNode::Kind::op)
+      low_peak = std::max(low_peak, problem.least_peak(node.op));
+  low_peak = std::min(low_peak, high_peak);
   const auto between = [](Bytes low, Bytes high, std::size_t i, std::size_t parts) {
     return low + Bytes(checked_mul_div((high - low).count(), static_cast<std::int64_t>(i),
                                        static_cast<std::int64_t>(parts), Rounding::floor));
@@ -262,31 +279,46 @@ void SolvedBlocks::complete() {
     if (one.options.empty()) one.options.push_back(one.problem->save_all());
 }
 
-void SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
+bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
   std::size_t highest = 0;
   for (const Class& one : classes_) highest = std::max(highest, one.height);
   const BlockSolverTable ours = make_block_solvers();
   std::vector<const BlockSolver*> first = {ours.find("save_all"), ours.find("recompute_all")};
   std::vector<std::vector<std::size_t>> by_height(highest + 1);
-  for (std::size_t i = 0; i < classes_.size(); ++i) by_height[classes_[i].height].push_back(i);
-  for (const std::vector<std::size_t>& wave : by_height) {
-    std::int64_t ops = 0;
-    for (const std::size_t i : wave) ops += static_cast<std::int64_t>(classes_[i].ops.size());
+  std::vector<std::int64_t> ops_of_height(highest + 1, 0);
+  std::int64_t ops_left = 0;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const auto size = static_cast<std::int64_t>(classes_[i].ops.size());
+    by_height[classes_[i].height].push_back(i);
+    ops_of_height[classes_[i].height] += size;
+    ops_left += size;
+  }
+  std::atomic<bool> changed = false;
+  for (std::size_t height = 0; height <= highest && ops_left > 0; ++height) {
+    const std::vector<std::size_t>& wave = by_height[height];
+    const std::int64_t ops = ops_of_height[height];
     std::vector<std::int64_t> work(wave.size(), 0);
-    const LimitSettings left = limits.remaining(kShare);
+    const double share = static_cast<double>(ops) / static_cast<double>(ops_left);
+    const LimitSettings left = limits.remaining(std::max(kLeastShare, share));
+    ops_left -= ops;
+    const Limits wave_limits(left);           // its clock runs from here on
+    std::atomic<std::int64_t> waiting = ops;  // of blocks that nobody has begun with
     parallel_for(wave.size(), settings_.threads, [&](std::size_t k) {
       Class& one = classes_[wave[k]];
       const auto size = static_cast<std::int64_t>(one.ops.size());
       const Level level = level_of(one);
       std::vector<BlockOption> options = std::move(one.options);
+      const auto before = figures(options);
       // What takes longest comes last, and has what the others left.
       LimitSettings own = left;
       if (own.work)
         own.work =
             std::max<std::int64_t>(1, checked_mul_div(*own.work, size, ops, Rounding::floor));
       if (own.seconds)
-        *own.seconds *= static_cast<double>(settings_.threads) * static_cast<double>(size) /
-                        static_cast<double>(ops);
+        own.seconds =
+            *wave_limits.remaining().seconds *
+            std::min(1.0, static_cast<double>(settings_.threads) * static_cast<double>(size) /
+                              static_cast<double>(waiting.fetch_sub(size)));
       Limits part(own);
       const auto ask = [&](const BlockSolver& solver, std::span<const BlockBudget> budgets,
                            double share) {
@@ -298,9 +330,11 @@ void SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
                              .seed = settings_.seed};
         if (part.stopped() || !solver.supports(task).yes) return;
         LimitSettings most = part.remaining(share);
-        const std::int64_t enough =
-            kMostWorkPerOp * (size + 10) * static_cast<std::int64_t>(budgets.size() + 1);
-        most.work = std::min(most.work.value_or(enough), enough);
+        if (!solver.goes_on()) {
+          const std::int64_t enough =
+              kMostWorkPerOp * (size + 10) * static_cast<std::int64_t>(budgets.size() + 1);
+          most.work = std::min(most.work.value_or(enough), enough);
+        }
         Limits inner(most);
         std::vector<BlockOption> found;
         // To name a file takes a hash of all options inside: only where there is to be one.
@@ -323,16 +357,18 @@ void SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
       };
       if (options.empty())
         for (const BlockSolver* solver : first) ask(*solver, {}, 1);
-      const std::vector<BlockBudget> grid = budgets(options, level);
+      const std::vector<BlockBudget> grid = budgets(*one.problem, options, level);
       for (std::size_t i = 0; i < solvers.size() && one.problem->has_backward(); ++i)
         ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
       options = pareto(std::move(options));
       one.options = few(std::move(options));
+      if (figures(one.options) != before) changed = true;
       work[k] = part.work();
     });
     limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
     if (limits.stopped()) break;
   }
+  return changed;
 }
 
 }  // namespace lowtide::solve::hierarchy

@@ -39,8 +39,8 @@ class SolvedBlocks {
 
   // Asks these of every block but the root, with what the blocks inside can do by then. At the
   // first time, to save all and to recompute all are options of each. Where the limits end before,
-  // some blocks may lack options.
-  void solve(std::span<const BlockSolver* const> solvers, Limits& limits);
+  // some blocks may lack options. False if that has changed none of the options.
+  bool solve(std::span<const BlockSolver* const> solvers, Limits& limits);
 
   // The root, with all blocks inside that have no more than so many ops; of those one in another,
   // the outer one.
@@ -69,7 +69,8 @@ class SolvedBlocks {
                  IdVector<BlockId, std::size_t>& child_of) const;
   Level level_of(const Class& one) const;
   void choose(Level& level) const;
-  std::vector<BlockBudget> budgets(std::span<const BlockOption> options, const Level& level) const;
+  std::vector<BlockBudget> budgets(const BlockProblem& problem,
+                                   std::span<const BlockOption> options, const Level& level) const;
 
   const Graph& graph_;
   const Partition& partition_;
