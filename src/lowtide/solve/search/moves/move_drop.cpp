@@ -39,10 +39,11 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
       const Slot from = state.slot(use == kNone ? server : use) + 1;
       relief += state.profile().relief(from, until - 1, network.bytes_of(value));
     }
-  return price * relief;
+  return relief;
 }
 
 double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
+  if (price <= 0) return 0;  // to hold them costs nothing
   double estimate = 0;
   const Slot freed_from = state.slot(gap.last) + 1;
   const double freed = network.bytes_of(gap.value);
@@ -95,7 +96,7 @@ Moves::Gap Moves::draw_gap(Slot slot) {
       cost = cost_of_swap(gap);
     } else {
       const Slot until = state.slot(gap.next);
-      relief = gap_relief(gap, until);
+      relief = price * gap_relief(gap, until);
       const double own = network.time_of(node) + 1e-3 * typical_time;
       // Inputs only add to the cost.
       const double most = best_ratio > 0 ? relief / best_ratio - own : Profile::kNever;
@@ -139,7 +140,8 @@ bool Moves::worth_trying(const Gap& gap, Item before, double& limit) {
     limit = std::numeric_limits<double>::infinity();
     return true;
   }
-  limit = gap_relief(gap, here) + 6 * temperature * random.uniform() + (repeated ? time : 0);
+  limit =
+      price * gap_relief(gap, here) + 6 * temperature * random.uniform() + (repeated ? time : 0);
   return time <= limit && time + inputs_estimate(gap, here, limit - time) <= limit;
 }
 
@@ -171,7 +173,7 @@ Moves::Gap Moves::gap_before(Value value, Item use) const {
 double Moves::least_price(Value value, Item use) const {
   const Gap gap = gap_before(value, use);
   if (gap.item == kNone) return Profile::kNever;
-  const double relief = gap_relief(gap, state.slot(gap.next)) / price;
+  const double relief = gap_relief(gap, state.slot(gap.next));
   return relief > 0 ? network.time_of(network.maker(value)) / relief : Profile::kNever;
 }
 
@@ -179,7 +181,7 @@ double Moves::price_of_gap(Value value, Item use) const {
   const Gap gap = gap_before(value, use);
   if (gap.item == kNone) return Profile::kNever;
   const Slot here = state.slot(gap.next);
-  const double relief = gap_relief(gap, here) / price;
+  const double relief = gap_relief(gap, here);
   if (relief <= 0) return Profile::kNever;
   const Node node = network.maker(value);
   if (!may_stand_before(node, gap.next)) return Profile::kNever;

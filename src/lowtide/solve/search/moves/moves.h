@@ -129,7 +129,7 @@ class Moves {
   double plain_relief(const Gap& gap) const;  // bytes, of the one tensor
   Gap gap_at(Item item, Value value, Slot slot) const;
   Gap gap_before(Value value, Item use) const;
-  double gap_relief(const Gap& gap, Slot until) const;
+  double gap_relief(const Gap& gap, Slot until) const;  // bytes, of all outputs of the op
   double inputs_estimate(const Gap& gap, Slot here, double limit) const;
   Item place_in_gap(const Gap& gap, Slot slot);
   bool worth_trying(const Gap& gap, Item before, double& limit);
