@@ -122,6 +122,10 @@ TEST_CASE("hierarchy: options are spread as in HiRemate's section 3.2") {
   CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 2) == std::vector<std::size_t>{0, 5});
   CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 3) == std::vector<std::size_t>{0, 2, 5});
   CHECK(spread(options, {0, 1, 2, 3, 4, 5}, 4) == std::vector<std::size_t>{0, 2, 3, 5});
+  // What is quickest, and what saves least, comes before what is far from the others.
+  const std::vector<BlockOption> mixed = {option(3, 9, 100), option(2, 9, 98), option(9, 50, 50),
+                                          option(4, 1, 12), option(3, 9, 10)};
+  CHECK(spread(mixed, {0, 1, 2, 3, 4}, 4) == std::vector<std::size_t>{0, 1, 3, 4});
   CHECK(shares_of(100, std::vector<std::size_t>{10, 30, 60, 0}) ==
         std::vector<std::size_t>{10, 30, 60, 2});
 }

@@ -78,6 +78,13 @@ std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vecto
   };
   if (most > 0) take(0);
   if (most > 1) take(from.size() - 1);
+  const auto take_least = [&](const auto& figure) {
+    const auto place = std::ranges::min_element(from, {}, figure) - from.begin();
+    if (taken.size() < most && nearest[static_cast<std::size_t>(place)] > 0)
+      take(static_cast<std::size_t>(place));
+  };
+  take_least([&](std::size_t i) { return options[i].time(); });
+  take_least([&](std::size_t i) { return options[i].saved; });
   while (taken.size() < most) {
     const auto farthest = std::ranges::max_element(nearest);
     if (*farthest == 0) break;  // what is left equals what is taken

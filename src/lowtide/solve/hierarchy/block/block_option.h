@@ -50,9 +50,10 @@ std::vector<BlockOption> pareto(std::vector<BlockOption> options);
 // and rising times: all that a choice by prices can use. Their numbers.
 std::vector<std::size_t> convex_hull(std::span<const BlockOption> options);
 
-// At most `most` of those, as far apart as the paper has them: the highest peak, the lowest, then
-// again and again the one that is farthest from all that are taken. Of equal peaks, as several
-// limits of saved bytes give them, the saved bytes tell how far. By falling peaks.
+// At most `most` of those, as far apart as the paper has them: the highest peak, the lowest, as in
+// its code also the quickest and the one that saves least, then again and again the one that is
+// farthest from all that are taken. Of equal peaks, as several limits of saved bytes give them, the
+// saved bytes tell how far. By falling peaks.
 std::vector<std::size_t> spread(std::span<const BlockOption> options, std::vector<std::size_t> from,
                                 std::size_t most);
 
