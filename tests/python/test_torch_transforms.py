@@ -13,7 +13,9 @@ torch = pytest.importorskip("torch")
 import lowtide
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
+from lowtide.torch.operators import Kernel
 from lowtide.torch.planning import planner
+from lowtide.torch.transforms import made as made_module
 from lowtide.torch.transforms.parts import PartCall
 from torch import nn
 from torch.nn import functional as F
@@ -522,12 +524,10 @@ def test_plans_with_transforms_are_kept(monkeypatch, tmp_path):
 
 
 def test_parts_that_pytorch_sees_otherwise_are_refused_with_the_node(monkeypatch):
-    from lowtide.torch.transforms import made
-
     def other(node, entries, fakes):
         raise lowtide.torch.CaptureError(f"{node.name}: a part makes something else")
 
-    monkeypatch.setattr(made, "check", other)
+    monkeypatch.setattr(made_module, "check", other)
     module, inputs = words()
     force(monkeypatch, lambda graph: graph.regions(pick=0)["transforms"])
     with pytest.warns(lowtide.torch.LowtideWarning, match="does not run in parts: .*: a part makes something else"):
@@ -537,10 +537,11 @@ def test_parts_that_pytorch_sees_otherwise_are_refused_with_the_node(monkeypatch
 
 def test_parts_of_one_kind_are_tried_once(monkeypatch):
     """What differs in the places of its slices alone takes the results of the first, so that more parts ask for no more
-    kernels."""
+    kernels, neither of their own nor of what puts them together."""
     calls = []
     kernel = PartCall.kernel
     monkeypatch.setattr(PartCall, "kernel", lambda call, fakes: calls.append(call) or kernel(call, fakes))
+    monkeypatch.setattr(made_module, "Kernel", lambda *fields: calls.append(fields) or Kernel(*fields))
     module, inputs = words()
     plain = twin(module)
     expected = trained(plain, inputs, plain)

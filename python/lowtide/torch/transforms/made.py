@@ -26,7 +26,7 @@ from ..program import Program, Run, owned
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
-from .parts import Key, PartCall, PartEmitter, Slice, alike, check
+from .parts import Key, PartCall, PartEmitter, Slice, check, fake_like
 
 if TYPE_CHECKING:
     from ..lowering import Price
@@ -75,6 +75,8 @@ class _Made:
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
         self._called: dict[Any, Kernel] = {}  # the first of each kind
+        self._moves: dict[Any, Kernel] = {}  # of joins, by what they are like
+        self._alike: dict[Any, torch.Tensor] = {}  # what joins make, the first that is like it
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
         self._copied: dict[int, int] = {}  # bytes beside them, by their ops
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
@@ -104,10 +106,12 @@ class _Made:
 
     def price(self, price: Price) -> None:
         """Note what parts take, in the graph; of what puts them together the time."""
-        price.prepare([*self._kernels.values(), *self._joins.values()])
+        kernels = list({id(k): k for k in (*self._kernels.values(), *self._joins.values())}.values())
+        price.prepare(kernels)
+        prices = {id(kernel): price(kernel) for kernel in kernels}
         for op, kernel in self._kernels.items():
             entry = self._graph["ops"][op]
-            entry["time"], workspace, held = price(kernel)
+            entry["time"], workspace, held = prices[id(kernel)]
             entry["workspace"] = workspace + self._copied[op]
             made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
             for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
@@ -115,7 +119,7 @@ class _Made:
                 tensor = self._graph["tensors"][result["tensor"]]
                 tensor["bytes"] = max(tensor["bytes"], made.get(id(t), 0))
         for op, kernel in self._joins.items():
-            self._graph["ops"][op]["time"], _, _ = price(kernel)
+            self._graph["ops"][op]["time"], _, _ = prices[id(kernel)]
 
     def _know_originals(self) -> None:
         """What sides call the tensors of the original graph, and what they are like."""
@@ -223,11 +227,10 @@ class _Made:
         call = PartCall(target, arguments, results, share, total, shapes)
         kind = call.kind(self._fakes)
         kernel = self._called.get(kind)
-        made = kernel and alike(kernel.results)
         if kernel is None:
             with self._named(node), _mode_of(node):
                 kernel = self._called[kind] = call.kernel(self._fakes)
-            made = kernel.results
+        made = kernel.results
         written = call.written(made)
         check(node, listed, written)
         for (key, _), fake in zip(results, written, strict=True):
@@ -320,9 +323,12 @@ class _Made:
         given = [self._fakes[self._keys[t][0]] for t in entry["inputs"]]
         adds = entry["kind"] == "lowtide.add" and given[0].shape == given[-1].shape
         target, args = (aten.add.Tensor, tuple(given)) if adds else (aten.clone.default, (given[-1],))
-        with _mode_of(node):
-            made = target(*args)
-        return Kernel(target, args, {}, list(args), [made], made)
+        kind = target, *((t.shape, t.stride(), t.dtype, t.device) for t in args)
+        if kind not in self._moves:
+            with _mode_of(node):
+                made = target(*args)
+            self._moves[kind] = Kernel(target, args, {}, list(args), [made], made)
+        return self._moves[kind]
 
     def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
         (result,) = entry["outputs"]
@@ -339,12 +345,14 @@ class _Made:
                 like = self._fakes[held.key]
             if entry["kind"] == "lowtide.join" and last in self._keys:
                 like = self._fakes[self._keys[last][0]]
-            with _mode_of(node):
-                if entry["kind"] == "lowtide.join" and last not in self._keys:  # of parts of parts
-                    fake = torch.empty((described["bytes"] // dtype.itemsize,), dtype=dtype, device=like.device)
-                else:
-                    fake = torch.empty_strided(like.shape, like.stride(), dtype=dtype, device=like.device)
-            self._know(result, ("tensor", result), node, fake)
+            if entry["kind"] == "lowtide.join" and last not in self._keys:  # of parts of parts
+                shape, strides = (described["bytes"] // dtype.itemsize,), (1,)
+            else:
+                shape, strides = tuple(like.shape), like.stride()
+            kind = shape, strides, dtype, like.device
+            if kind not in self._alike:
+                self._alike[kind] = fake_like(like, shape, strides, dtype)
+            self._know(result, ("tensor", result), node, self._alike[kind])
         whole = self._whole(result)
         fake = self._fakes[whole.key]
         over = {pair[0]: "" for pair in entry.get("in_place", ())}

@@ -17,7 +17,6 @@ import torch
 from torch import fx
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
@@ -192,11 +191,6 @@ class PartCall:
             else:
                 args.append(bound(self.arguments[a.name]))
         return tuple(args), kwargs
-
-
-def alike(made: Any) -> Any:
-    """Other fake tensors like these, without asking any kernel."""
-    return pytree.tree_map(lambda t: fake_like(t, t.shape, t.stride(), t.dtype) if isinstance(t, FakeTensor) else t, made)
 
 
 def fake_like(t: FakeTensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:
