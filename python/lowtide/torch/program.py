@@ -23,12 +23,14 @@ class Run:
 
     state: the op that reads the generator's state, if this one may draw again from there; None for any other op.
     over: the arguments over which it may write, by their tensors.
+    part: of a region that runs in parts, which of them it belongs to; None outside of them.
     """
 
     emitter: Emitter
     node: torch.fx.Node | None = None
     state: Any = None  # an op's index; while the program is built, the op
     over: dict[int, str] = field(default_factory=dict)
+    part: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass

@@ -21,6 +21,7 @@ from ..storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from ..updating.region_updates import begin_backward, fake_token, open_forward
+from .repeated import share_code
 from .side import Side
 
 
@@ -109,5 +110,6 @@ def _module(program: Program, side: Side) -> fx.GraphModule:
     for node in reversed(list(side.graph.nodes)):
         if node.target is operator.getitem and not node.users:
             side.graph.erase_node(node)
+    share_code(program.joint, side.graph)
     side.graph.lint()
     return _make_graph_module(program.joint, side.graph)

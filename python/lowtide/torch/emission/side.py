@@ -20,6 +20,7 @@ from ..planning.schedule import Computation, Transfers
 from ..program import Program
 from .copies import Copies
 from .execute import note_overwriting
+from .repeated import note_parts
 from .saved import note_left
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class Side:
         first: how many computations the step makes before these.
         """
         is_made = False  # by the nodes of the op before
+        last = self.graph._root.prev
         pairs = itertools.zip_longest(computes, (op for op, _ in computes[1:]))
         for at, ((op, over), following) in enumerate(pairs, first):
             for kind, tensor in transfers.get(at, ()):
@@ -136,6 +138,7 @@ class Side:
                 is_made = False
             elif op not in self._idle:
                 is_made = run.emitter.emit(self, op, again, following, over)
+            last = note_parts(self.graph, last, run.part)
         for kind, tensor in transfers.get(first + len(computes), ()):
             self._copies.step(kind, tensor)
 

@@ -99,7 +99,7 @@ class _Made:
         runs: list[Run] = [None] * len(self._graph["ops"])
         order = self._graph.get("order") or range(len(runs))
         for op in order:
-            runs[op] = self._run_of(op)
+            runs[op] = replace(self._run_of(op), part=self._part_of(op))
         barrier = self._op_at[self._program.barrier]
         return replace(self._program, graph=self._graph, runs=runs, barrier=barrier, owners=dict(self._keys),
                        guess=self._guess if self._hoisted else self._program.guess)
@@ -142,6 +142,11 @@ class _Made:
         return self._made["tensors"][tensor] >= len(self._program.graph["tensors"])
 
     # ---- ops
+
+    def _part_of(self, op: int) -> tuple[tuple[int, int], ...] | None:
+        """The parts of parts in which it runs, the outermost first; what is done before a region's belongs to none of
+        its."""
+        return tuple((split, part) for split, part in self._made["parts"][op] if part != _BEFORE) or None
 
     def _run_of(self, op: int) -> Run:
         source, parts = self._made["sources"][op], self._made["parts"][op]
