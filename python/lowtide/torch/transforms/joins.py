@@ -7,6 +7,7 @@ single precision until the last.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import torch
@@ -54,24 +55,34 @@ CHUNK = 1 << 14  # elements that are added at a time where number types differ: 
 
 def add(before: torch.Tensor, part: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...],
         over: int | None) -> torch.Tensor:
-    """before + part, rounded once to `dtype`; over: which of the two it is written to.  Both lie as the result does, but
-    what parts of parts made is known as a storage without a shape."""
+    """before + part, added in the widest of the three number types and rounded once to `dtype`; over: which of the two it is
+    written to.  Both lie as the result does, but what parts of parts made is known as a storage without a shape.
+
+    A kernel adds in the type of its operands, whatever the type of `out`: two in half would be rounded to half first.
+    """
     before, part = (laid_out(t, strides) if t.shape == shape else t.as_strided(shape, strides, 0) for t in (before, part))
     out = (before, part)[over] if over is not None else torch.empty_strided(shape, strides, dtype=dtype, device=part.device)
-    if before.dtype == part.dtype == dtype or part.device.type != "cpu":
+    if before.dtype == part.dtype == dtype:
         return torch.add(before, part, out=out)
+    widest = _widest(before.dtype, part.dtype, dtype)
+    if part.device.type != "cpu":  # whose kernels read and write mixed number types as they are
+        return torch.add(before, part, out=out) if widest in (before.dtype, part.dtype) else out.copy_(before).add_(part)
     flat = [t.as_strided((part.numel(),), (1,), 0) for t in (before, part, out)]
-    for pieces in zip(*(t.split(CHUNK) for t in flat), strict=True):
-        torch.add(*pieces[:2], out=pieces[2])
+    for one, other, sum_ in zip(*(t.split(CHUNK) for t in flat), strict=True):
+        torch.add(one.to(widest), other, out=sum_)
     return out
+
+
+def _widest(*dtypes: torch.dtype) -> torch.dtype:
+    return functools.reduce(torch.promote_types, dtypes)
 
 
 def copied_bytes(before: torch.dtype, part: torch.dtype, result: torch.dtype, like: torch.Tensor) -> int:
     """Bytes of the copies that `add` takes of what is not of the number type in which it adds."""
     if before == part == result or like.device.type != "cpu":
         return 0
-    adds_in = torch.promote_types(before, part)
-    copies = sum(adds_in.itemsize for dtype in (before, part, result) if dtype != adds_in)
+    widest = _widest(before, part, result)
+    copies = sum(widest.itemsize for dtype in (before, part, result) if dtype != widest)
     return copies * min(like.numel(), CHUNK)
 
 
@@ -102,6 +113,9 @@ class JoinEmitter(Emitter):
 
 class AddEmitter(Emitter):
     """operands: the tensors of both, in their order."""
+
+    keeps_bits = False
+    adds_parts = True
 
     def __init__(self, before: Slice, part: Slice, result: Slice, like: torch.Tensor, operands: list[int]) -> None:
         self._before, self._part, self._result, self._like, self._operands = before, part, result, like, operands
