@@ -24,13 +24,13 @@ from .errors import CaptureError
 from .lowerings import lowering_of
 from .lowerings.barrier import lower_barrier
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
-from .lowerings.update import Updates, label_of, lower_updates, names_of_gradients
+from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
 from .program import Program
 from .program_builder import ProgramBuilder
 from .tracing.gradient_layout import lay_out_gradients
-from .tracing.origins import unexpected
+from .tracing.origins import label_of, unexpected
 from .tracing.real_types import correct_types
 
 _SMALL = 64  # bytes that every allocator rounds up to

@@ -11,6 +11,7 @@ import torch
 
 from .operators import leaves
 from .storages import storage, storages
+from .tracing.origins import label_of
 
 if TYPE_CHECKING:
     from .lowerings.interface import Emitter
@@ -44,6 +45,7 @@ class Program:
     node, or (node, index) of several results.
     guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
     updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
+    labels: inputs' names for people, by their places.
     """
 
     joint: torch.fx.GraphModule
@@ -58,6 +60,11 @@ class Program:
     owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
     guess: Guess | None = None
     updates: int | None = None
+    labels: dict[int, str] = field(default_factory=dict)
+
+    def label_of(self, descriptor: Any) -> str:
+        """The name of an input for people."""
+        return self.labels.get(getattr(descriptor, "idx", None)) or label_of(descriptor)
 
     @property
     def in_one_call(self) -> bool:

@@ -19,10 +19,14 @@ class Emitter:
     holds_results: are the op's outputs what its node's kernel returns, so that what the kernel's results were seen to
     hold is what the outputs take?
     made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
+    keeps_bits: has what it makes the bits that its op has in the graph as it was captured, of operands that have theirs?
+    adds_parts: does it add a part to the sum of those before?
     """
 
     holds_results = False
     made_by_next = False
+    keeps_bits = True
+    adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
         """The arguments of its node over which it can write the op's only output, with their fake tensors."""

@@ -19,6 +19,7 @@ from ...graph_builder import Op
 from ..operators import DTYPES, leaves
 from ..program import Run
 from ..storages import bytes_of, storage
+from ..tracing.origins import label_of
 from ..updates import Rules, Watcher
 from ..updating.region_updates import apply_update
 from .interface import Emitter
@@ -121,12 +122,3 @@ def names_of_gradients(inputs: list[fx.Node], outputs: list[Any], descriptors: l
         if isinstance(node, fx.Node) and of in parameters and leaves(node.meta["val"]):
             found.append((label_of(of), parameters[of], node))
     return found
-
-
-def label_of(descriptor: Any) -> str:
-    """An input's name for people: the path of a parameter or buffer, or which argument it is."""
-    if descriptor is None:
-        return ""
-    if hasattr(descriptor, "target"):
-        return descriptor.target.removeprefix("model.")
-    return f"input{descriptor.idx}" if hasattr(descriptor, "idx") else type(descriptor).__name__

@@ -24,6 +24,7 @@ from ..techniques import TRANSFORMS
 from ..transforms.made import made_program, splittable
 from .constraints import Constraints, input_bytes
 from .copies import COPIES
+from .exactness import exactness
 from .report import Report, Technique
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search
@@ -109,6 +110,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
         transforms=list(map(_said, _together(transforms))), techniques=_techniques(graph, program, transforms, scheduled, cost),
         offloaded=_offloaded(program, scheduled), link=asked.get("link") if scheduled.copied else None,
+        exactness=exactness(program, transforms, fused=settings.inner != "eager"),
         graph=final, plan=plan)
     return scheduled, report
 

@@ -11,6 +11,7 @@ from typing import Any
 import lowtide
 
 from ..errors import size_text
+from .exactness import Exactness
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Report:
     run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
     done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
     offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
-    as lowtide.plan takes it, before a tenth is left to others.  graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan
-    of it.
+    as lowtide.plan takes it, before a tenth is left to others.  exactness: which bits are those of the step without a plan.
+    graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Report:
     techniques: list[Technique] = field(default_factory=list)
     offloaded: dict[str, int] = field(default_factory=dict)
     link: str | None = None
+    exactness: Exactness = field(default_factory=Exactness)
     graph: Any = field(default=None, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
 
@@ -88,7 +90,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
-                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}{', '.join(['', *self.transforms])}")
+                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}")
 
 
 _reports: list[Report] = []

@@ -26,6 +26,7 @@ from ..program import Program, made_gradient_bytes, updated_inputs, with_gradien
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..techniques import TRANSFORMS
+from ..tracing.origins import labels_of
 from ..tracing.training_step import joint_graph
 from ..transforms.hoist import Guess
 from ..transforms.whole import in_one_call
@@ -68,6 +69,7 @@ class RegionPlanner:
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates)
+        program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
             program = in_one_call(program)
         taken = updated_inputs(program) if program.updates is not None else []

@@ -24,6 +24,7 @@ MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _ROOT = re.compile(r"^[LG]\['(\w+)'\]\.?")  # the variable that Dynamo found the outermost module in
+_OF_MODULE = re.compile(r"_(?:modules|parameters|buffers)\['([^']*)'\]")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
@@ -88,6 +89,26 @@ def unexpected(error: Exception, node: torch.fx.Node | None) -> CaptureError:
     where = f"{node.name}: {node.target}" + (f" ({line})" if line else "") if node else "the step"
     return CaptureError(f"{where} has no plan because of a fault of Lowtide's own, worth a report: "
                         f"{type(error).__name__}: {error}")
+
+
+def label_of(descriptor: Any) -> str:
+    """An input's name for people: the path of a parameter or buffer, or which argument it is."""
+    if descriptor is None:
+        return ""
+    if hasattr(descriptor, "target"):
+        return descriptor.target.removeprefix("model.")
+    return f"input{descriptor.idx}" if hasattr(descriptor, "idx") else type(descriptor).__name__
+
+
+def labels_of(gm: torch.fx.GraphModule) -> dict[int, str]:
+    """Names of the inputs of a graph that Dynamo hands over, by their places: paths in the outermost module of what is found
+    there, and of the others what Dynamo calls them."""
+    found = {}
+    for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
+        source = getattr(getattr(node.meta.get("grapharg"), "source", None), "name", "")
+        path = _OF_MODULE.findall(source) if isinstance(source, str) else []
+        found[i] = ".".join(path) or node.name.removeprefix("l_").strip("_")
+    return found
 
 
 def _is_users(file: str) -> bool:

@@ -92,6 +92,7 @@ class _Made:
         rules = [t for t in transforms if t["kind"] == "substitute"]
         self._has_rules = bool(rules)
         self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
+        self._by_rough_rules = {op for t in rules if not t.get("exact") for op, *_ in t["prices"]}
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
 
     def run(self) -> Program:
@@ -159,7 +160,9 @@ class _Made:
             return self._joined(entry, run.node)
         whole = self._program.graph["ops"][source]
         if self._made["ops"][op] in self._by_rules or entry["kind"] in _SUBSTITUTES and entry["kind"] != whole["kind"]:
-            return self._substitute(op, entry, run.node)
+            made = self._substitute(op, entry, run.node)
+            made.emitter.keeps_bits = self._made["ops"][op] not in self._by_rough_rules
+            return made
         if parts and parts[-1][1] != _BEFORE or self._has_rules and not parts and self._reads_otherwise(entry, whole):
             return self._part(op, entry, whole, run)
         if parts and [self._made["tensors"][t] for t in entry["outputs"]] != whole["outputs"]:
@@ -412,6 +415,7 @@ def count_targets(target: torch.Tensor, weight: torch.Tensor | None, ignored: in
 class _Count(Emitter):
     def __init__(self, target: Slice, weight: Slice | None, ignored: int, result: Key, fake: torch.Tensor) -> None:
         self._target, self._weight, self._ignored, self._result, self._fake = target, weight, ignored, result, fake
+        self.keeps_bits = weight is None  # whose kernel adds weights up in an order of its own
 
     def emit(self, side: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node

@@ -1,0 +1,186 @@
+"""Which bits a plan keeps: what is added up over the parts of a region, and what is computed of that.
+
+Recomputation, writing in place, copies and updates in the backward keep every bit, and so does a hoisted backward where the
+loss is scaled by a power of two.  Rows keep theirs in parts, but what parts add up they add in another order than the whole
+does; some rules of substitution do so, too.  That is followed through the graph that the transforms have made, from each
+such sum to the results that the caller sees, by names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from ..lowerings.random_draws import DrawEmitter
+from ..operators import leaves
+from ..program import Program, owned
+from ..storages import storage
+
+_SUMS, _FOLLOWS = 1, 2  # a sum of parts that are as in the whole; what is computed of such sums, or otherwise by a rule
+_MOVES = ("aten.clone", "lowtide.join")  # what they make has the numbers that they read
+_HALF = ("f16", "bf16")
+_SHOWN = 4  # names
+_OF_FORWARD = {"loss": "the loss", "results": "the results", "buffers": "buffers"}
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """Which results of a step have the bits that they have without a plan; str() says it in words.
+
+    sums: results that are added up over parts, each of which has the bits that a loop over the slices would give it.
+    follows: other results that may differ.  Whatever is in neither is equal.  What the forward gives is "loss" ("results" if
+    that is several, or nothing is trained) and "buffers"; the others are gradients, or with updates in the step parameters,
+    by the names of the parameters.
+    whole: are all gradients sums over slices of the batch?  parts: of these sums.  in_single: does single precision add
+    up what is in half?  masks: are draws of the whole read in slices?  hoisted: is the loss's gradient guessed?
+    fused: has Inductor made the kernels?
+    """
+
+    sums: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
+    parts: tuple[int, ...] = ()
+    whole: bool = False
+    in_single: bool = False
+    masks: bool = False
+    hoisted: bool = False
+    fused: bool = False
+    updates: bool = False
+
+    @property
+    def equal(self) -> bool:
+        """Is every bit that of the step without a plan?"""
+        return not (self.sums or self.follows or self.fused)
+
+    def __str__(self) -> str:
+        if self.fused:
+            return "bits as near to those of Inductor without a plan as another choice of fusions is"
+        things = "parameters" if self.updates else "gradients"
+        differ = []
+        if self.sums:
+            many = " or ".join(map(str, self.parts))
+            how = f"sums over {many} parts" + (" in single precision" if self.in_single else "")
+            if self.whole:
+                how += f", as of a loop over {many} micro-batches" + (" with slices of the whole's masks" if self.masks else "")
+            differ.append(_named(self.sums, things, self.whole) + f" ({how})")
+        if self.follows:
+            differ.append(_named(self.follows, things, False) + " (computed in another order, or of such sums)")
+        words = "every bit as without a plan" + (f" but for {' and '.join(differ)}" if differ else "")
+        return words + (", if the loss is scaled by powers of two alone" if self.hoisted else "")
+
+
+def _named(names: tuple[str, ...], things: str, all_: bool) -> str:
+    found = [words for name, words in _OF_FORWARD.items() if name in names]
+    others = [name for name in names if name not in _OF_FORWARD]
+    if others:
+        left = [f"{len(others) - _SHOWN} more"] if len(others) > _SHOWN else []
+        found.append(f"all {things}" if all_ else f"the {things} of {_listed([*others[:_SHOWN], *left])}")
+    return _listed(found)
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = False) -> Exactness:
+    """What becomes of the bits of a step.  program: after these transforms.  fused: as of Exactness."""
+    if fused:
+        return Exactness(fused=True)
+    hoisted = any(t["kind"] == "hoist" for t in transforms) and not program.in_one_call
+    updates = program.updates is not None
+    if all(t["kind"] == "hoist" for t in transforms):
+        return Exactness(hoisted=hoisted, updates=updates)
+    changed = _changed(program)
+    levels = _levels_of_results(program, changed)
+    sums = tuple(sorted(name for name, level in levels.items() if level == _SUMS))
+    follows = tuple(sorted(name for name, level in levels.items() if level == _FOLLOWS))
+    gradients = [name for name in levels if name not in _OF_FORWARD]
+    half = any(program.graph["tensors"][t]["dtype"] in _HALF for t, level in changed.items() if level == _SUMS)
+    single = any(t["kind"] == "split" and t["parts"] > 2 for t in transforms)
+    return Exactness(sums, follows, tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split")),
+                     whole=all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
+                     in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates)
+
+
+def _changed(program: Program) -> dict[int, int]:
+    """The tensors that may have other bits, and how."""
+    graph, found = program.graph, {}
+    for op in graph.get("order") or range(len(graph["ops"])):
+        entry, emitter = graph["ops"][op], program.runs[op].emitter
+        levels = [found.get(t, 0) for t in entry["inputs"]]
+        if emitter.adds_parts:  # what there is so far, and a part
+            level = _FOLLOWS if levels[0] == _FOLLOWS or levels[-1] else _SUMS
+        elif emitter.keeps_bits and (entry["kind"] in _MOVES or not any(levels)):
+            level = max(levels, default=0)
+        else:
+            level = _FOLLOWS
+        if level:
+            found |= dict.fromkeys(entry["outputs"], level)
+    return found
+
+
+def _levels_of_results(program: Program, changed: dict[int, int]) -> dict[str, int]:
+    """Of each result that the caller sees, by its name, how it may differ; 0 for not at all."""
+    tensors = {}
+    for tensor, owner in program.owners.items():
+        made = owned(*owner)
+        if made is not None:
+            tensors[storage(made)] = tensor
+
+    def level(node: Any) -> int:
+        found = leaves(node.meta.get("val")) if isinstance(node, fx.Node) else ()
+        return max((changed.get(tensors.get(storage(t), -1), 0) for t in found), default=0)
+
+    levels: dict[str, int] = {}
+    given = list(zip(program.forward_outputs, program.forward_descriptors, strict=True))
+    results = [node for node, desc in given if isinstance(node, fx.Node) and not hasattr(desc, "mutated_input")]
+    word = "loss" if len(results) == 1 and program.backward_descriptors else "results"
+    for node, desc in given:
+        name = "buffers" if hasattr(desc, "mutated_input") else word
+        levels[name] = max(levels.get(name, 0), level(node))
+    for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True):
+        if isinstance(node, fx.Node):
+            levels[program.label_of(desc.grad_of)] = level(node)
+    for op, run in enumerate(program.runs):
+        slot = getattr(run.emitter, "slot", None)
+        if slot is not None:
+            gradient, *_ = program.graph["ops"][op]["inputs"]
+            levels[program.labels.get(slot, f"input{slot}")] = changed.get(gradient, 0)
+    return levels
+
+
+def _draws(program: Program) -> bool:
+    return any(run.state is not None or isinstance(run.emitter, DrawEmitter) for run in program.runs)
+
+
+def _by_batches(program: Program) -> bool:
+    """Do the parts read nothing of the inputs but slices along their first dimension, and all of the parameters?"""
+    graph = program.graph
+    made = {t for op in graph["ops"] for t in op["outputs"]}
+    trained = {getattr(getattr(desc, "grad_of", None), "idx", None) for desc in program.backward_descriptors}
+    parameters = {tensor for tensor, (_, node) in program.owners.items() if node.op == "placeholder"
+                  and getattr(node.meta.get("desc"), "idx", None) in trained - {None}}
+    found = False
+    for op, run in zip(graph["ops"], program.runs, strict=True):
+        for operand in op["operands"] if run.part else ():
+            tensor = operand["tensor"]
+            shape, count = graph["tensors"][tensor].get("shape"), math.prod(operand["shape"])
+            if tensor in made or not shape or count >= math.prod(shape):
+                continue
+            row = math.prod(shape[1:])
+            if tensor in parameters or not _is_dense(operand) or count % row or operand["offset"] % row:
+                return False
+            found = True
+    return found
+
+
+def _is_dense(operand: dict[str, Any]) -> bool:
+    """Do its elements lie side by side?"""
+    expected = 1
+    for stride, extent in sorted(zip(operand["strides"], operand["shape"], strict=True)):
+        if extent > 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
