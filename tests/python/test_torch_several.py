@@ -124,6 +124,43 @@ def test_a_region_that_runs_for_every_block_is_counted_for_every_block():
         optimize(copy.deepcopy(module), x, "40%")
 
 
+class BrokenBeforeItsHead(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.up, self.head = nn.Embedding(2048, 32), nn.Linear(32, 32), nn.Linear(32, 2048)
+
+    def forward(self, x):
+        h = torch.tanh(self.up(self.embed(x)))
+        torch._dynamo.graph_break()
+        return nn.functional.cross_entropy(self.head(h).flatten(0, 1), x.flatten())
+
+
+@pytest.mark.filterwarnings("ignore:lowtide. several regions")
+def test_the_last_of_several_regions_runs_in_parts():
+    """Which is where a language model's peak is."""
+    torch.manual_seed(0)
+    module, x = BrokenBeforeItsHead(), torch.randint(0, 2048, (16, 16))
+    plain = copy.deepcopy(module)
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        optimize(copy.deepcopy(module), x, "50%")
+    torch._dynamo.reset()
+    count = len(lowtide.torch.reports())
+    step = optimize(module, x, "50%", techniques="all")
+    reports = lowtide.torch.reports()[count:]
+    assert [bool(report.transforms) for report in reports] == [False, True]
+    assert all(report.budget < refused.value.floor for report in reports)
+    for model, run in ((module, step), (plain, plain)):
+        run(x).backward()
+    names = {name for name, p in module.named_parameters() if not torch.equal(p.grad, plain.get_parameter(name).grad)}
+    assert names <= {*reports[1].exactness.sums, *reports[1].exactness.follows} <= {"head.weight", "head.bias"}
+    module.zero_grad()
+    assert measure_peak(lambda: step(x).backward(), held=(module, x)) <= reports[1].budget
+    torch._dynamo.reset()
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        optimize(copy.deepcopy(plain), x, 1, techniques="all")
+    assert refused.value.floor <= refused.value.smallest < reports[1].budget
+
+
 def test_that_several_regions_stay_whole_is_said_once():
     torch.manual_seed(0)
     module, x = Broken(2), torch.randn(64, 64)

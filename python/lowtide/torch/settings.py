@@ -179,9 +179,9 @@ class Settings:
                 host_of(device).allow(told["host_budget"])
         return told
 
-    def told(self, program: Program) -> dict[str, Any]:
+    def told(self, program: Program, alone: bool) -> dict[str, Any]:
         """The same of one of several regions that share a budget."""
-        return self.on(program.device).planning(False, program.device)
+        return self.on(program.device).planning(alone, program.device)
 
     def _link(self, device: torch.device) -> str:
         if self.link:

@@ -20,7 +20,12 @@ import lowtide
 
 from ..errors import BudgetError, size_text
 from ..program import Program
+from ..techniques import TRANSFORMS
+from ..transforms.made import splittable
 from .constraints import Constraints, given_bytes, input_bytes
+
+# of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
+Told = Callable[[Program, bool], dict[str, Any]]
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
 _SECONDS = 0.2  # of planning for one region and fraction
@@ -80,7 +85,8 @@ class Pass:
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a region is planned with: its constraints, the budget in bytes, and a plan that keeps both."""
+    """What a region is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
+    changes the graph."""
 
     constraints: Constraints
     budget: int
@@ -101,10 +107,10 @@ def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Callable[[Program], dict[str, Any]] = lambda _: {}) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}) -> dict[str, Assignment]:
     """What to plan each region of these passes with, by their keys, so that all of them keep the budget.
 
-    fixed: bytes that no plan changes.  told: what a Problem of a region is told beside graph, budget and order.
+    fixed: bytes that no plan changes.
 
     Raises BudgetError if no way is found.
     """
@@ -123,15 +129,17 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
             break
     if best is None:
         fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
-        floor = max(lowtide.plan(fewest[key].graph(region.program), 1, work=1).floor or 0
-                    for key, region in regions.items())  # of one byte: refused at once, with the floor
+        floor = 0
+        for key, region in regions.items():  # of one byte: refused at once, with the floor
+            graph, _, told_of_it = _asked(region.program, fewest[key], told)
+            floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
         smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
     return best[1]
 
 
 def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], fraction: float, limit: int,
-         order: str, told: Callable[[Program], dict[str, Any]]) -> tuple[int, dict[str, Assignment]] | None:
+         order: str, told: Told) -> tuple[int, dict[str, Assignment]] | None:
     """The time of plans in which those that wait save that fraction of what they can, and the plans; None where one
     of them is not found."""
     saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
@@ -139,20 +147,26 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
     assignments: dict[str, Assignment] = {}
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
-        program = regions[key].program
-        machine = told(program)
-        held = constraints.for_copies(program) if machine else constraints
-        outcome = lowtide.plan(held.graph(program), limit, order=order, time=_SECONDS,
-                               live_limits=held.live_limits(program), **machine)
+        graph, live_limits, told_of_it = _asked(regions[key].program, constraints, told)
+        outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
         if outcome.plan is None:
             return None
-        assignments[key] = Assignment(constraints, limit, outcome.plan)
+        assignments[key] = Assignment(constraints, limit, None if outcome.plan.transforms else outcome.plan)
         total += outcome.duration * times[key]
     return total, assignments
 
 
+def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[Any, dict[int, int], dict[str, Any]]:
+    """The graph of a region beside what others hold, what may be live in it, and what else a Problem of it is told."""
+    told_of_it = told(program, constraints.alone)
+    if TRANSFORMS & set(told_of_it.get("techniques", ())):
+        program = splittable(program)
+    held = constraints.for_copies(program) if "link" in told_of_it else constraints
+    return held.graph(program), held.live_limits(program), told_of_it
+
+
 def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], ends: tuple[int, int],
-              order: str, told: Callable[[Program], dict[str, Any]]) -> int:
+              order: str, told: Told) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
     for _ in range(_HALVINGS):

@@ -26,9 +26,9 @@ MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
          "a step is to take less than the budget only if the budget says less")
 
-TOGETHER = ("several regions of this model share the budget, so the graphs of all of them stay as they are, whatever techniques "
-            "says: nothing runs in parts, no backward in the forward. Fewer graph breaks (TORCH_LOGS=graph_breaks shows them) "
-            "leave one region, which may")
+TOGETHER = ("several regions of this model share the budget: those that wait while another one runs keep their graphs as they "
+            "are, whatever techniques says, and nothing of them runs in parts; the last one's graph may change. Fewer graph "
+            "breaks (TORCH_LOGS=graph_breaks shows them) leave more to it")
 
 _LOOKS = 64  # at what code outside holds, before the first backward
 
