@@ -397,7 +397,7 @@ def hoisted(monkeypatch):
     def make(**options):
         with monkeypatch.context() as patched:
             force(patched, lambda graph: graph.regions(pick=0)["transforms"][:1])
-            return planned(module, inputs, 10**9, **options)[0]
+            return planned(module, inputs, **{"budget": 10**9} | options)[0]
 
     return module, inputs, make
 
@@ -471,6 +471,25 @@ def test_graphs_that_are_kept_forwards_that_wait_and_hooks(hoisted):
     assert all(map(torch.equal, got, torch.autograd.grad(plain(*inputs), list(plain.parameters())[:2])))
     with torch.no_grad():
         assert torch.equal(step(*inputs), plain(*inputs))
+
+
+def test_gradients_that_live_on_are_no_forward_that_waits(hoisted):
+    """A hoisted forward leaves the gradients themselves.  While somebody holds them a budget without any room is kept, and
+    where they stand they are counted once."""
+    module, inputs, make = hoisted
+    make()
+    peak = lowtide.torch.reports()[-1].peak
+    torch._dynamo.reset()
+    step = make(budget=peak)
+    kept = []
+    for _ in range(3):  # a warning would be an error
+        module.zero_grad()
+        step(*inputs).backward()
+        kept.append([p.grad for p in module.parameters()])
+    stands = sum(p.numel() * p.element_size() for p in module.parameters())
+    with pytest.warns(lowtide.torch.OverBudgetWarning) as said:
+        step(*inputs).backward()
+    assert any(f"reserve={stands}" in str(warning.message) for warning in said), [str(warning.message) for warning in said]
 
 
 def test_other_ways_to_compile(hoisted):

@@ -32,6 +32,7 @@ from ..settings import Settings
 from ..storages import storages
 from ..tracing.own_kernels import own_kernels
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
+from ..transforms.hoist import place_of_guess
 from ..updating.backwards import mark
 from .group import Group
 from .records import RegionRecord
@@ -122,7 +123,7 @@ class Region:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name = f"region {self._record.number} {side}"
             if side == "forward":
-                return self._leaving(compile_forward(module, name, code))
+                return self._leaving(compile_forward(module, name, code), place_of_guess(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
                 return self._taking(compile_backward(module, name, code), tangents)
@@ -130,8 +131,12 @@ class Region:
 
         return compile_side
 
-    def _leaving(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """`run`, with a note of what it leaves for its backward."""
+    def _leaving(self, run: Callable[..., Any], guess: int | None) -> Callable[..., Any]:
+        """`run`, with a note of what it leaves for its backward.
+
+        By one of these tensors it is known whether the forward still waits.  guess: that which no backward hands on, where
+        the others are gradients, which live on when it has run; None where any will do.
+        """
         group, record, handed_out = self._group, self._record, self._handed_out
         calls = group.calls
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
@@ -152,7 +157,7 @@ class Region:
                 private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
                 alone = bool(private)
                 key = max(private or left, key=left.__getitem__, default=None)
-                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1)
+                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1) if guess is None else guess
             if kept >= 0 and not self._settings.whole:
                 with group.lock:
                     calls.leave(record, results[kept], alone, size, results[:handed_out])

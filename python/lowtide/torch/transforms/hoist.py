@@ -62,6 +62,12 @@ def read_guess(number: int, shape: tuple[int, ...], dtype: torch.dtype, device: 
     return _guesses[number].read(shape, dtype, device)
 
 
+def place_of_guess(module: fx.GraphModule) -> int | None:
+    """Which of the results of a forward is the guess, if its backward has run in it."""
+    (output,) = module.graph.find_nodes(op="output")
+    return next((i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and n.target is read_guess), None)
+
+
 class TangentEmitter(Emitter):
     """The guess, in the place of the tangent."""
 
