@@ -411,6 +411,25 @@ def test_hoisted_gradients_are_equal_for_powers_of_two(hoisted):
         assert all(map(torch.equal, a, b)), scale
 
 
+def test_gradients_are_scaled_wherever_a_plan_makes_the_guess_again(hoisted, monkeypatch):
+    """The engine holds the tangent to the end, so a plan may free it and make it again behind the forward."""
+    module, inputs, make = hoisted
+    scheduled, again = planner.schedule, []
+
+    def with_another(program, steps):
+        computes = [op for kind, op, *_ in steps if kind.startswith("compute")]
+        again.extend(i for i, op in enumerate(program.graph["ops"]) if op["kind"] == "lowtide.tangent")
+        return scheduled(program, [("compute", op) for op in (*computes, *again)])
+
+    monkeypatch.setattr(planner, "schedule", with_another)
+    plain, step = twin(module), make(loss_scale=1)
+    assert len(again) == 1
+    for scale in (4, 0.5):
+        a = trained(module, inputs, lambda *given, scale=scale: scale * step(*given))
+        b = trained(plain, inputs, lambda *given, scale=scale: scale * plain(*given))
+        assert all(map(torch.equal, a, b)), scale
+
+
 def test_the_last_tangent_is_the_next_guess(hoisted):
     module, inputs, make = hoisted
     plain, step = twin(module), make()

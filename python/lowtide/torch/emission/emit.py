@@ -47,13 +47,16 @@ def emit(program: Program, computes: list[Computation],
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)
+        if program.guess:  # ops that read the tangent read the guess
+            (tangent,) = filter(is_tangent, inputs)
+            arrived = backward.values.pop(tangent)
         if program.updates is not None and not program.in_one_call:
             token = forward.add(open_forward, (program.updates,), fake_token(inputs))
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:], transfers, cut + 1)
         backward.settle()
         if program.guess:
-            _scale(program, backward)
+            _scale(program, backward, tangent, arrived)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
         saved = [*backward.saved, *backward.numbers]
@@ -79,9 +82,8 @@ def emit_forward(program: Program, computes: list[Computation], transfers: Trans
         return _module(program, side)
 
 
-def _scale(program: Program, backward: Side) -> None:
-    """Have what the backward hands out scaled by the tangent that came, of all that was made with a guess of it."""
-    (tangent,) = filter(is_tangent, program.joint.graph.find_nodes(op="placeholder"))
+def _scale(program: Program, backward: Side, tangent: fx.Node, arrived: fx.Node) -> None:
+    """Have what the backward hands out scaled by the tangent that has arrived, of all that was made with a guess of it."""
     made = [(owner, owned(*owner)) for owner in program.owners.values()]
     owners = {storage(t): owner for owner, t in made if t is not None}
     seen = {storage(t) for n in program.forward_outputs if isinstance(n, fx.Node) for t in leaves(n.meta["val"])}
@@ -93,7 +95,7 @@ def _scale(program: Program, backward: Side) -> None:
                 gradients[key] = maker
                 mine.append(storage(t) not in seen and maker.op != "get_attr")
     if gradients:
-        scale_gradients(backward, tangent, list(gradients.items()), mine)
+        scale_gradients(backward, tangent, arrived, list(gradients.items()), mine)
 
 
 @contextlib.contextmanager

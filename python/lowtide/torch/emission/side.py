@@ -80,6 +80,10 @@ class Side:
             self.values[key] = self.take(self._parent.value(key, node))
         return self.values[key]
 
+    def knows(self, key: Value) -> bool:
+        """Has this side or the forward a value of it?"""
+        return key in self.values or self._parent is not None and self._parent.knows(key)
+
     def take(self, value: fx.Node) -> fx.Node:
         """What the forward saves of its node `value`, on this side."""
         self.saved.append(value)

@@ -69,7 +69,8 @@ def place_of_guess(module: fx.GraphModule) -> int | None:
 
 
 class TangentEmitter(Emitter):
-    """The guess, in the place of the tangent."""
+    """The guess, in the place of the tangent: read once, however often a plan asks for it and wherever, since whatever is
+    handed out is scaled by it."""
 
     def __init__(self, guess: Guess) -> None:
         self._guess = guess
@@ -77,8 +78,9 @@ class TangentEmitter(Emitter):
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
         fake = node.meta["val"]
-        side.values["guess",] = side.values[node] = side.call(
-            read_guess, (self._guess.number, tuple(fake.shape), fake.dtype, fake.device), node, fake)
+        if not side.knows(node):
+            side.values[node] = side.call(
+                read_guess, (self._guess.number, tuple(fake.shape), fake.dtype, fake.device), node, fake)
         return False
 
 
@@ -95,16 +97,17 @@ def hand_out(number: int, owned: tuple[bool, ...], tangent: torch.Tensor, guesse
     return [g.mul_(ratio) if mine and not kept else g * ratio for g, mine in zip(gradients, owned, strict=True)]
 
 
-def scale_gradients(side: Side, tangent: fx.Node, gradients: list[tuple[Any, fx.Node]], owned: list[bool]) -> None:
+def scale_gradients(side: Side, tangent: fx.Node, arrived: fx.Node, gradients: list[tuple[Any, fx.Node]],
+                    owned: list[bool]) -> None:
     """Append the scaling to the backward's side.
 
-    tangent: the node of the joint graph.  gradients: the keys of what is handed out, with the nodes that make it.
-    owned: as of hand_out.
+    tangent: the node of the joint graph, under which sides know the guess.  arrived: what the caller gives.  gradients: the
+    keys of what is handed out, with the nodes that make it.  owned: as of hand_out.
     """
     guess = side.program.guess
-    guessed = side.value(("guess",), tangent)
+    guessed = side.value(tangent, tangent)
     values = [side.value(key, node) for key, node in gradients]
-    made = side.call(hand_out, (guess.number, tuple(owned), side.values[tangent], guessed, *values), tangent,
+    made = side.call(hand_out, (guess.number, tuple(owned), arrived, guessed, *values), tangent,
                      [v.meta["val"] for v in values])
     for i, ((key, node), value) in enumerate(zip(gradients, values, strict=True)):
         side.values[key] = side.call(operator.getitem, (made, i), node, value.meta["val"])
