@@ -66,7 +66,7 @@ class Exactness:
                 how += f", as of a loop over {many} micro-batches" + (" with slices of the whole's masks" if self.masks else "")
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
-            differ.append(_named(self.follows, things, False) + " (computed in another order, or of such sums)")
+            differ.append(_named(self.follows, things, False) + " (computed in another way, or of such sums)")
         words = "every bit as without a plan" + (f" but for {' and '.join(differ)}" if differ else "")
         return words + (", if the loss is scaled by powers of two alone" if self.hoisted else "")
 

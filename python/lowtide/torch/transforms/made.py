@@ -27,6 +27,7 @@ from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check, fake_like
+from .rows import keeps_rows_bits
 
 if TYPE_CHECKING:
     from ..lowering import Price
@@ -192,7 +193,9 @@ class _Made:
         target, arguments = form
         share, total = self._weight(entry)
         arguments = self._arguments(node, target, arguments, entry, whole)
-        return self._call(op, entry, node, target, arguments, share, total)
+        made = self._call(op, entry, node, target, arguments, share, total)
+        made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole)
+        return made
 
     def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
         """Does a rule have it read other tensors than its node does, or other places of them?"""
