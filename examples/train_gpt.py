@@ -69,6 +69,7 @@ def train(model, text, steps, every, budget=None, techniques="default"):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     run = model
     if budget:
+        print(f"measuring and planning within {budget}", flush=True)
         run = lowtide.torch.optimize(model, batch_of(text), budget=budget, optimizer=optimizer,
                                      techniques=techniques)
         report = lowtide.torch.reports()[-1]
@@ -111,7 +112,10 @@ def main():
     torch.manual_seed(0)
     model = Gpt(letters)
     plain = copy.deepcopy(model)
-    losses = train(model, text, arguments.steps, arguments.every, arguments.budget, arguments.techniques)
+    try:
+        losses = train(model, text, arguments.steps, arguments.every, arguments.budget, arguments.techniques)
+    except lowtide.torch.BudgetError as error:  # which names the smallest budget that was found
+        raise SystemExit(str(error)) from None
     if arguments.compare:
         print("without a plan")
         expected = train(plain, text, arguments.steps, arguments.every)

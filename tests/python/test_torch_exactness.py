@@ -2,6 +2,7 @@
 calls a loop's is what a loop over micro-batches gives."""
 
 import warnings
+from collections import Counter
 
 import pytest
 
@@ -12,6 +13,7 @@ import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from lowtide.torch.operators import Kernel
 from lowtide.torch.planning import planner
+from lowtide.torch.planning.report import Technique, time_text
 from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits
 from torch import nn
@@ -281,3 +283,12 @@ def test_elements_keep_their_bits_as_is_said(name):
             assert not keeps or torch.equal(torch.cat(made), function(x, *more)), (rows, width, parts)
             said.append(keeps)
     assert any(said) and all(said) == (name in ("relu", "mul"))
+
+
+def test_less_is_called_less():
+    """Parts may take less time than the whole, and a hoist more memory."""
+    said = [str(Technique("hoist", "how", saved, cost, Counter({"head": 1})))
+            for saved, cost in ((2048, -0.1), (-2048, 0.1), (0, 0.0))]
+    assert ["2 KiB less, -10.00 % time" in said[0], "2 KiB more, +10.00 % time" in said[1],
+            "as much memory, +0.00 % time" in said[2]] == [True] * 3
+    assert (time_text(0.05), time_text(-0.4534), time_text(0)) == ("5.00 % more time", "45.34 % less time", "0.00 % more time")

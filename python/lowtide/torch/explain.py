@@ -17,6 +17,7 @@ import lowtide
 from .capture import as_builder, capture_program, name_of, with_optimizer
 from .errors import size_text
 from .planning.constraints import small_fixed_bytes
+from .planning.report import time_text
 from .program import Program
 from .roofline import DEVICES
 from .settings import Settings, check_order, seconds, state_tensors, whole
@@ -187,8 +188,7 @@ def _percent(overhead: float | None) -> str:
 def _line(word: str, outcome: Any) -> str:
     if outcome is None:
         return f"{word:14} no plan was found"
-    return (f"{word:14} {size_text(outcome.peak):>9}  {100 * (outcome.overhead or 0):6.2f} % more time"
-            f'   budget="{outcome.peak}"')
+    return f'{word:14} {size_text(outcome.peak):>9}  {time_text(outcome.overhead or 0):>18}   budget="{outcome.peak}"'
 
 
 def _is_real(model: torch.nn.Module) -> bool:

@@ -31,7 +31,13 @@ class Technique:
 
     def __str__(self) -> str:
         where = ", ".join(path for path, _ in self.modules.most_common(3)) + (", ..." if len(self.modules) > 3 else "")
-        return f"{self.name}: {self.detail}: {size_text(self.saved)} less, {100 * self.cost:+.2f} % time, in {where}"
+        saved = f"{size_text(abs(self.saved))} {'less' if self.saved > 0 else 'more'}" if self.saved else "as much memory"
+        return f"{self.name}: {self.detail}: {saved}, {100 * self.cost:+.2f} % time, in {where}"
+
+
+def time_text(overhead: float) -> str:
+    """The share of time that a plan adds, in words: parts may take less than the whole."""
+    return f"{100 * abs(overhead):.2f} % {'less' if overhead < 0 else 'more'} time"
 
 
 @dataclass
@@ -90,7 +96,7 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
-                f"{100 * self.overhead:.2f} % more time, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}")
+                f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}")
 
 
 _reports: list[Report] = []
