@@ -15,7 +15,7 @@ from lowtide.torch.operators import Kernel
 from lowtide.torch.planning import planner
 from lowtide.torch.planning.report import Technique, time_text
 from lowtide.torch.transforms.joins import add, copied_bytes
-from lowtide.torch.transforms.rows import keeps_rows_bits
+from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
 from torch import nn
 from torch.nn import functional as F
 from torch_run import fresh, twin
@@ -264,6 +264,17 @@ def test_rows_that_may_have_other_bits_in_parts_are_named(inner, outer, gate, mo
     step, report = planned(module, inputs, techniques="all")
     assert "down.weight" in report.exactness.follows and not report.exactness.whole
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness)
+
+
+def test_what_a_rule_has_read_in_another_order_is_seen():
+    """A product that takes an operand as it lies, in the place of a copy, may be another kernel."""
+    def op(*operands):
+        return {"operands": [{"argument": name, "shape": shape, "strides": strides} for name, shape, strides in operands]}
+
+    whole = op(("self", [8, 4], [4, 1]), ("mat2", [4, 6], [6, 1]))
+    assert not lies_otherwise(whole, whole)
+    assert lies_otherwise(op(("self", [8, 4], [4, 1]), ("mat2", [4, 6], [1, 4])), whole)
+    assert not lies_otherwise(op(("self", [4, 4], [4, 1]), ("mat2", [4, 6], [6, 1])), whole)  # a part of its rows
 
 
 @pytest.mark.parametrize("name", ["silu", "exp", "gelu", "relu", "mul"])

@@ -27,7 +27,7 @@ from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, check, fake_like
-from .rows import keeps_rows_bits
+from .rows import keeps_rows_bits, lies_otherwise
 
 if TYPE_CHECKING:
     from ..lowering import Price
@@ -93,6 +93,7 @@ class _Made:
         rules = [t for t in transforms if t["kind"] == "substitute"]
         self._has_rules = bool(rules)
         self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
+        self._has_rough_rules = any(not t.get("exact") for t in rules)
         self._by_rough_rules = {op for t in rules if not t.get("exact") for op, *_ in t["prices"]}
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
 
@@ -194,7 +195,8 @@ class _Made:
         share, total = self._weight(entry)
         arguments = self._arguments(node, target, arguments, entry, whole)
         made = self._call(op, entry, node, target, arguments, share, total)
-        made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole)
+        made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole) \
+            and not (self._has_rough_rules and lies_otherwise(entry, whole))  # as a rule has it read
         return made
 
     def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:

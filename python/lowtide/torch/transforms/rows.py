@@ -40,6 +40,16 @@ def keeps_rows_bits(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]
     return True
 
 
+def lies_otherwise(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
+    """Does it read all of what the whole reads, in another order?  A kernel may be chosen by that."""
+    lies = {(o["argument"], o.get("index")): (o["shape"], o.get("strides")) for o in whole.get("operands", ())}
+    for operand in entry["operands"]:
+        shape, strides = lies.get((operand["argument"], operand.get("index")), (None, None))
+        if operand["shape"] == shape and operand.get("strides") != strides:
+            return True
+    return False
+
+
 def _adds_up(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
     """Is all that it makes a summand of what the whole makes?"""
     shapes = {(o["argument"], o.get("index")): o["shape"] for o in whole.get("results", ())}
