@@ -18,7 +18,9 @@ from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
 from torch import nn
 from torch.nn import functional as F
-from torch_run import fresh, twin
+from torch_architectures import ARCHITECTURES
+from torch_run import cast, fresh, twin
+from torch_zoo import ZOO
 
 PARTS = 4
 
@@ -264,6 +266,21 @@ def test_rows_that_may_have_other_bits_in_parts_are_named(inner, outer, gate, mo
     step, report = planned(module, inputs, techniques="all")
     assert "down.weight" in report.exactness.follows and not report.exactness.whole
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness)
+
+
+@pytest.mark.parametrize(("make", "numbers"), [(ZOO["transposed"], "f16"), (ARCHITECTURES["plain/highway"][1], "bf16")],
+                         ids=["transposed", "highway"])
+def test_what_rules_do_is_named_at_the_smallest_budget(make, numbers):
+    """Also where they have products read other strides, or run in parts."""
+    module, inputs = cast(*fresh(make), numbers)
+    plain = twin(module)
+    expected = results(plain, inputs, plain)
+    options = {"techniques": "all", "work": 30_000}
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        planned(twin(module), inputs, 1, **options)
+    torch._dynamo.reset()
+    step, report = planned(module, inputs, refused.value.smallest, **options)
+    assert unlike(results(module, inputs, step), expected) <= named(report.exactness), report.transforms
 
 
 def test_what_a_rule_has_read_in_another_order_is_seen():

@@ -94,7 +94,6 @@ class _Made:
         self._has_rules = bool(rules)
         self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
         self._has_rough_rules = any(not t.get("exact") for t in rules)
-        self._by_rough_rules = {op for t in rules if not t.get("exact") for op, *_ in t["prices"]}
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
 
     def run(self) -> Program:
@@ -163,7 +162,7 @@ class _Made:
         whole = self._program.graph["ops"][source]
         if self._made["ops"][op] in self._by_rules or entry["kind"] in _SUBSTITUTES and entry["kind"] != whole["kind"]:
             made = self._substitute(op, entry, run.node)
-            made.emitter.keeps_bits = self._made["ops"][op] not in self._by_rough_rules
+            made.emitter.keeps_bits = not self._has_rough_rules  # of which this may be a part
             return made
         if parts and parts[-1][1] != _BEFORE or self._has_rules and not parts and self._reads_otherwise(entry, whole):
             return self._part(op, entry, whole, run)
