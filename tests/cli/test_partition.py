@@ -68,6 +68,15 @@ def test_the_pictures(tmp_path):
     assert lowtide("partition", GPT2, "--dot", "-").out == drawn
 
 
+def test_a_graph_without_ops_is_drawn(tmp_path):
+    graph, page = tmp_path / "empty.graph.json", tmp_path / "empty.html"
+    graph.write_text('{"format": "lowtide-graph", "version": 1, "name": "", "tensors": [], "ops": [], "outputs": []}')
+    for name in PARTITIONERS:
+        said = lowtide("partition", graph, "--with", name, "--html", page, "--dot", tmp_path / "empty.dot")
+        assert said.code == 0, said.err
+        assert "0 ops" in page.read_text()
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [

@@ -99,6 +99,7 @@ std::string block_name(const Graph& graph, const Partition& partition, BlockId i
   const Block& block = partition.blocks[id];
   if (!block.name.empty()) return block.name;
   const Half& half = block.forward.empty() ? block.backward : block.forward;
+  if (half.empty()) return {};  // the root of a graph without ops
   const Op& op = graph.op(partition.ops(half).front());
   const std::string& said = op.origin.empty() ? op.name : op.origin;
   return said.empty() ? fmt::format("op {}", partition.ops(half).front().index()) : said;
