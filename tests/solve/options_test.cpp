@@ -1,6 +1,8 @@
 // What may be set, and what an option says of each op.
 #include "lowtide/solve/interface/options.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
@@ -67,6 +69,27 @@ TEST_CASE("options: a number of some ops apart goes by name, pattern or index") 
     CHECK_THROWS_AS(counts({wrong}), InputError);
   for (const char* wrong : {"1.5", "conv*:1.5", "conv*:9", "conv*:", "conv*", ":x"})
     CHECK_THROWS_AS(counts({wrong}), InputError);
+}
+
+TEST_CASE("options: of several names each stands there once, and what is none is called that") {
+  const solve::OptionSpec specs[] = {{.name = "parts",
+                                      .usage = "",
+                                      .default_choice = "a",
+                                      .choices = {"a", "b"},
+                                      .several = true}};
+  const auto said = [&](const char* value) {
+    solve::Options options(specs);
+    try {
+      options.set("parts", value);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(said("a,b").empty());
+  CHECK(said("a,a").find("\"a\" stands there twice") != std::string::npos);
+  for (const char* wrong : {"", ",", "a,,", "c,c"})
+    CHECK(said(wrong).find("is not one of a, b") != std::string::npos);
 }
 
 }  // namespace

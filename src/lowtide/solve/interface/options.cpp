@@ -77,9 +77,10 @@ void Options::set(std::string_view name, std::string_view value) {
   if (!known->choices.empty()) {
     const auto given = known->several ? words_of(value) : std::vector{value};
     for (const std::string_view word : given) {
-      if (std::ranges::count(given, word) > 1)
+      if (std::ranges::count(known->choices, word) > 0) {
+        if (std::ranges::count(given, word) == 1) continue;
         throw InputError(place, "\"" + std::string(word) + "\" stands there twice");
-      if (std::ranges::count(known->choices, word) > 0) continue;
+      }
       std::string words;
       for (std::string_view c : known->choices)
         words += (words.empty() ? "" : ", ") + std::string(c);
