@@ -130,3 +130,38 @@ def test_reserve_and_optimizer_stand_beside_the_region():
     assert resident(optimizer=torch.optim.SGD) == 0
     assert resident(optimizer=torch.optim.SGD(module.parameters(), 0.1, momentum=0.9)) == parameters
     assert resident(optimizer=torch.optim.Adam(module.parameters(), amsgrad=True), reserve=7) == 3 * parameters + 7
+
+
+def test_a_solver_may_be_named(monkeypatch):
+    asked, real = [], lowtide.plan
+
+    def plan(*given, **options):
+        asked.append((options.get("solver"), options.get("options")))
+        return real(*given, **options)
+
+    monkeypatch.setattr(lowtide, "plan", plan)
+    module, x = Body(), torch.randn(512, 64)
+    eager = module(x).square().sum()
+    wanted = torch.autograd.grad(eager, list(module.parameters()))
+    made = lowtide.torch.optimize(module, x, budget="act:70%", costs="cpu", work=20_000, time=None, solver="hiremate",
+                                  solver_options={"partition": ["chain", "repeat"], "peaks": 2, "polish": "off"})
+    told = ("hiremate", {"partition": "chain,repeat", "peaks": "2", "polish": "off"})
+    assert asked.count(told) > 1  # when the options were looked at, and for the plan
+    report = lowtide.torch.reports()[-1]
+    assert report.peak <= report.budget < report.own_peak
+    made(x).square().sum().backward()
+    assert all(map(torch.equal, wanted, (p.grad for p in module.parameters())))
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"solver": "hiremat"}, ValueError, "none of that name"),
+    ({"solver": 3}, TypeError, "solver must be the name"),
+    ({"solver": "hiremate", "solver_options": {"peeks": 3}}, ValueError, "peeks"),
+    ({"solver": "hiremate", "solver_options": {"peaks": 0}}, ValueError, "peaks"),
+    ({"solver": "hiremate", "solver_options": ["peaks"]}, TypeError, "a dict of options"),
+    ({"solver": "hiremate", "solver_options": {"peaks": None}}, TypeError, "peaks must be"),
+    ({"solver": "hiremate", "solver_options": {"partition": object()}}, TypeError, "partition must be"),
+])
+def test_wrong_solvers_are_said(options, error, words):
+    with pytest.raises(error, match=words):
+        lowtide.torch.optimize(Body(), torch.randn(8, 64), budget="60%", **options)

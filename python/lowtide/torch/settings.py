@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -47,6 +47,8 @@ class Settings:
         its gradient is there, which ends then; updating/).
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
+    solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
+        numbers and lists of names.  What it finds no plan for gets the smallest one that auto finds.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
@@ -74,6 +76,8 @@ class Settings:
     work: int | None = None
     seed: int = 1
     threads: int = 0
+    solver: str = "auto"
+    solver_options: Any = None
     fallback: str = "warn"
     inner: str = "eager"
     techniques: Any = None
@@ -102,6 +106,7 @@ class Settings:
                    "budget": _budget(self.budget),
                    "reserve": _reserve(self.reserve), "time": seconds(self.time),
                    "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
+                   "solver_options": _solver_options(self.solver, self.solver_options),
                    "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -147,7 +152,8 @@ class Settings:
 
     def plan_key(self) -> tuple[Any, ...]:
         """What of this a plan depends on, beside graph, budget and order."""
-        return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs)
+        return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs,
+                self.solver, self.solver_options)
 
     def on(self, device: torch.device) -> Settings:
         """The same for regions on that device: with the techniques that plans may use there."""
@@ -227,6 +233,25 @@ class Settings:
         if known and self.reserve is None and device.type == "cuda":
             state = max(0, state - bytes_held(self.optimizer))  # what is there is in `standing` already
         return state
+
+
+def _solver_options(solver: Any, given: Any) -> tuple[tuple[str, str], ...]:
+    """As texts, by name; refused before anything is traced if the solver has none of that name or value."""
+    if not isinstance(solver, str):
+        raise TypeError(f"solver must be the name of one, not {solver!r}")
+    options = {} if given is None else given
+    if isinstance(options, tuple):  # of settings that these are made of
+        options = dict(options)
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise TypeError(f"solver_options must be a dict of options by name, not {given!r}")
+    texts = {}
+    for name, value in options.items():
+        words = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
+            raise TypeError(f"solver_options: {name} must be a name, a number or a list of these, not {value!r}")
+        texts[name] = ",".join(map(str, words))
+    lowtide.plan(lowtide.generate("chain", 1), "100%", solver=solver, options=texts, work=0)
+    return tuple(sorted(texts.items()))
 
 
 def check_order(order: Any) -> None:

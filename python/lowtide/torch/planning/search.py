@@ -75,6 +75,7 @@ class Search:
     def _plan(self, problem: Any, start: Any) -> Any:
         settings = self._settings
         return lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed, threads=settings.threads,
+                            solver=settings.solver, options=dict(settings.solver_options),
                             progress=_told(settings.progress), start=start)
 
     def _start(self, start: Any, known: Found | None) -> Any:
