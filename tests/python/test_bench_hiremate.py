@@ -65,3 +65,16 @@ def test_the_command_keeps_what_it_promises(tmp_path):
     assert all(float(row["bound_percent"]) <= float(row["overhead_percent"]) for row in rows[1:])
     text = out.with_suffix(".md").read_text()
     assert "| fno1d | activations | 53.1 % | 14.70 | 150 |" in text
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--parts", "4b", "5"], "5: no such part"),
+    (["--parts", "4b", "--data", "nowhere"], "no folder hiremate"),
+    (["--parts", "4b", "--lowtide", "nowhere"], "no such command"),
+])
+def test_the_command_says_what_is_wrong_before_it_begins(arguments, words, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(HIREMATE / "run.py"), "--only", "fno1d", "--lowtide", BINARY, "-o",
+         str(tmp_path / "out"), *arguments], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()

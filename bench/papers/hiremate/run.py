@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ask import SYSTEMS, Bench
 from table4 import MODELS
 
 ROOT = Path(__file__).resolve().parents[3]
+PARTS = ("4a", "4b", "4c", "3", "figure4", "figure5", "figure6", "partition", "executed")
 COLUMNS = ("part", "graph", "memory", "system", "share_percent", "depth", "status", "overhead_percent", "bound_percent",
            "seconds", "best_after_s", "levels", "blocks", "unique", "largest", "equal", "budget", "planned", "peak",
            "eager_peak")
@@ -41,8 +43,7 @@ def executions(bench: Bench, names: list[str]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", nargs="+", metavar="PART",
-                        help="4a, 4b, 4c, 3, figure4, figure5, figure6, partition, executed; without it all")
+    parser.add_argument("--parts", nargs="+", metavar="PART", help=f"{', '.join(PARTS)}; without it all")
     parser.add_argument("--only", nargs="+", choices=list(MODELS), metavar="MODEL", default=list(MODELS))
     parser.add_argument("--systems", nargs="+", choices=list(SYSTEMS), default=["auto", "hiremate", "h_ilp"])
     parser.add_argument("--data", type=Path, help="a folder with hiremate/*.graph.json.gz")
@@ -54,6 +55,12 @@ def main() -> None:
     parser.add_argument("--lowtide", type=Path, default=ROOT / "build/release/lowtide")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "build/bench/hiremate")
     given = parser.parse_args()
+    if unknown := [part for part in given.parts or [] if part not in PARTS]:
+        parser.error(f"--parts: {', '.join(unknown)}: no such part; there are {', '.join(PARTS)}")
+    if not os.access(given.lowtide, os.X_OK) or given.lowtide.is_dir():
+        parser.error(f"--lowtide: {given.lowtide}: no such command; tools/build release lowtide_cli makes one")
+    if given.data and not (given.data / "hiremate").is_dir():
+        parser.error(f"--data: {given.data}: no folder hiremate in it")
     given.output.mkdir(parents=True, exist_ok=True)
     limit = {"auto": given.time, "other": given.long}
     bench = Bench(given.lowtide, given.output, {
@@ -80,7 +87,7 @@ def main() -> None:
             "Times are a roofline: of the P100 for tables, of the Quadro RTX 8000 for figures; the paper measured on "
             "these. Its memory is of activations and their gradients alone; *with gradients* counts those of parameters, "
             "too. Its figures are predicted ones, of its own builds of the same networks, with its own times.", ""]
-    for part in given.parts or makers:
+    for part in given.parts or PARTS:
         title, make = makers[part]
         text += [f"## {title}", "", *make()]
         # at once, so that a run that is stopped leaves what it found
