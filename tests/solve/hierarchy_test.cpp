@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lowtide/base/error.h"
@@ -327,6 +328,26 @@ TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") 
   }
 }
 
+TEST_CASE("hierarchy: a solve that has no time says so") {
+  const SolverTable table = make_solvers();
+  const Solver& solver = *table.find("hiremate");
+  const Graph graph = generate("transformer", 200, 1);
+  for (const double seconds : {0.0, 1e-6}) {
+    const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 6 / 10)};
+    ContextSettings settings{.limits = {.seconds = seconds, .work = {}},
+                             .seed = 1,
+                             .threads = 1,
+                             .options = Options(solver.options()),
+                             .starts = {},
+                             .known = {},
+                             .solvers = &table,
+                             .watcher = {}};
+    settings.options.set("polish", "off");
+    Context context(problem, solver.name(), std::move(settings));
+    CHECK(solver.solve(problem, context).stopped_by == StopReason::deadline);
+  }
+}
+
 TEST_CASE("hierarchy: equal blocks are solved once") {
   const SolverTable solvers = make_solvers();
   const auto classes = [&](std::size_t ops) {
@@ -372,6 +393,16 @@ TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was chang
     std::filesystem::resize_file(entry.path(), std::filesystem::file_size(entry.path()) - 6);
   }
   CHECK_FALSE(cache.read());
+  // A pipe of that name is nothing to wait for, and is replaced.
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "blocks")) {
+    const std::filesystem::path path = entry.path();
+    std::filesystem::remove(path);
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    break;
+  }
+  CHECK_FALSE(cache.read());
+  cache.write(kept, 77);
+  CHECK(cache.read());
   std::filesystem::remove_all(folder);
   asked.empty() ? unsetenv("LOWTIDE_CACHE") : setenv("LOWTIDE_CACHE", asked.c_str(), 1);
 }

@@ -322,6 +322,8 @@ Outcome HiRemate::solve(const Problem& problem, Context& context) const {
     if (!partition) break;
     run.plan(*partition, 1.0 / static_cast<double>(names.size() - i));
   }
+  // What has ended because the time is up says so, whatever the work.
+  if (context.limits().over()) context.limits().spend_all(Limits::kPollWork);
   if (!run.note().empty()) context.set_note(run.note());
   if (options.on("polish")) polish(problem, context);
   return context.finish();

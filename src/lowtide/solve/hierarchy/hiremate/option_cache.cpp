@@ -81,7 +81,9 @@ OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> bl
 }
 
 std::optional<OptionCache::Kept> OptionCache::read() const {
-  if (path_.empty()) return std::nullopt;
+  std::error_code failed;
+  // Whatever else has that name, such as a pipe, might not end.
+  if (path_.empty() || !std::filesystem::is_regular_file(path_, failed)) return std::nullopt;
   std::ifstream file(path_);
   std::string line;
   if (!std::getline(file, line) || line != kHeader) return std::nullopt;
