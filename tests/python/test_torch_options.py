@@ -153,6 +153,14 @@ def test_a_solver_may_be_named(monkeypatch):
     assert all(map(torch.equal, wanted, (p.grad for p in module.parameters())))
 
 
+def test_what_the_named_solver_does_not_take_auto_plans_and_says_so():
+    with pytest.warns(lowtide.torch.LowtideWarning, match=r"exhaustive has found no plan .*too many\); auto has"):
+        lowtide.torch.optimize(Body(), torch.randn(512, 64), budget="act:70%", costs="cpu", work=5_000, time=None,
+                               solver="exhaustive", fallback="error")
+    report = lowtide.torch.reports()[-1]
+    assert report.peak <= report.budget < report.own_peak
+
+
 @pytest.mark.parametrize(("options", "error", "words"), [
     ({"solver": "hiremat"}, ValueError, "none of that name"),
     ({"solver": 3}, TypeError, "solver must be the name"),

@@ -48,7 +48,7 @@ class Settings:
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
-        numbers and lists of names.  What it finds no plan for gets the smallest one that auto finds.
+        numbers and lists of names.  What it finds no plan for, auto plans, and says so.
     fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or

@@ -7,13 +7,14 @@ smallest plan that an earlier refusal has named is tried, and then the smallest 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import lowtide
 
-from ..errors import BudgetError, CallerError, CaptureError, size_text
+from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
 from ..program import Program
 from ..settings import Settings
 
@@ -70,17 +71,25 @@ class Search:
             if found.outcome.peak > self._reduced.budget:
                 raise refusal(self._problem, outcome, found)
             found = self._within(found)
-        return found, outcome.floor
+        if outcome.plan is None and self._settings.solver != "auto":
+            note = f" ({outcome.note})" if outcome.note else ""
+            warnings.warn(f"lowtide: {self._settings.solver} has found no plan of {self._problem.graph.name} within the "
+                          f"budget{note}; auto has", LowtideWarning, stacklevel=2)
+        return found, outcome.floor or 0
 
-    def _plan(self, problem: Any, start: Any) -> Any:
+    def _plan(self, problem: Any, start: Any, solver: str | None = None) -> Any:
+        """solver: in the place of the one that the settings name."""
         settings = self._settings
+        solver = settings.solver if solver is None else solver
         return lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed, threads=settings.threads,
-                            solver=settings.solver, options=dict(settings.solver_options),
+                            solver=solver,
+                            options=dict(settings.solver_options) if solver == settings.solver else {},
                             progress=_told(settings.progress), start=start)
 
     def _start(self, start: Any, known: Found | None) -> Any:
-        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known."""
-        smallest = known.outcome.plan if known is not None and not known.transforms else None
+        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found."""
+        ours = self._settings.solver == "auto" and known is not None and not known.transforms
+        smallest = known.outcome.plan if ours else None
         try:
             return start if start is not None and lowtide.simulate(self._problem.graph, start) else smallest
         except ValueError:
@@ -103,7 +112,7 @@ class Search:
     def _within(self, found: Found) -> Found:
         """The least memory at any price is known; within the budget less may do."""
         made, exact = self._made(found.transforms)
-        outcome = self._plan(exact, found.outcome.plan)
+        outcome = self._plan(exact, found.outcome.plan, "auto")
         if outcome.plan is None:
             return found
         if outcome.plan.transforms:  # which the search came upon
