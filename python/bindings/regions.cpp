@@ -21,12 +21,12 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::ha
                  std::optional<std::size_t> pick) {
   const std::optional<Device> known = device_from(device);
   const auto costs = costs_from(path);
-  std::optional<rewrite::Hoisted> base;
+  std::optional<Applied> base;
   rewrite::Survey survey;
   {
     const nb::gil_scoped_release released;
     base = hoist ? rewrite::hoisted(*graph, *known, costs.get())
-                 : rewrite::Hoisted{{}, apply_transforms(*graph, {})};
+                 : Applied{{}, apply_transforms(*graph, {})};
     survey = rewrite::survey(base->now.graph, *known, costs.get());
   }
   if (pick && *pick >= survey.found.size())

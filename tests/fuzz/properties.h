@@ -45,7 +45,7 @@ inline void fuzz_regions(const Graph& graph) {
   if (graph.op_count() > kMostOps) return;
   try {
     const Device& device = *find_built_in_device("a100");
-    const rewrite::Hoisted base = rewrite::hoisted(graph, device, nullptr);
+    const Applied base = rewrite::hoisted(graph, device, nullptr);
     rewrite::Survey survey = rewrite::survey(base.now.graph, device, nullptr);
     if (survey.found.size() > kMost) survey.found.resize(kMost);
     for (const rewrite::Surveyed& one : survey.found) {

@@ -67,16 +67,16 @@ TEST_CASE("substitutions: what each saves is what the graph that it makes takes 
 TEST_CASE("substitutions: together they save time, and where they are to be lighter hold no more") {
   const Graph graph = attention_like();
   const Device& device = *find_built_in_device("a100");
-  const Substituted fast = substituted(graph, {}, device, nullptr, Taken::faster);
-  const Substituted light = substituted(graph, {}, device, nullptr, Taken::faster_and_lighter);
+  const Applied fast = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster);
+  const Applied light = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster_and_lighter);
   CHECK(fast.transforms.size() >= 2);
   CHECK(fast.now.graph.total_time() < graph.total_time());
   CHECK(fast.now.graph.total_time() <= light.now.graph.total_time());
   CHECK(light.transforms.size() <= fast.transforms.size());
   CHECK(held(light.now.graph) <= held(graph));
   int asked = 0;
-  const Substituted none =
-      substituted(graph, {}, device, nullptr, Taken::faster, [&] { return ++asked > 0; });
+  const Applied none =
+      substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster, [&] { return ++asked > 0; });
   CHECK(none.transforms.empty());
 }
 
@@ -149,11 +149,11 @@ TEST_CASE("substitutions: many at once are the same as one by one") {
         --next;
       transforms.pop_back();
     }
-    const Applied kept = apply_those_that_hold(graph, {}, asked);
+    const Applied kept = apply_those_that_hold(graph, {{}, now}, asked);
     CHECK(kept.transforms == transforms);
     CHECK(graph_hash(kept.now.graph) == graph_hash(apply_transforms(graph, transforms).graph));
     bool again = false;
-    const Applied stopped = apply_those_that_hold(graph, {}, asked, [&] { return again = true; });
+    const Applied stopped = apply_those_that_hold(graph, {{}, now}, asked, [&] { return again = true; });
     CHECK(stopped.transforms == (again ? std::vector<Transform>() : transforms));
     stops += again;
   }

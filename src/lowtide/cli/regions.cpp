@@ -135,7 +135,7 @@ std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& no
 }
 
 // The transforms that make the region that was picked, for `plan --transform`.
-void write_picked(const RegionsArguments& given, const Graph& graph, rewrite::Hoisted base,
+void write_picked(const RegionsArguments& given, const Graph& graph, Applied base,
                   const rewrite::Survey& survey, const Device& device, const CostTable* costs) {
   const auto count = static_cast<std::int64_t>(survey.found.size());
   if (given.pick > count)
@@ -197,8 +197,8 @@ int run(const RegionsArguments& given) {
   const std::optional<CostTable> table =
       given.costs ? std::optional(load_costs(*given.costs)) : std::nullopt;
   const CostTable* costs = table ? &*table : nullptr;
-  const rewrite::Hoisted base = given.hoist ? rewrite::hoisted(graph, device, costs)
-                                            : rewrite::Hoisted{{}, apply_transforms(graph, {})};
+  const Applied base = given.hoist ? rewrite::hoisted(graph, device, costs)
+                                            : Applied{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
   if (given.tree) {
     const auto style = output_style();

@@ -140,7 +140,8 @@ void Race::enter(const Transforms& transforms) {
   seen_.push_back(transforms);
   try {
     const Problem problem = sweep_.problem(Bytes::max());
-    const Transformed made = apply_transforms(problem.graph, transforms);
+    const auto applied = applied_to(problem, transforms);
+    const Transformed& made = applied->now;
     sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
     Contender one{.transforms = transforms, .ops = static_cast<double>(made.graph.op_count())};
     for (const Frontier::Entry& entry : sweep_.known().entries())
@@ -161,7 +162,7 @@ Transforms Race::substituted(const Transforms& given, rewrite::Taken taken) {
   if (sweep_.faster().size() * sweep_.problem(Bytes::max()).graph.op_count() > kMostRemade)
     return given;
   Limits part(sweep_.limits().remaining(kSubstitutesShare));
-  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken).transforms;
+  auto made = with_substitutes(sweep_.problem(Bytes::max()), part, given, taken)->transforms;
   sweep_.limits().spend_all(part.work());
   return made;
 }

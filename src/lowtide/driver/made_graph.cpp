@@ -5,27 +5,28 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/made_once.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-Transformed allowed(const Problem& asked) {
+std::shared_ptr<const Applied> allowed(const Problem& asked) {
   for (const Transform& transform : asked.transforms)
     if (const std::string kind(kind_of(transform)); !has_technique(asked.techniques, kind))
       throw InputError("techniques", "\"" + kind + "\" is not among them, but a transform is one");
-  return apply_transforms(asked.graph, asked.transforms);
+  return applied_to(asked, asked.transforms);
 }
 
 }  // namespace
 
 MadeGraph::MadeGraph(const Problem& asked)
-    : asked_(asked), made_(allowed(asked)), problem_(on_made(made_, asked)) {}
+    : asked_(asked), made_(allowed(asked)), problem_(on_made(made_->now, asked)) {}
 
 std::vector<Plan> MadeGraph::starts_for(const std::vector<Plan>& starts) const {
   std::vector<Plan> found;
   for (const Plan& start : starts)
-    if (start.transforms == asked_.transforms) found.push_back(on_made(made_, start));
+    if (start.transforms == asked_.transforms) found.push_back(on_made(made_->now, start));
   return found;
 }
 
@@ -33,7 +34,7 @@ solve::Watcher MadeGraph::told_to(solve::Watcher watcher) const {
   if (!watcher) return {};
   return [this, watcher = std::move(watcher)](const solve::Progress& now) {
     if (now.plan == nullptr) return watcher(now);
-    const Plan plan = on_original(made_, asked_.transforms, *now.plan);
+    const Plan plan = on_original(made_->now, asked_.transforms, *now.plan);
     solve::Progress told = now;
     told.plan = &plan;
     watcher(told);
@@ -41,7 +42,7 @@ solve::Watcher MadeGraph::told_to(solve::Watcher watcher) const {
 }
 
 void MadeGraph::bring_back(std::optional<Plan>& plan) const {
-  if (plan) plan = on_original(made_, asked_.transforms, *plan);
+  if (plan) plan = on_original(made_->now, asked_.transforms, *plan);
 }
 
 }  // namespace lowtide::driver

@@ -28,7 +28,7 @@ class MadeGraph {
 
  private:
   const Problem& asked_;
-  Transformed made_;
+  std::shared_ptr<const Applied> made_;
   Problem problem_;
 };
 

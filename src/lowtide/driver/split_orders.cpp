@@ -39,16 +39,15 @@ std::vector<Plan> split_orders(const Problem& problem, const std::function<bool(
   if (!problem.techniques.split) return plans;
   const Device& device = device_for(problem);
   const CostTable* costs = problem.part_costs.get();
-  const rewrite::Hoisted base = problem.techniques.hoist
-                                    ? rewrite::hoisted(problem.graph, device, costs)
-                                    : rewrite::Hoisted{{}, apply_transforms(problem.graph, {})};
+  const auto base = applied_to(problem, with_hoist(problem));
   for (const rewrite::Surveyed& one :
-       frontier(rewrite::survey(base.now.graph, device, costs, stops))) {
+       frontier(rewrite::survey(base->now.graph, device, costs, stops))) {
     if (stops()) break;
     try {
-      std::vector<Transform> transforms = base.transforms;
-      transforms.emplace_back(rewrite::split_of(base.now, one, device, costs));
-      const Transformed made = apply_transforms(problem.graph, transforms);
+      std::vector<Transform> transforms = base->transforms;
+      transforms.emplace_back(rewrite::split_of(base->now, one, device, costs));
+      const auto applied = applied_to(problem, transforms);
+      const Transformed& made = applied->now;
       plans.push_back(on_original(
           made, transforms, plan_from_events(made.graph, own_events(made.graph), problem.machine)));
     } catch (const InputError&) {  // refused as a whole

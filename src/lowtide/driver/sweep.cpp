@@ -79,19 +79,25 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
   if (!open_) proving_ = proving->name();
 }
 
+Problem Sweep::problem(Bytes budget) const {
+  Problem asked = problem_on(graph_, budget, terms_);
+  asked.made_once = made_once_;
+  return asked;
+}
+
 void Sweep::begin_from_substitutes() {
   const Problem asked = problem(Bytes::max());
   Limits part(limits_.remaining());
-  rewrite::Substituted made = with_substitutes(asked, part, {}, rewrite::Taken::faster);
+  const auto made = with_substitutes(asked, part, {}, rewrite::Taken::faster);
   limits_.spend(part.work());
-  if (made.transforms.empty()) return;
-  faster_ = made.transforms;
+  if (made->transforms.empty()) return;
+  faster_ = made->transforms;
   Plan plan =
-      on_original(made.now, faster_,
-                  plan_from_events(made.now.graph, own_events(made.now.graph), terms_.machine));
+      on_original(made->now, faster_,
+                  plan_from_events(made->now.graph, own_events(made->now.graph), terms_.machine));
   const Verdict verdict = verify(asked, plan);
   if (!verdict.ok) return;  // more on the host than may lie there
-  fastest_ = std::min(fastest_, made.now.graph.total_time());
+  fastest_ = std::min(fastest_, made->now.graph.total_time());
   known_.add({verdict.cost, std::make_shared<const Plan>(std::move(plan)), "given"});
 }
 

@@ -22,6 +22,7 @@
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
+#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/tradeoff.h"
 
 namespace lowtide::driver {
@@ -58,7 +59,7 @@ class Sweep {
   Limits& limits() { return limits_; }  // for what is done beside the rounds
   int threads() const { return settings_.threads; }
 
-  Problem problem(Bytes budget) const { return problem_on(graph_, budget, terms_); }
+  Problem problem(Bytes budget) const;
   // Whether transforms are looked for. Then the known plans begin with what splits give for
   // nothing.
   bool open() const { return open_; }
@@ -117,6 +118,7 @@ class Sweep {
   const Graph& graph_;  // of allowed_
   Terms terms_;
   SweepSettings settings_;
+  std::shared_ptr<MadeOnce> made_once_ = std::make_shared<MadeOnce>(graph_);
   Limits limits_;
   Frontier known_;
   std::string improving_, proving_;

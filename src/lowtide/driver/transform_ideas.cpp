@@ -43,20 +43,23 @@ std::string_view kind_of(const rewrite::Candidate& candidate) {
 
 Transforms with_hoist(const Problem& problem) {
   if (!problem.techniques.hoist) return {};
-  return rewrite::hoisted(problem.graph, device_for(problem), problem.part_costs.get()).transforms;
+  return keep_applied(problem, rewrite::hoisted(problem.graph, device_for(problem),
+                                                problem.part_costs.get()))
+      ->transforms;
 }
 
-rewrite::Substituted with_substitutes(const Problem& problem, Limits& limits,
-                                      const Transforms& given, rewrite::Taken taken) {
-  if (!problem.techniques.substitute || limits.stopped())
-    return {given, apply_transforms(problem.graph, given)};
+std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
+                                                const Transforms& given, rewrite::Taken taken) {
+  const auto from = applied_to(problem, given);
+  if (!problem.techniques.substitute || limits.stopped()) return from;
   const double until = limits.used() + kSubstitutesShare;
   const auto stops = [&] {  // one more match, or one more graph
     limits.spend(1 + count(problem.graph.op_count()) / 2);
     return limits.stopped() || limits.used() > until;
   };
-  return rewrite::substituted(problem.graph, given, device_for(problem), problem.part_costs.get(),
-                              taken, stops);
+  return keep_applied(problem,
+                      rewrite::substituted(problem.graph, *from, device_for(problem),
+                                           problem.part_costs.get(), taken, stops));
 }
 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
@@ -65,22 +68,21 @@ std::vector<Transforms> with_other_parts(const Problem& problem, const Transform
   if (transforms.empty()) return found;
   const auto* last = std::get_if<Split>(&transforms.back());
   if (last == nullptr) return found;
-  const Base base(problem.graph, {transforms.begin(), transforms.end() - 1}, device_for(problem),
-                  problem.part_costs.get());
-  const Graph& graph = base.now.graph;
+  const Base base(problem, {transforms.begin(), transforms.end() - 1});
+  const Graph& graph = base.now().graph;
   rewrite::Candidate region;
   for (const OpId op : graph.order())
-    if (std::ranges::find(last->ops, base.now.op_index[op]) != last->ops.end())
+    if (std::ranges::find(last->ops, base.now().op_index[op]) != last->ops.end())
       region.ops.push_back(op);
   for (const auto& axis : last->axes)
     for (const TensorId tensor : AllIds<TensorId>(graph.tensor_count()))
-      if (base.now.tensor_index[tensor] == axis.tensor) region.axes.push_back({tensor, axis.dim});
+      if (base.now().tensor_index[tensor] == axis.tensor) region.axes.push_back({tensor, axis.dim});
   for (std::int64_t parts = std::max<std::int64_t>(2, last->parts - kSteps);
        parts <= last->parts + kSteps; ++parts) {
     if (parts == last->parts || parts * count(region.ops.size()) > kMostMadeOps) continue;
     try {
-      Transforms made = base.transforms;
-      made.emplace_back(rewrite::PricedRegion(graph, region, parts, base.pricer).split(base.now));
+      Transforms made = base.transforms();
+      made.emplace_back(rewrite::PricedRegion(graph, region, parts, base.pricer).split(base.now()));
       found.push_back(std::move(made));
     } catch (const InputError&) {  // not into so many
     } catch (const OverflowError&) {
@@ -115,9 +117,8 @@ Ticks TransformIdeas::estimated(Ticks time, Ticks again) const {
 }
 
 std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms) {
-  auto base = std::make_shared<const Base>(problem_.graph, transforms, device_for(problem_),
-                                           problem_.part_costs.get());
-  limits_.spend(count(base->now.graph.op_count()));
+  auto base = std::make_shared<const Base>(problem_, transforms);
+  limits_.spend(count(base->now().graph.op_count()));
   return base;
 }
 
@@ -132,12 +133,12 @@ std::vector<Idea> TransformIdeas::best(const std::vector<Transforms>& begun,
   for (const Transforms& transforms : begun) {
     if (enough()) break;
     const auto base = base_of(transforms);
-    const std::int64_t ops = count(base->now.graph.op_count());
+    const std::int64_t ops = count(base->now().graph.op_count());
     const auto shaped = [&] {  // one more candidate
       limits_.spend(ops / 4);
       return enough();
     };
-    for (const rewrite::Candidate& candidate : rewrite::propose(base->now.graph, shaped)) {
+    for (const rewrite::Candidate& candidate : rewrite::propose(base->now().graph, shaped)) {
       if (enough()) break;
       best_parts(base, candidate, found, lowest);
     }
@@ -194,7 +195,7 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
 // TransformRefused or another InputError where that is not possible.
 Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base,
                               const rewrite::Candidate& region, std::int64_t parts) const {
-  const Graph& graph = base->now.graph;
+  const Graph& graph = base->now().graph;
   const rewrite::Profile profile =
       rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
   const auto missing = [&](Bytes budget) {
@@ -221,7 +222,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     const std::int64_t ops = count(region.ops.size());
     if (parts * ops > kMostMadeOps || limits_.stopped()) break;
     // A unit is about a microsecond.
-    limits_.spend(1 + ops / 8 + count(base->now.graph.op_count()) / 16);
+    limits_.spend(1 + ops / 8 + count(base->now().graph.op_count()) / 16);
     try {
       Idea idea = estimate(base, region, parts);
       // What costs more than all that is lost now cannot win.
@@ -243,13 +244,13 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
 
 bool TransformIdeas::complete(Idea& idea) {
   const Base& base = *idea.base;
-  limits_.spend(count(base.now.graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
+  limits_.spend(count(base.now().graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
   try {
-    idea.transforms = base.transforms;
+    idea.transforms = base.transforms();
     idea.transforms.emplace_back(
-        rewrite::PricedRegion(base.now.graph, idea.region, idea.parts, base.pricer)
-            .split(base.now));
-    idea.least = apply_transforms(problem_.graph, idea.transforms).graph.total_time();
+        rewrite::PricedRegion(base.now().graph, idea.region, idea.parts, base.pricer)
+            .split(base.now()));
+    idea.least = applied_to(problem_, idea.transforms)->now.graph.total_time();
     return true;
   } catch (const InputError&) {
     return false;

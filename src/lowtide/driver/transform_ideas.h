@@ -11,8 +11,8 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/device/part_price.h"
+#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/substitutions.h"
@@ -29,21 +29,22 @@ using solve::always_live;
 
 // Transforms, and the graph that they make, on which regions are looked for.
 struct Base {
-  Base(const Graph& graph, Transforms given, const Device& device, const CostTable* costs)
-      : transforms(std::move(given)),
-        now(apply_transforms(graph, transforms)),
-        pricer(now.graph, device, costs) {}
+  Base(const Problem& problem, const Transforms& given)
+      : applied(applied_to(problem, given)),
+        pricer(applied->now.graph, device_for(problem), problem.part_costs.get()) {}
 
-  const Transforms transforms;
-  const Transformed now;
+  const Transforms& transforms() const { return applied->transforms; }
+  const Transformed& now() const { return applied->now; }
+
+  const std::shared_ptr<const Applied> applied;
   const PartPricer pricer;
 };
 
 // The hoist of the backward, or nothing where it is not allowed or not possible.
 Transforms with_hoist(const Problem& problem);
 // These and substitutions behind them, where they are allowed. Takes a small part of the limits.
-rewrite::Substituted with_substitutes(const Problem& problem, Limits& limits,
-                                      const Transforms& given, rewrite::Taken taken);
+std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
+                                                const Transforms& given, rewrite::Taken taken);
 // The same but for the last, a split, that is into a few parts more or fewer; those that are legal.
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
 
@@ -61,7 +62,7 @@ struct Idea {
 
   auto rank() const { return std::tie(missing, time); }
   std::int64_t made_ops() const {
-    return static_cast<std::int64_t>(base->now.graph.op_count()) +
+    return static_cast<std::int64_t>(base->now().graph.op_count()) +
            (parts - 1) * static_cast<std::int64_t>(region.ops.size());
   }
   bool is_whole() const { return what == "whole graph"; }

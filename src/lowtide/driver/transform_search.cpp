@@ -115,7 +115,7 @@ class TransformSearch {
       for (const Idea& idea : ideas) {
         if (is_time_up()) break;
         // The barrier keeps apart what the hoist brings together.
-        if (is_hoisted && idea.base->transforms.empty() && is_scarce(idea)) continue;
+        if (is_hoisted && idea.base->transforms().empty() && is_scarce(idea)) continue;
         // One before may have won by so much that this one cannot. Of the whole step the estimate
         // is too high by half, and worth a trial.
         if (idea.missing == Bytes(0) && (idea.is_whole() ? idea.least : idea.time) >= duration())
@@ -351,7 +351,7 @@ class TransformSearch {
       if (!rewrite::substitutions(now, pricer).empty()) return true;
     }
     if (!problem_.techniques.hoist) return false;
-    const rewrite::Hoisted base =
+    const Applied base =
         rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
     if (base.transforms.empty()) return false;
     if (problem_.techniques.split && !rewrite::propose(base.now.graph).empty()) return true;
@@ -360,9 +360,9 @@ class TransformSearch {
 
   // A plan can be as fast as the graph that they make.
   Transforms substituted(const Transforms& given, rewrite::Taken taken) {
-    rewrite::Substituted made = with_substitutes(problem_, limits_, given, taken);
-    least_ = std::min(least_, made.now.graph.total_time());
-    return std::move(made.transforms);
+    const auto made = with_substitutes(problem_, limits_, given, taken);
+    least_ = std::min(least_, made->now.graph.total_time());
+    return made->transforms;
   }
 
   // Plans the idea that won with more parts and with fewer, as long as that wins. Six parts may
@@ -445,13 +445,11 @@ bool may_transform(const Problem& problem) {
 }
 
 Answer search_transforms(const Problem& problem, const Request& request, const SolveSaid& solve) {
+  Problem searched = problem;
   // A link that no plan may use wins nothing.
-  if (problem.machine && !problem.techniques.offload) {
-    Problem without = problem;
-    without.machine.reset();
-    return TransformSearch(without, request, solve).run();
-  }
-  return TransformSearch(problem, request, solve).run();
+  if (!problem.techniques.offload) searched.machine.reset();
+  if (!searched.made_once) searched.made_once = std::make_shared<MadeOnce>(searched.graph);
+  return TransformSearch(searched, request, solve).run();
 }
 
 }  // namespace lowtide::driver

@@ -15,6 +15,8 @@
 
 namespace lowtide {
 
+class MadeOnce;
+
 // given: the first computations follow the graph's own order exactly, recomputations go anywhere.
 // free: any topological order.
 enum class Order : std::uint8_t { free, given };
@@ -52,6 +54,9 @@ struct Problem {
   // measured it, else on that device. Absent: no table, an A100.
   std::optional<Device> priced_on = std::nullopt;
   std::shared_ptr<const CostTable> part_costs = nullptr;
+  // What lists of transforms have made of the graph so far, where many are asked about; see
+  // made_once.h. Absent: each is made anew.
+  std::shared_ptr<MadeOnce> made_once = nullptr;
 };
 
 // InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,

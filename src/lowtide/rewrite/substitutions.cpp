@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/plan/transforms/substitution.h"
 #include "lowtide/rewrite/profile.h"
 
@@ -78,7 +77,7 @@ namespace {
 
 // Those of them that are in no other's way, the earlier ones first. Of two that are told the same
 // op one waits for the next round.
-void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted& made,
+void put_together(const Graph& graph, std::vector<Proposed> chosen, Applied& made,
                   const std::function<bool()>& stops) {
   std::set<OpId> seen;
   std::erase_if(chosen, [&](const Proposed& one) {
@@ -90,9 +89,7 @@ void put_together(const Graph& graph, std::vector<Proposed> chosen, Substituted&
   if (chosen.empty() || (stops && stops())) return;
   std::vector<Substitute> more;
   for (Proposed& one : chosen) more.push_back(std::move(one.substitute));
-  Applied now = apply_those_that_hold(graph, made.transforms, std::move(more), stops);
-  made.transforms = std::move(now.transforms);
-  made.now = std::move(now.now);
+  made = apply_those_that_hold(graph, made, std::move(more), stops);
 }
 
 // What is live on average over the places of the own order.
@@ -106,14 +103,13 @@ double held(const Graph& graph) {
 // Of them those after each of which, by itself, `less` says so of what is held then and now.
 template <class Less>
 std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Proposed>& all,
-                                       const Substituted& made, Less less,
+                                       const Applied& made, Less less,
                                        const std::function<bool()>& stops) {
   const double before = held(made.now.graph);
   std::vector<Proposed> chosen;
   for (const Proposed& one : all) {
     if (stops && stops()) break;
-    Substituted with = made;
-    put_together(graph, {one}, with, stops);
+    const Applied with = apply_those_that_hold(graph, made, {one.substitute}, stops);
     if (less(held(with.now.graph), before)) chosen.push_back(one);
   }
   return chosen;
@@ -121,11 +117,10 @@ std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Pro
 
 }  // namespace
 
-Substituted substituted(const Graph& graph, std::vector<Transform> given, const Device& device,
-                        const CostTable* costs, Taken taken, const std::function<bool()>& stops) {
+Applied substituted(const Graph& graph, Applied given, const Device& device, const CostTable* costs,
+                    Taken taken, const std::function<bool()>& stops) {
   constexpr int kRounds = 4;
-  Transformed now = apply_transforms(graph, given);
-  Substituted made{std::move(given), std::move(now)};
+  Applied made = std::move(given);
   for (int round = 0; round < kRounds; ++round) {
     const std::size_t before = made.transforms.size();
     std::vector<Proposed> found =

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "lowtide/device/part_price.h"
-#include "lowtide/plan/transforms/made.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/plan/transforms/apply.h"
 
 namespace lowtide::rewrite {
 
@@ -25,14 +24,10 @@ std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pr
 // is live, on average over the own order.
 enum class Taken : std::uint8_t { faster, faster_and_lighter };
 
-// In rounds, those that are there on the graph that the ones before have made; of two that are in
-// each other's way, the one that saves more. Then those that cost no time and leave less live.
-struct Substituted {
-  std::vector<Transform> transforms;  // those given, and behind them the substitutions
-  Transformed now;
-};
-Substituted substituted(const Graph& graph, std::vector<Transform> given, const Device& device,
-                        const CostTable* costs, Taken taken,
-                        const std::function<bool()>& stops = {});
+// The given ones, and behind them, in rounds, the substitutions that are there on the graph that the
+// ones before have made; of two that are in each other's way, the one that saves more. Then those
+// that cost no time and leave less live.
+Applied substituted(const Graph& graph, Applied given, const Device& device, const CostTable* costs,
+                    Taken taken, const std::function<bool()>& stops = {});
 
 }  // namespace lowtide::rewrite

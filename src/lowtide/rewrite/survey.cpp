@@ -6,7 +6,6 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/device/cards.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/priced_region.h"
 
 namespace lowtide::rewrite {
@@ -43,13 +42,13 @@ Split split_of(const Transformed& now, const Surveyed& one, const Device& device
   return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);
 }
 
-Hoisted hoisted(const Graph& graph, const Device& device, const CostTable* costs) {
-  Hoisted found{{}, apply_transforms(graph, {})};
+Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs) {
+  Applied found{{}, apply_transforms(graph, {})};
   const PartPricer pricer(found.now.graph, device, costs);
   try {
     if (const auto hoist = priced_hoist(found.now, pricer)) {
       std::vector<Transform> transforms = {*hoist};
-      found.now = apply_transforms(graph, transforms);
+      found.now = apply_further(graph, found, transforms);
       found.transforms = std::move(transforms);
     }
   } catch (const TransformRefused&) {  // then as it is

@@ -9,8 +9,7 @@
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transforms/made.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/candidate.h"
 
 namespace lowtide::rewrite {
@@ -44,10 +43,6 @@ Split split_of(const Transformed& now, const Surveyed& one, const Device& device
                const CostTable* costs);
 
 // The graph with its backward hoisted, or as it is where that is not possible.
-struct Hoisted {
-  std::vector<Transform> transforms;  // one or none
-  Transformed now;
-};
-Hoisted hoisted(const Graph& graph, const Device& device, const CostTable* costs);
+Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs);
 
 }  // namespace lowtide::rewrite

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/transformed.h"
 
 namespace lowtide {
@@ -110,8 +111,8 @@ Verdict verify(const Problem& problem, const Plan& plan) {
       return refused("the technique \"" + std::string(kind_of(transform)) +
                      "\" is not among those allowed");
   try {
-    const PlanOnGraph on(problem.graph, plan);
-    return verify_steps(on_made(*on.made(), problem), on.plan());
+    const auto applied = applied_to(problem, plan.transforms);
+    return verify_steps(on_made(applied->now, problem), on_made(applied->now, plan));
   } catch (const InputError& error) {
     return refused(error.what());
   }

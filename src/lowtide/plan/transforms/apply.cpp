@@ -28,26 +28,33 @@ Transformed finished(const Draft& draft) {
 // Transforms one after the other.
 class Application {
  public:
-  Application(const Graph& graph, bool one_by_one) : draft_(graph), one_by_one_(one_by_one) {}
+  Application(const Graph& graph, bool one_by_one)
+      : draft_(graph), made_(draft_.finish()), one_by_one_(one_by_one) {}
+  // Behind those, which must outlive it.
+  Application(const Graph& graph, const Applied& before, bool one_by_one)
+      : draft_(graph, before.now),
+        before_(&before.now),
+        count_(before.transforms.size()),
+        one_by_one_(one_by_one) {}
 
   void add(const Transform& transform) {
     const std::size_t index = count_++;
     check_complete(transform);
     if (const auto* substitute = std::get_if<Substitute>(&transform)) {
-      if (!open_) open_.emplace(draft_, now_);
+      if (!open_) open_.emplace(draft_, now());
       if (!open_->take(*substitute, index)) {
         close();
-        open_.emplace(draft_, now_).take(*substitute, index);
+        open_.emplace(draft_, now()).take(*substitute, index);
       }
       if (one_by_one_) close();
       return;
     }
     close();
     if (const auto* split = std::get_if<Split>(&transform))
-      do_transform(draft_, now_, *split, index);
+      do_transform(draft_, now(), *split, index);
     if (const auto* hoist = std::get_if<Hoist>(&transform))
-      do_transform(draft_, now_, *hoist, index);
-    now_ = finished(draft_);
+      do_transform(draft_, now(), *hoist, index);
+    made_ = finished(draft_);
   }
   // What has thrown may be the fault of one before the last.
   bool is_open() const { return open_ && open_->count() > 0; }
@@ -60,13 +67,16 @@ class Application {
     open_->finish();
     Transformed made = finished(draft_);
     open_.reset();
-    now_ = std::move(made);
+    made_ = std::move(made);
   }
-  Transformed take() { return std::move(now_); }
+  Transformed take() { return made_ ? std::move(*made_) : *before_; }
 
  private:
+  const Transformed& now() const { return made_ ? *made_ : *before_; }
+
   Draft draft_;
-  Transformed now_ = draft_.finish();
+  const Transformed* before_ = nullptr;  // what it began from, if not from the graph
+  std::optional<Transformed> made_;      // what the draft held when it was last whole
   std::optional<Substitutes> open_;
   std::size_t count_ = 0;
   bool one_by_one_;
@@ -92,12 +102,10 @@ std::optional<Transformed> applied(const Graph& graph, std::span<const Transform
 }
 
 // The first of `more` that is refused too late to go on without it is left out of it; nothing then.
-std::optional<Applied> applied_that_hold(const Graph& graph, std::span<const Transform> given,
+std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& given,
                                          std::vector<Substitute>& more, bool& one_by_one) {
-  Application application(graph, one_by_one);
-  std::vector<Transform> kept(given.begin(), given.end());
-  for (const Transform& transform : given) application.add(transform);
-  application.close();
+  Application application(graph, given, one_by_one);
+  std::vector<Transform> kept = given.transforms;
   for (std::size_t i = 0; i <= more.size(); ++i) {
     try {
       if (i == more.size()) {
@@ -134,7 +142,22 @@ Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> tran
   return std::move(applied(graph, transforms, true).value());
 }
 
-Applied apply_those_that_hold(const Graph& graph, std::span<const Transform> given,
+Transformed apply_further(const Graph& graph, const Applied& before,
+                          std::span<const Transform> more) {
+  try {
+    Application application(graph, before, false);
+    for (const Transform& transform : more) application.add(transform);
+    application.close();
+    return application.take();
+  } catch (const InputError&) {
+    // From the beginning it comes to light which is wrong, and what was where it looks for ops.
+    std::vector<Transform> all = before.transforms;
+    all.insert(all.end(), more.begin(), more.end());
+    return apply_transforms(graph, all);
+  }
+}
+
+Applied apply_those_that_hold(const Graph& graph, const Applied& given,
                               std::vector<Substitute> more, const std::function<bool()>& stops) {
   bool one_by_one = false;
   for (;;) {

@@ -23,15 +23,19 @@ Transformed apply_transforms(const Graph& graph, std::span<const Transform> tran
 // The same, but the graph is made anew after each: what the other is held against.
 Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> transforms);
 
+// A list of transforms and what it makes of the graph, so that a longer list need not begin anew.
 struct Applied {
   std::vector<Transform> transforms;
   Transformed now;
 };
+// What `more` behind those makes: the same as all of them in one list, errors too.
+Transformed apply_further(const Graph& graph, const Applied& before,
+                          std::span<const Transform> more);
 // The given ones, and of more those that are not refused behind what stands before them; their
 // prices are told by their places, whatever the indices in them. Each that is refused too late to go
-// on without it costs the whole list once more: as soon as `stops` says so before that, the given
+// on without it costs all of `more` once again: as soon as `stops` says so before that, the given
 // ones alone.
-Applied apply_those_that_hold(const Graph& graph, std::span<const Transform> given,
+Applied apply_those_that_hold(const Graph& graph, const Applied& given,
                               std::vector<Substitute> more,
                               const std::function<bool()>& stops = {});
 

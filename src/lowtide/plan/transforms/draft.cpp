@@ -15,6 +15,14 @@ std::vector<AnyId> copied(std::span<const AnyId> ids) {
   return {ids.begin(), ids.end()};
 }
 
+template <class AnyId>
+std::vector<AnyId> copied(std::span<const AnyId> ids, const IdVector<AnyId, AnyId>& as) {
+  std::vector<AnyId> found;
+  found.reserve(ids.size());
+  for (const AnyId id : ids) found.push_back(as[id]);
+  return found;
+}
+
 // The ids of the made graph, for its builder.
 template <class AnyId>
 std::vector<std::int64_t> dense(const std::vector<AnyId>& ids, const std::vector<AnyId>& places) {
@@ -51,6 +59,40 @@ Draft::Draft(const Graph& graph)
   }
   for (const TensorId id : AllIds<TensorId>(graph.tensor_count()))
     tensors_.emplace_back(graph.tensor(id));
+}
+
+Draft::Draft(const Graph& graph, const Transformed& now)
+    : order(copied(now.graph.order(), now.op_index)),
+      outputs(copied(now.graph.outputs(), now.tensor_index)),
+      name_(graph.name()),
+      tick_(graph.tick()),
+      resident_(graph.resident()),
+      originals_(graph.op_count()) {
+  const Graph& made = now.graph;
+  ops_.reserve(now.ops.size());
+  tensors_.reserve(now.tensors.size());
+  for (const OpId id : now.ops) {
+    DraftOp& op = ops_.emplace_back();
+    if (!id.valid()) {
+      op.gone = 0;
+      continue;
+    }
+    op.op = made.op(id);
+    for (auto* list : {&op.op.operands, &op.op.results})
+      for (Operand& operand : *list) operand.tensor = now.tensor_index[operand.tensor];
+    op.inputs = copied(made.inputs(id), now.tensor_index);
+    op.outputs = copied(made.outputs(id), now.tensor_index);
+    op.mutates = copied(made.mutates(id), now.tensor_index);
+    op.after = copied(made.after(id), now.op_index);
+    for (const InPlacePair& pair : made.in_place(id))
+      op.in_place.push_back({now.tensor_index[pair.input], now.tensor_index[pair.output]});
+    op.parts = now.parts[id];
+    op.source = now.source[id];
+  }
+  for (const TensorId id : now.tensors) {
+    tensors_.emplace_back();
+    if (id.valid()) tensors_.back() = made.tensor(id);
+  }
 }
 
 void Draft::demand(OpId id) const {

@@ -27,6 +27,9 @@ struct DraftOp {
 class Draft {
  public:
   explicit Draft(const Graph& graph);
+  // Of what transforms have made of it. What of that is gone says neither its name nor what put
+  // others in its place.
+  Draft(const Graph& graph, const Transformed& now);
 
   std::size_t op_count() const { return ops_.size(); }  // with those that are gone
   // Those that are gone still stand there, but nothing may lead to them.

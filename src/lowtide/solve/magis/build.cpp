@@ -53,9 +53,12 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
           if (!axis.tensor.valid()) return std::nullopt;
         }
         const PartPricer pricer(now.graph, device_, costs_);
-        found.transforms.emplace_back(
-            rewrite::PricedRegion(now.graph, candidate, region.parts, pricer).split(now));
-        found.made = apply_transforms(problem_.graph, found.transforms);
+        const Transform split =
+            rewrite::PricedRegion(now.graph, candidate, region.parts, pricer).split(now);
+        Applied before{std::move(found.transforms), std::move(*found.made)};
+        found.made = apply_further(problem_.graph, before, {&split, 1});
+        found.transforms = std::move(before.transforms);
+        found.transforms.push_back(split);
         if (limits.spend_all(static_cast<std::int64_t>(found.made->graph.op_count())))
           return std::nullopt;
       }
