@@ -14,6 +14,8 @@
 #include "lowtide/device/cards.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/plan/made_once.h"
+#include "lowtide/plan/transforms/draft.h"
+#include "lowtide/plan/transforms/substitutes.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 
@@ -64,15 +66,21 @@ std::string told_by(const std::function<Transformed()>& make) {
   }
 }
 
-// A network of products, sums of them and what works element by element.
+// A network of products, sums of them, what works element by element, and updates in place.
 Graph products(Random& random) {
   Network net;
   std::vector<Network::Index> all;
   for (int i = 0; i < 3; ++i) all.push_back(net.tensor({8, 8}, "f32", Role::input));
   const auto any = [&] { return all[random.below(all.size())]; };
   for (int i = 0; i < 20; ++i) {
-    const auto made = net.tensor({8, 8});
     const auto a = any(), b = any();
+    if (all.size() > 4 && random.chance(0.1)) {
+      net.op("aten.add_", {net.whole("self", all.front()), net.whole("other", all.back())}, {});
+      net.mutates(all.front());
+      all.erase(all.begin());  // nobody may read it any more
+      continue;
+    }
+    const auto made = net.tensor({8, 8});
     if (random.chance(0.5))
       net.op("aten.mm", {net.whole("self", a), net.whole("mat2", b)}, {made});
     else if (a != b)
@@ -114,8 +122,7 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
   for (int sample = 0; sample < samples(40); ++sample) {
     CAPTURE(sample);
     Random random(static_cast<std::uint64_t>(sample));
-    const Graph graph =
-        random.chance(0.5) ? step_of(Classifier::random(random)) : products(random);
+    const Graph graph = random.chance(0.5) ? step_of(Classifier::random(random)) : products(random);
     MadeOnce known(graph);
     Applied now{{}, apply_transforms(graph, {})};
     for (int step = 0; step < 8; ++step) {
@@ -140,6 +147,41 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
   }
   CHECK(refused > 10);
   CHECK(held > 100);
+}
+
+TEST_CASE("apply: what is updated behind all readers keeps no substitutions apart") {
+  Network net;
+  const auto x = net.tensor({96, 64}, "f32", Role::input);
+  std::vector<Network::Index> weights;
+  for (int layer = 0; layer < 2; ++layer) {
+    const auto made = net.tensor({96, 64});
+    const auto in = net.tensor({96, 64});
+    net.op("aten.relu", {net.whole("self", x)}, {in});
+    for (int i = 0; i < 2; ++i) {
+      weights.push_back(net.tensor({64, 64}, "f32", Role::parameter));
+      const auto product = net.tensor({96, 64});
+      net.op("aten.mm", {net.whole("self", in), net.whole("mat2", weights.back())}, {product});
+      net.op("aten.relu", {net.whole("self", product)}, {i == 0 ? net.tensor({96, 64}) : made});
+    }
+    net.keep(made);
+  }
+  for (const auto weight : weights) {
+    net.op("aten.mul_", {net.whole("self", weight)}, {});
+    net.mutates(weight);
+  }
+  const Graph graph = net.graph();
+  const Transformed now = apply_transforms(graph, {});
+  const Device& device = *find_built_in_device("a100");
+  Draft draft(graph);
+  Substitutes together(draft, now);
+  std::size_t made = 0;
+  for (Proposed& one : substitutions(now, PartPricer(now.graph, device, nullptr))) {
+    if (one.substitute.rule != "merge_products") continue;
+    for (OpPrice& price : one.substitute.prices)
+      price.of = OpId(price.of.index() - graph.op_count() + draft.op_count());
+    CHECK(together.take(one.substitute, made++));
+  }
+  CHECK(made == 2);
 }
 
 TEST_CASE("made once: what is kept is given again, until there is too much of it") {

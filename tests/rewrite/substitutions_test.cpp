@@ -67,16 +67,18 @@ TEST_CASE("substitutions: what each saves is what the graph that it makes takes 
 TEST_CASE("substitutions: together they save time, and where they are to be lighter hold no more") {
   const Graph graph = attention_like();
   const Device& device = *find_built_in_device("a100");
-  const Applied fast = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster);
-  const Applied light = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster_and_lighter);
+  const Applied fast =
+      substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster);
+  const Applied light = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr,
+                                    Taken::faster_and_lighter);
   CHECK(fast.transforms.size() >= 2);
   CHECK(fast.now.graph.total_time() < graph.total_time());
   CHECK(fast.now.graph.total_time() <= light.now.graph.total_time());
   CHECK(light.transforms.size() <= fast.transforms.size());
   CHECK(held(light.now.graph) <= held(graph));
   int asked = 0;
-  const Applied none =
-      substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr, Taken::faster, [&] { return ++asked > 0; });
+  const Applied none = substituted(graph, {{}, apply_transforms(graph, {})}, device, nullptr,
+                                   Taken::faster, [&] { return ++asked > 0; });
   CHECK(none.transforms.empty());
 }
 
@@ -99,15 +101,25 @@ std::string told(const Graph& graph, std::span<const Transform> transforms, bool
 }
 
 // Products that share inputs and sums of products, whose results are read by some that come before
-// them in turn: many of each, in many orders.
+// them in turn: many of each, in many orders; in half of them some that are changed in place.
 Graph tangle(Random& random) {
+  const bool updates = random.chance(0.5);
   Network net;
   std::vector<Network::Index> all;
   const auto any = [&] { return all[random.below(all.size())]; };
   for (int i = 0; i < 3; ++i) all.push_back(net.tensor({8, 8}, "f32", Role::input));
   for (int i = 0; i < 40; ++i) {
-    const auto made = net.tensor({8, 8});
     const auto a = any(), b = random.chance(0.3) ? all.back() : any();
+    if (updates && all.size() > 4 && random.chance(0.15)) {
+      const bool both = random.chance(0.5);
+      const auto changed = all.front(), read = both ? all[1] : all.back();
+      net.op("aten.add_", {net.whole("self", changed), net.whole("other", read)}, {});
+      net.mutates(changed);
+      if (both) net.mutates(read);
+      all.erase(all.begin(), all.begin() + (both ? 2 : 1));  // nobody may read them any more
+      continue;
+    }
+    const auto made = net.tensor({8, 8});
     const std::uint64_t kind = random.below(5);
     if (kind < 2)
       net.op("aten.mm", {net.whole("self", a), net.whole("mat2", b)}, {made});
@@ -153,7 +165,8 @@ TEST_CASE("substitutions: many at once are the same as one by one") {
     CHECK(kept.transforms == transforms);
     CHECK(graph_hash(kept.now.graph) == graph_hash(apply_transforms(graph, transforms).graph));
     bool again = false;
-    const Applied stopped = apply_those_that_hold(graph, {{}, now}, asked, [&] { return again = true; });
+    const Applied stopped =
+        apply_those_that_hold(graph, {{}, now}, asked, [&] { return again = true; });
     CHECK(stopped.transforms == (again ? std::vector<Transform>() : transforms));
     stops += again;
   }

@@ -97,6 +97,11 @@ Network& Network::after(Index op) {
   return *this;
 }
 
+Network& Network::mutates(Index tensor) {
+  links_.back().mutates.push_back(tensor);
+  return *this;
+}
+
 Graph Network::graph() const {
   GraphBuilder builder;
   builder.set_name("network");

@@ -29,6 +29,7 @@ class Network {
   // Of the latest op:
   Network& in_place(Index input, Index output);
   Network& after(Index op);
+  Network& mutates(Index tensor);  // which it reads
   Op& latest_op() { return ops_.back(); }
   Index latest() const { return static_cast<Index>(ops_.size()) - 1; }
   // Of the graph:

@@ -198,7 +198,7 @@ int run(const RegionsArguments& given) {
       given.costs ? std::optional(load_costs(*given.costs)) : std::nullopt;
   const CostTable* costs = table ? &*table : nullptr;
   const Applied base = given.hoist ? rewrite::hoisted(graph, device, costs)
-                                            : Applied{{}, apply_transforms(graph, {})};
+                                   : Applied{{}, apply_transforms(graph, {})};
   const Transformed& now = base.now;
   if (given.tree) {
     const auto style = output_style();

@@ -57,9 +57,8 @@ std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& 
     limits.spend(1 + count(problem.graph.op_count()) / 2);
     return limits.stopped() || limits.used() > until;
   };
-  return keep_applied(problem,
-                      rewrite::substituted(problem.graph, *from, device_for(problem),
-                                           problem.part_costs.get(), taken, stops));
+  return keep_applied(problem, rewrite::substituted(problem.graph, *from, device_for(problem),
+                                                    problem.part_costs.get(), taken, stops));
 }
 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {

@@ -351,8 +351,7 @@ class TransformSearch {
       if (!rewrite::substitutions(now, pricer).empty()) return true;
     }
     if (!problem_.techniques.hoist) return false;
-    const Applied base =
-        rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
+    const Applied base = rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
     if (base.transforms.empty()) return false;
     if (problem_.techniques.split && !rewrite::propose(base.now.graph).empty()) return true;
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();

@@ -26,8 +26,9 @@ std::shared_ptr<const Applied> MadeOnce::of(std::span<const Transform> transform
   const Kept from = longest(transforms);
   if (from && from->transforms.size() == transforms.size()) return from;
   std::vector<Transform> list(transforms.begin(), transforms.end());
-  Transformed made = from ? apply_further(graph_, *from, transforms.subspan(from->transforms.size()))
-                          : apply_transforms(graph_, transforms);
+  Transformed made = from
+                         ? apply_further(graph_, *from, transforms.subspan(from->transforms.size()))
+                         : apply_transforms(graph_, transforms);
   return keep({std::move(list), std::move(made)});
 }
 
@@ -51,8 +52,8 @@ MadeOnce::Kept MadeOnce::longest(std::span<const Transform> transforms) {
 
 void MadeOnce::put(Kept made) {
   const std::lock_guard lock(mutex_);
-  if (std::ranges::any_of(
-          kept_, [&](const Kept& one) { return one->transforms == made->transforms; }))
+  if (std::ranges::any_of(kept_,
+                          [&](const Kept& one) { return one->transforms == made->transforms; }))
     return;  // another thread was faster
   ops_ += made->now.graph.op_count();
   kept_.push_front(std::move(made));

@@ -24,9 +24,9 @@ std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pr
 // is live, on average over the own order.
 enum class Taken : std::uint8_t { faster, faster_and_lighter };
 
-// The given ones, and behind them, in rounds, the substitutions that are there on the graph that the
-// ones before have made; of two that are in each other's way, the one that saves more. Then those
-// that cost no time and leave less live.
+// The given ones, and behind them, in rounds, the substitutions that are there on the graph that
+// the ones before have made; of two that are in each other's way, the one that saves more. Then
+// those that cost no time and leave less live.
 Applied substituted(const Graph& graph, Applied given, const Device& device, const CostTable* costs,
                     Taken taken, const std::function<bool()>& stops = {});
 

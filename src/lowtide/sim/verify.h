@@ -20,8 +20,8 @@ struct Verdict {
 // computations, the budget, the limits of single ops and the time limit. The plan's own machine
 // prices its transfers; it must be the problem's. A problem without a machine allows no transfers;
 // its techniques allow what they name. A plan with transforms is verified on the graph that they
-// make: each is applied again, unless the problem knows what they make, and one that is not legal is
-// a violation at step 0.
+// make: each is applied again, unless the problem knows what they make, and one that is not legal
+// is a violation at step 0.
 Verdict verify(const Problem& problem, const Plan& plan);
 
 }  // namespace lowtide

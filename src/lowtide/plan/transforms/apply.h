@@ -32,9 +32,9 @@ struct Applied {
 Transformed apply_further(const Graph& graph, const Applied& before,
                           std::span<const Transform> more);
 // The given ones, and of more those that are not refused behind what stands before them; their
-// prices are told by their places, whatever the indices in them. Each that is refused too late to go
-// on without it costs all of `more` once again: as soon as `stops` says so before that, the given
-// ones alone.
+// prices are told by their places, whatever the indices in them. Each that is refused too late to
+// go on without it costs all of `more` once again: as soon as `stops` says so before that, the
+// given ones alone.
 Applied apply_those_that_hold(const Graph& graph, const Applied& given,
                               std::vector<Substitute> more,
                               const std::function<bool()>& stops = {});

@@ -127,9 +127,9 @@ Substitutes::Substitutes(Draft& draft, const Transformed& now)
       first_made_(draft.op_count()),
       ops_(now.graph.op_count(), 0),
       tensors_(now.graph.tensor_count(), 0),
-      mutated_(now.graph.tensor_count(), 0) {
+      mutators_(now.graph.tensor_count()) {
   for (const OpId op : AllIds<OpId>(now.graph.op_count()))
-    for (const TensorId tensor : now.graph.mutates(op)) mutated_[tensor.index()] = 1;
+    for (const TensorId tensor : now.graph.mutates(op)) mutators_[tensor.index()] = op;
 }
 
 bool Substitutes::take(const Substitute& substitute, std::size_t index) {
@@ -170,8 +170,10 @@ bool Substitutes::sees_none(const Substitute& substitute) const {
   });
 }
 
-// Whether all that it makes has its place between what it reads and who reads it as the ops stand.
-bool Substitutes::moves_none(const Replacement& made) const {
+// Whether all that it makes has its place between what it reads and who reads it, or changes what
+// it reads, as the ops stand.
+bool Substitutes::moves_none(const Replacement& made) {
+  before_.clear();
   const Graph& graph = now_.graph;
   constexpr std::int64_t kFirst = -1, kLast = std::numeric_limits<std::int64_t>::max();
   const auto place = [&](OpId op) { return static_cast<std::int64_t>(graph.position(op)); };
@@ -180,12 +182,15 @@ bool Substitutes::moves_none(const Replacement& made) const {
     const OpId maker = graph.producer(tensor);
     return maker.valid() ? place(maker) : kFirst;
   };
+  const auto end = [&](TensorId tensor) {
+    const OpId mutator = mutators_[tensor.index()];
+    return mutator.valid() ? place(mutator) : kLast;
+  };
   // By tensor: when its maker may run, and when its first reader runs.
   std::unordered_map<TensorId, std::int64_t> from, until;
   for (const Replacement::Made& one : made.ops) {
     std::int64_t at = kFirst;
     for (const TensorId tensor : one.inputs) {
-      if (!is_new(tensor) && mutated_[tensor.index()] != 0) return false;
       at = std::max(at, is_new(tensor) ? from[tensor] : begin(tensor));
     }
     for (const TensorId tensor : one.outputs) {
@@ -203,7 +208,7 @@ bool Substitutes::moves_none(const Replacement& made) const {
       if (is_new(tensor))
         until[tensor] = std::min(until[tensor], place(reader.op));
       else
-        stays = stays && mutated_[tensor.index()] == 0 && begin(tensor) < place(reader.op);
+        stays = stays && begin(tensor) < place(reader.op) && place(reader.op) < end(tensor);
     });
     if (!stays) return false;
   }
@@ -213,15 +218,22 @@ bool Substitutes::moves_none(const Replacement& made) const {
       first = std::min(first, until[tensor]);
       at = std::max(at, from[tensor]);
     }
+    for (const TensorId tensor : made.ops[i].inputs)
+      if (!is_new(tensor) && end(tensor) < first) {
+        first = end(tensor);
+        before_.push_back(mutators_[tensor.index()]);
+      }
     if (at >= first) return false;
     for (const TensorId tensor : made.ops[i].inputs)
       if (is_new(tensor)) until[tensor] = std::min(until[tensor], first);
   }
-  return true;
+  // Two that have to stand before one op would stand there in another order.
+  return std::ranges::none_of(before_, [&](OpId op) { return ops_[op.index()] != 0; });
 }
 
 void Substitutes::touch(const Replacement& made) {
   const Graph& graph = now_.graph;
+  for (const OpId op : before_) ops_[op.index()] = 1;
   const auto note = [&](TensorId tensor) {
     if (tensor.index() < graph.tensor_count()) tensors_[tensor.index()] = 1;
   };

@@ -37,7 +37,7 @@ class Substitutes {
 
  private:
   bool sees_none(const Substitute& substitute) const;
-  bool moves_none(const Replacement& made) const;
+  bool moves_none(const Replacement& made);
   void touch(const Replacement& made);
 
   Draft& draft_;
@@ -49,7 +49,9 @@ class Substitutes {
   std::string last_rule_;
   // Of the graph: what is gone or is read or made in another way; whose readers are others.
   std::vector<std::uint8_t> ops_, tensors_;
-  std::vector<std::uint8_t> mutated_;  // tensors of the graph that some op changes
+  std::vector<OpId>
+      mutators_;              // of each tensor of the graph; each reads it, so there is one at most
+  std::vector<OpId> before_;  // mutators that what the last one makes has to stand right before
 };
 
 }  // namespace lowtide

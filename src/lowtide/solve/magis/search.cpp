@@ -95,9 +95,9 @@ void Search::choose_base() {
   base_.graph = &problem_.graph;
   if (!context_.may_transform()) return;
   Applied from = problem_.techniques.hoist
-                              ? rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
-                                                 problem_.part_costs.get())
-                              : Applied{{}, apply_transforms(problem_.graph, {})};
+                     ? rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
+                                        problem_.part_costs.get())
+                     : Applied{{}, apply_transforms(problem_.graph, {})};
   base_.transforms = std::move(from.transforms);
   base_.made = std::move(from.now);
   base_.graph = &base_.made->graph;
