@@ -1,5 +1,6 @@
 // Problems with transforms: solvers plan the graph that is made, answers are of the one asked
 // about.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/driver.h"
+#include "lowtide/driver/transform_search.h"
 #include "lowtide/plan/plan_file.h"
 #include "lowtide/plan/transformed.h"
 #include "lowtide/sim/check_plan.h"
@@ -195,6 +197,38 @@ TEST_CASE("transforms: what auto finds repeats by work, and no plan is worse for
     REQUIRE(with.outcome.plan);
     CHECK(with.outcome.cost.duration <= without.outcome.cost.duration);
   }
+}
+
+TEST_CASE("transforms: where the best list can win no more, the graph as it is gets what is left") {
+  const Graph graph = three_products();
+  Problem problem{.graph = graph, .budget = own_peak(graph)};
+  problem.techniques = parse_techniques("all", false);
+  driver::Request request = by("auto");
+  request.limits.work = 100'000;
+  // In tenths of the graph's time: what a solver says of the graph as it is, and of any other.
+  const auto last_of = [&](std::int64_t other_bound) {
+    std::vector<std::vector<Transform>> asked;
+    const auto solve = [&](const Problem& said, const driver::Request& how) {
+      const auto times = [&](std::int64_t tenths) {
+        return Ticks(graph.total_time().count() * tenths / 10);
+      };
+      const bool plain = said.transforms.empty();
+      asked.push_back(said.transforms);
+      driver::Answer answer;
+      answer.work = *how.limits.work;
+      answer.outcome.status = Status::feasible;
+      answer.outcome.stopped_by = StopReason::work_limit;
+      answer.outcome.plan.emplace().transforms = said.transforms;
+      answer.outcome.cost = {times(plain ? 16 : 13), Bytes(1), {}};
+      answer.outcome.bound = {times(plain ? 11 : other_bound), Bytes(1)};
+      return answer;
+    };
+    driver::search_transforms(problem, request, solve);
+    REQUIRE(std::ranges::any_of(asked, [](const auto& list) { return !list.empty(); }));
+    return asked.back();
+  };
+  CHECK(last_of(13).empty());
+  CHECK(!last_of(12).empty());
 }
 
 // Without transforms that are said.

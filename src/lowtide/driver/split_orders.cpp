@@ -5,6 +5,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/transform_ideas.h"
+#include "lowtide/plan/events.h"
 #include "lowtide/plan/transformed.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/simulate.h"

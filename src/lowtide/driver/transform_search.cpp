@@ -137,7 +137,10 @@ class TransformSearch {
           more != best_transforms())
         run_with(more, kTrialShare);
     even_out();
-    if (!limits_.stopped()) run_with(best_transforms(), 1);
+    // Where the best list can win no more, the graph as it is may.
+    const bool is_done = best_.outcome.plan && best_.outcome.bound.duration >= duration();
+    const bool plain = is_done && plain_bound_ < duration();
+    if (!limits_.stopped()) run_with(plain ? Transforms() : Transforms(best_transforms()), 1);
     return finish();
   }
 
