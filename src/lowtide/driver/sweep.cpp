@@ -351,6 +351,17 @@ std::optional<double> Sweep::link_price(Bytes budget) const {
   return told == nullptr ? std::nullopt : std::optional(told->price);
 }
 
+void Sweep::check_afresh(const Frontier::Entry& entry) const {
+  if (entry.plan->transforms.empty() || checked_.contains(entry.plan)) return;
+  const Verdict verdict = verify(problem_on(graph_, entry.cost.peak, terms_), *entry.plan);
+  if (!verdict.ok || verdict.cost != entry.cost)
+    throw InternalError("solver " + entry.found_by +
+                        ": its plan does not verify on the graph that "
+                        "its transforms make" +
+                        (verdict.ok ? "" : ": " + verdict.violation->reason));
+  checked_.insert(entry.plan);
+}
+
 TradeoffPoint Sweep::point(Bytes budget) const {
   TradeoffPoint point{.budget = budget, .outcome = {}};
   Outcome& outcome = point.outcome;
@@ -361,6 +372,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
     outcome.cost = smallest->cost;
   }
   if (const Frontier::Entry* best = known_.best(budget)) {
+    check_afresh(*best);
     outcome.plan = *best->plan;
     outcome.cost = best->cost;
     outcome.found_by = best->found_by;

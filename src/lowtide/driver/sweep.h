@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -112,6 +113,8 @@ class Sweep {
   void run_all(std::vector<Job>& jobs, const Wanted& wanted);
   void take(Job& job);
   std::optional<double> link_price(Bytes budget) const;
+  // Before a plan leaves: its transforms are applied anew, once for each plan. InternalError.
+  void check_afresh(const Frontier::Entry& entry) const;
 
   const solve::SolverTable& solvers_;
   AllowedGraph allowed_;
@@ -121,6 +124,7 @@ class Sweep {
   std::shared_ptr<MadeOnce> made_once_ = std::make_shared<MadeOnce>(graph_);
   Limits limits_;
   Frontier known_;
+  mutable std::set<std::shared_ptr<const Plan>> checked_;  // afresh
   std::string improving_, proving_;
   bool open_ = false;  // transforms are looked for: proofs about one graph are none about others
   std::vector<Transform> faster_;
