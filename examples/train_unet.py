@@ -56,6 +56,7 @@ def train(model, steps, every, budget=None):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     run = model
     if budget:
+        print(f"measuring and planning within {budget}", flush=True)
         run = torch.compile(model, backend="lowtide",
                             options={"budget": budget, "optimizer": optimizer})
     losses = []
@@ -95,7 +96,10 @@ def main():
     torch.manual_seed(0)
     model = UNet()
     plain = copy.deepcopy(model)
-    losses = train(model, arguments.steps, arguments.every, arguments.budget)
+    try:
+        losses = train(model, arguments.steps, arguments.every, arguments.budget)
+    except torch._dynamo.exc.BackendCompilerFailed as error:  # a BudgetError inside names the smallest budget found
+        raise SystemExit(str(error.inner_exception)) from None
     if arguments.compare:
         print("without a plan")
         expected = train(plain, arguments.steps, arguments.every)

@@ -23,8 +23,9 @@ def test_a_script_trains_within_its_budget_to_the_same_bits(name):
     assert len(lines) == 2 and all(float(peak) <= float(budget) for peak, budget in lines), run.stdout
 
 
-def test_a_budget_that_is_too_small_ends_in_one_line():
-    run = subprocess.run([sys.executable, ROOT / "examples" / "train_gpt.py", "--budget", "1MB", "--steps", "2"],
+@pytest.mark.parametrize("name", ["train_gpt", "train_unet"])
+def test_a_budget_that_is_too_small_ends_in_one_line(name):
+    run = subprocess.run([sys.executable, ROOT / "examples" / f"{name}.py", "--budget", "1MB", "--steps", "2"],
                          capture_output=True, text=True, timeout=300, env=os.environ | {"LOWTIDE_CACHE": "off"})
     assert run.returncode == 1 and "Traceback" not in run.stderr
     assert "no plan keeps this step within" in run.stderr and "the smallest found takes" in run.stderr
