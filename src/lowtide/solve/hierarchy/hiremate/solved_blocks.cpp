@@ -298,8 +298,8 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     const std::vector<std::size_t>& wave = by_height[height];
     const std::int64_t ops = ops_of_height[height];
     std::vector<std::int64_t> work(wave.size(), 0);
-    const double share = static_cast<double>(ops) / static_cast<double>(ops_left);
-    const LimitSettings left = limits.remaining(std::max(kLeastShare, share));
+    const double by_ops = static_cast<double>(ops) / static_cast<double>(ops_left);
+    const LimitSettings left = limits.remaining(std::max(kLeastShare, by_ops));
     ops_left -= ops;
     const Limits wave_limits(left);           // its clock runs from here on
     std::atomic<std::int64_t> waiting = ops;  // of blocks that nobody has begun with
