@@ -107,6 +107,11 @@ TEST_CASE("hierarchy: of options only those stay that no other beats in everythi
   CHECK(kept[0].peak() == Bytes(9));
   CHECK(kept[1].saved == Bytes(4));
   CHECK(kept[2].saved == Bytes(1));
+  BlockOption proven = option(5, 9, 9);
+  proven.quickest_within = BlockBudget{Bytes(10), Bytes(10)};
+  const std::vector<BlockOption> merged = pareto({option(5, 9, 9), proven});
+  REQUIRE(merged.size() == 1);
+  CHECK(merged[0].quickest_within == proven.quickest_within);
 }
 
 TEST_CASE("hierarchy: on the hull a byte less costs more from step to step") {

@@ -27,9 +27,14 @@ std::vector<BlockOption> pareto(std::vector<BlockOption> options) {
            std::tuple(b.time(), b.saved, b.peak(), b.forward_peak + b.backward_peak);
   });
   std::vector<BlockOption> kept;
-  for (BlockOption& option : options)
-    if (std::ranges::none_of(kept, [&](const BlockOption& k) { return as_good(k, option); }))
+  for (BlockOption& option : options) {
+    const auto better =
+        std::ranges::find_if(kept, [&](const BlockOption& k) { return as_good(k, option); });
+    if (better == kept.end())
       kept.push_back(std::move(option));
+    else if (!better->quickest_within)  // what is proven of one holds of whoever is as good
+      better->quickest_within = option.quickest_within;
+  }
   std::stable_sort(kept.begin(), kept.end(), [](const BlockOption& a, const BlockOption& b) {
     return a.peak() != b.peak() ? a.peak() > b.peak() : a.time() < b.time();
   });

@@ -73,6 +73,9 @@ OptionCache::OptionCache(const BlockTask& task, std::span<const std::int64_t> bl
   for (const BlockOption& option : task.known) {
     add(hash, option.forward);
     add(hash, option.backward);
+    const BlockBudget proven = option.quickest_within.value_or(BlockBudget{Bytes(-1), Bytes(-1)});
+    hash.add(proven.peak.count());
+    hash.add(proven.saved.count());
   }
   hash.add(static_cast<std::int64_t>(task.seed));
   // Twice the time is another question, a little more is not.
