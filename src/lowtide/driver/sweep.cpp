@@ -355,9 +355,7 @@ void Sweep::check_afresh(const Frontier::Entry& entry) const {
   if (entry.plan->transforms.empty() || checked_.contains(entry.plan)) return;
   const Verdict verdict = verify(problem_on(graph_, entry.cost.peak, terms_), *entry.plan);
   if (!verdict.ok || verdict.cost != entry.cost)
-    throw InternalError("solver " + entry.found_by +
-                        ": its plan does not verify on the graph that "
-                        "its transforms make" +
+    throw InternalError("solver " + entry.found_by + ": its plan with transforms does not verify" +
                         (verdict.ok ? "" : ": " + verdict.violation->reason));
   checked_.insert(entry.plan);
 }

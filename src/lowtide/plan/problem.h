@@ -69,7 +69,8 @@ void check_live_limits(const Problem& problem);
 // tensor's) too where the copies of all of these once each way take longer than can be counted.
 void require_plannable(const Problem& problem);
 
-// The same question of another graph of as many ops and tensors.
+// The same question of another graph of as many ops and tensors. What lists of transforms have made
+// of the one is not what they make of the other: without `made_once`.
 Problem with_graph(const Problem& problem, const Graph& graph);
 
 std::string_view to_string(Order order);

@@ -49,9 +49,10 @@ class Substitutes {
   std::string last_rule_;
   // Of the graph: what is gone or is read or made in another way; whose readers are others.
   std::vector<std::uint8_t> ops_, tensors_;
-  std::vector<OpId>
-      mutators_;              // of each tensor of the graph; each reads it, so there is one at most
-  std::vector<OpId> before_;  // mutators that what the last one makes has to stand right before
+  // Of each tensor of the graph who changes it: one at most, as all who do so read it.
+  std::vector<OpId> mutators_;
+  // Mutators that what the last one makes has to stand right before.
+  std::vector<OpId> before_;
 };
 
 }  // namespace lowtide
