@@ -149,7 +149,7 @@ def peak_of(passes, choice):
                for region, backward, others, waiting in ((p.region, p.backward, p.others, p.waiting) for p in passes))
 
 
-@pytest.mark.parametrize("first, second", [((40, 24), (64, 8, 32)), ((32,), (32,))])
+@pytest.mark.parametrize("first, second", [((40, 24), (64, 8, 32)), ((32,), (32,)), ((400, 300, 200), (8,))])
 def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first, second):
     plan = lowtide.plan
     monkeypatch.setattr(lowtide, "plan", lambda *given, time=None, work=20_000, **named: plan(

@@ -117,9 +117,9 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
     regions = {pass_.region.key: pass_.region for pass_ in passes}
     waiting = {region.key for pass_ in passes for region in pass_.waiting}
     most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
-    graph = max((most[key].graph(region.program) for key, region in regions.items()),
-                key=lambda g: g.own_peak)
-    limit = _bytes(budget, graph, fixed)
+    largest = max((most[key].graph(region.program) for key, region in regions.items()),
+                  key=lambda g: g.own_peak)
+    limit = _bytes(budget, largest, fixed)
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
         tried = _try(passes, regions, waiting, fraction, limit, order, told)
@@ -133,7 +133,7 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
         for key, region in regions.items():  # of one byte: refused at once, with the floor
             graph, _, told_of_it = _asked(region.program, fewest[key], told)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
-        smallest = _smallest(passes, regions, waiting, (max(limit, floor), graph.own_peak), order, told)
+        smallest = _smallest(passes, regions, waiting, (max(limit, floor), largest.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
     return best[1]
 
