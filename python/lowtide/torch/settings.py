@@ -235,13 +235,17 @@ class Settings:
         return state
 
 
-def _solver_options(solver: Any, given: Any) -> tuple[tuple[str, str], ...]:
+class _SolverOptions(tuple[tuple[str, str], ...]):
+    """Options that a solver takes, of settings that others are made of."""
+
+
+def _solver_options(solver: Any, given: Any) -> _SolverOptions:
     """As texts, by name; refused before anything is traced if the solver has none of that name or value."""
     if not isinstance(solver, str):
         raise TypeError(f"solver must be the name of one, not {solver!r}")
+    if isinstance(given, _SolverOptions):
+        return given
     options = {} if given is None else given
-    if isinstance(options, tuple):  # of settings that these are made of
-        options = dict(options)
     if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
         raise TypeError(f"solver_options must be a dict of options by name, not {given!r}")
     texts = {}
@@ -250,8 +254,9 @@ def _solver_options(solver: Any, given: Any) -> tuple[tuple[str, str], ...]:
         if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
             raise TypeError(f"solver_options: {name} must be a name, a number or a list of these, not {value!r}")
         texts[name] = ",".join(map(str, words))
-    lowtide.plan(lowtide.generate("chain", 1), "100%", solver=solver, options=texts, work=0)
-    return tuple(sorted(texts.items()))
+    if texts or solver != "auto":
+        lowtide.plan(lowtide.generate("chain", 1), "100%", solver=solver, options=texts, work=0)
+    return _SolverOptions(sorted(texts.items()))
 
 
 def check_order(order: Any) -> None:

@@ -64,6 +64,7 @@ class Search:
         known = _smallest.get(self._key)
         outcome = self._plan(self._problem, self._start(start, known))
         found = self._as_run(outcome) if outcome.plan is not None else None
+        by_auto = found is None
         if found is None and known is not None and known.outcome.peak <= self._reduced.budget:
             found = self._within(known)
         if found is None:
@@ -71,7 +72,7 @@ class Search:
             if found.outcome.peak > self._reduced.budget:
                 raise refusal(self._problem, outcome, found)
             found = self._within(found)
-        if outcome.plan is None and self._settings.solver != "auto":
+        if by_auto and self._settings.solver != "auto":
             note = f" ({outcome.note})" if outcome.note else ""
             warnings.warn(f"lowtide: {self._settings.solver} has found no plan of {self._problem.graph.name} within the "
                           f"budget{note}; auto has", LowtideWarning, stacklevel=2)
