@@ -14,8 +14,11 @@ import lowtide.torch
 from lowtide.torch.emission import emit, repeated
 from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.meter import peak_rise
+from lowtide.torch.operators import touched_bytes
 from lowtide.torch.planning import planner
+from lowtide.torch.transforms.parts import PartCall, Slice
 from torch import fx, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torch_run import gradients, twin
 
@@ -245,3 +248,19 @@ def test_a_backward_in_parts_that_pytorch_traces_itself(monkeypatch):
         shared_bits, _, functions, _, report = stepped(monkeypatch, module, inputs, 8, techniques)
     assert functions and not none and not any("hoist" in text for text in report.transforms)
     assert all(map(torch.equal, shared_bits, bits))
+
+
+def test_what_equal_parts_share_is_several_tensors_in_one_call():
+    """Of one kind and one fake result: a sum of the two moves three tensors, a square two."""
+    with FakeTensorMode():
+        fake = torch.empty(8, 4)
+    fakes = {"q": fake, "k": fake}
+
+    def product(*keys):
+        slices = [Slice(key, None, (8, 4), (4, 1), 0, torch.float32) for key in keys]
+        return PartCall(torch.ops.aten.mul.Tensor, dict(zip(("self", "other"), slices, strict=True)), [("made", None)])
+
+    with fake.fake_mode:
+        two, square = (product("q", other).kernel(fakes) for other in "kq")
+    assert touched_bytes(two.read) == 2 * touched_bytes(square.read) == 2 * 8 * 4 * 4
+    assert product("q", "k").kind(fakes) == product("k", "q").kind(fakes) != product("q", "q").kind(fakes)

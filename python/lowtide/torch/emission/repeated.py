@@ -90,7 +90,9 @@ class _Run:
 
     def _form_of_node(self, node: fx.Node) -> Any:
         over = overwriting(node)
-        return node.op, node.target, self._form([node.args, node.kwargs]), over and (over.argument, over.twin)
+        inputs = node.all_input_nodes  # each once: which of them are the same says where one is overwritten
+        again = tuple(inputs.index(value) for value in _nodes_in([node.args, node.kwargs]))
+        return node.op, node.target, self._form([node.args, node.kwargs]), again, over and (over.argument, over.twin)
 
     def _form(self, value: Any) -> Any:
         if isinstance(value, fx.Node) and value in self._places:
@@ -109,6 +111,16 @@ class _Run:
         except TypeError:
             return "this one", id(value)
         return type(value), value
+
+
+def _nodes_in(value: Any) -> Iterator[fx.Node]:
+    if isinstance(value, fx.Node):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _nodes_in(one)
+    elif isinstance(value, dict):
+        yield from _nodes_in(list(value.values()))
 
 
 def _replace(owner: fx.GraphModule, graph: fx.Graph, runs: list[_Run], now: dict[fx.Node, fx.Node]) -> None:

@@ -333,6 +333,8 @@ class _Made:
     def _like_join(self, entry: dict[str, Any], node: fx.Node) -> Kernel:
         """A kernel that moves as much: a copy of the part, or a sum."""
         given = [self._fakes[self._keys[t][0]] for t in entry["inputs"]]
+        if given[0] is given[-1] and len(given) > 1:  # equal parts share what they make; these are two
+            given[-1] = fake_like(given[-1], given[-1].shape, given[-1].stride(), given[-1].dtype)
         adds = entry["kind"] == "lowtide.add" and given[0].shape == given[-1].shape
         target, args = (aten.add.Tensor, tuple(given)) if adds else (aten.clone.default, (given[-1],))
         kind = target, *((t.shape, t.stride(), t.dtype, t.device) for t in args)

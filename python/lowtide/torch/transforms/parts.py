@@ -22,6 +22,7 @@ from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
 from ..lowerings.interface import Emitter
 from ..operators import Kernel, leaves, operations_of, values
+from ..storages import storage
 from ..tracing.real_types import as_really_made
 
 if TYPE_CHECKING:
@@ -146,7 +147,16 @@ class PartCall:
 
     def kernel(self, fakes: dict[Key, torch.Tensor]) -> Kernel:
         """The call of fake tensors, and what it makes of them."""
-        args, kwargs = self.bind(lambda part: part.of(fakes[part.key]), values)
+        apart: dict[Key, torch.Tensor] = {}  # equal parts share what they make, but tensors of one call are several
+
+        def fake_of(key: Key) -> torch.Tensor:
+            if key not in apart:
+                fake = fakes[key]
+                shared = any(storage(fake) == storage(other) for other in apart.values())
+                apart[key] = fake_like(fake, fake.shape, fake.stride(), fake.dtype) if shared else fake
+            return apart[key]
+
+        args, kwargs = self.bind(lambda part: part.of(fake_of(part.key)), values)
         made = self.target(*args, **kwargs)
         really = as_really_made(self.target, args, kwargs, made)
         made = made if really is None else really
@@ -160,9 +170,12 @@ class PartCall:
 
     def kind(self, fakes: dict[Key, torch.Tensor]) -> Any:
         """What calls have in common that make the same of other places."""
+        places: dict[Key, int] = {}
+
         def fixed(value: Any) -> Any:
             if isinstance(value, Slice):
-                return value.shape, value.strides, value.dtype, value.views, value.packed, fakes[value.key].device
+                place = places.setdefault(value.key, len(places))  # a product of a tensor with itself reads one
+                return place, value.shape, value.strides, value.dtype, value.views, value.packed, fakes[value.key].device
             if isinstance(value, (list, tuple)):
                 return tuple(map(fixed, value))
             return type(value), value
