@@ -294,23 +294,47 @@ def test_what_a_rule_has_read_in_another_order_is_seen():
     assert not lies_otherwise(op(("self", [4, 4], [4, 1]), ("mat2", [4, 6], [6, 1])), whole)  # a part of its rows
 
 
+def entry_of(x, made):
+    return {"operands": [{"argument": "self", "shape": list(x.shape)}], "results": [{"argument": "", "shape": list(made.shape)}]}
+
+
+@pytest.mark.parametrize("threads", [1, 3, 4])
 @pytest.mark.parametrize("name", ["silu", "exp", "gelu", "relu", "mul"])
-def test_elements_keep_their_bits_as_is_said(name):
+def test_elements_keep_their_bits_as_is_said(name, threads):
+    """Cut along rows, and along columns; what a thread of several gets may end within a vector."""
     function = {"silu": torch.ops.aten.silu.default, "exp": torch.ops.aten.exp.default, "gelu": torch.ops.aten.gelu.default,
                 "relu": torch.ops.aten.relu.default, "mul": torch.ops.aten.mul.Scalar}[name]
     more = (3.3,) if name == "mul" else ()
     torch.manual_seed(0)
     said = []
-    for rows, width in ((8, 35), (8, 32), (6, 64), (12, 11), (16, 160)):
-        for parts in (2, 3, 4):
-            x = torch.randn(rows, width) * 3
-            pieces = x.split(rows // parts)
-            made = [function(t, *more) for t in pieces]
-            kernels = [Kernel(function, (t, *more), {}, [t], [result], result) for t, result in zip(pieces, made, strict=True)]
-            keeps = all(keeps_rows_bits(kernel, {"operands": [], "results": []}, {}) for kernel in kernels)
-            assert not keeps or torch.equal(torch.cat(made), function(x, *more)), (rows, width, parts)
-            said.append(keeps)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for rows, width in ((8, 35), (8, 32), (6, 64), (12, 11), (16, 160), (514, 128), (1532, 128)):
+            for parts, dim in ((2, 0), (3, 0), (4, 0), (2, 1)):
+                x = torch.randn(rows, width) * 3
+                whole = function(x, *more)
+                pieces = x.split((rows if dim == 0 else width) // parts, dim)
+                made = [function(t, *more) for t in pieces]
+                kernels = [Kernel(function, (t, *more), {}, [t], [result], result)
+                           for t, result in zip(pieces, made, strict=True)]
+                keeps = all(keeps_rows_bits(kernel, entry_of(t, result), entry_of(x, whole))
+                            for kernel, t, result in zip(kernels, pieces, made, strict=True))
+                assert not keeps or torch.equal(torch.cat(made, dim), whole), (rows, width, parts, dim)
+                said.append(keeps)
+    finally:
+        torch.set_num_threads(before)
     assert any(said) and all(said) == (name in ("relu", "mul"))
+
+
+def test_columns_of_a_sum_over_rows_are_not_called_equal():
+    """A kernel adds up several columns at once, and those beyond whole groups in another order."""
+    x = torch.randn(64, 128)
+    function = torch.ops.aten.sum.dim_IntList
+    for piece, whole, equal in ((x[:, :16], x, False), (x[:32], x, True)):
+        made = [function(t, [0]) for t in (piece, whole)]
+        kernel = Kernel(function, (piece, [0]), {}, [piece], [made[0]], made[0])
+        assert keeps_rows_bits(kernel, entry_of(piece, made[0]), entry_of(whole, made[1])) == equal
 
 
 def test_less_is_called_less():

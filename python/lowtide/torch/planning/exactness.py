@@ -142,12 +142,14 @@ def _levels_of_results(program: Program, changed: dict[int, int]) -> dict[str, i
         levels[name] = max(levels.get(name, 0), level(node))
     for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True):
         if isinstance(node, fx.Node):
-            levels[program.label_of(desc.grad_of)] = level(node)
+            name = program.label_of(desc.grad_of)
+            levels[name] = max(levels.get(name, 0), level(node))  # several may be called the same
     for op, run in enumerate(program.runs):
         slot = getattr(run.emitter, "slot", None)
         if slot is not None:
             gradient, *_ = program.graph["ops"][op]["inputs"]
-            levels[program.labels.get(slot, f"input{slot}")] = changed.get(gradient, 0)
+            name = program.labels.get(slot, f"input{slot}")
+            levels[name] = max(levels.get(name, 0), changed.get(gradient, 0))
     return levels
 
 

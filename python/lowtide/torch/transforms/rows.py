@@ -2,13 +2,16 @@
 
 No kernel promises it.  What is known of PyTorch's on a CPU, by trying them on random numbers of many sizes
 (docs/why/exact.md): products, convolutions and attention do if they are cut along their first dimension, as long as
-products in single precision keep four rows and have more than one column; what is reduced within a row does; and
-what works element by element does where each of its results is one rounding, or where a part is a whole number of the
-vectors in which kernels work, since what is left over goes through another implementation of exp and the like.
+products in single precision keep four rows and have more than one column, and those in half precision are no tiny
+ones; what is reduced within a row does; and what works element by element does where each of its results is one
+rounding, or where what a thread gets of a part and of the whole is a whole number of the vectors in which kernels work,
+since what is left over goes through another implementation of exp and the like.  On other devices nothing is known but
+of single roundings.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -17,7 +20,10 @@ from ..operators import Kernel
 
 aten = torch.ops.aten
 _VECTORS = 128  # bytes of the two widest vectors, which are the step of kernels that work element by element
+_GRAIN = 32768  # elements that are worth another thread (ATen's GRAIN_SIZE)
 _ROWS = 4  # of a product
+_TINY = 4096  # multiplications of a product in half precision that is not worth its kernel's set-up (ATen's use_mkldnn_matmul)
+_REDUCTIONS = ("sum", "mean", "var", "std", "norm", "softmax", "logsumexp", "prod")  # and whatever is called after them
 _PRODUCTS = (aten.mm.default, aten.addmm.default)
 _BY_CHANNEL = ("batch_norm",)
 # of one rounding, or none
@@ -32,12 +38,28 @@ def keeps_rows_bits(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]
     """kernel: of the part.  entry, whole: what the graph says of the part and of its op."""
     target = kernel.target
     name = target.overloadpacket.__name__
+    one_rounding = torch.Tag.pointwise in target.tags and name in _EXACT
+    if one_rounding or any(t.device.type != "cpu" for t in kernel.written):
+        return one_rounding
     if kernel.flops or any(word in name for word in _BY_CHANNEL):
         return _adds_up(entry, whole) or _is_cut_first(entry, whole) and not _is_small(kernel)
-    if torch.Tag.pointwise in target.tags and name not in _EXACT:
-        step = _VECTORS * torch.get_num_threads()
-        return all(t.numel() * t.element_size() % step == 0 for t in kernel.written if t.is_floating_point())
+    if torch.Tag.pointwise in target.tags:
+        return _is_cut_first(entry, whole) and _in_whole_vectors(kernel, entry, whole)
+    if any(word in name for word in _REDUCTIONS):
+        return _adds_up(entry, whole) or _is_cut_first(entry, whole)
     return True
+
+
+def _in_whole_vectors(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
+    """Does each thread get whole vectors, of the part and of the whole?"""
+    widths = {t.element_size() for t in kernel.written if t.is_floating_point()}
+
+    def of_a_thread(elements: int) -> int:
+        threads = max(1, min(torch.get_num_threads(), -(-elements // _GRAIN)))
+        return -(-elements // threads)
+
+    counts = [math.prod(result["shape"]) for op in (entry, whole) for result in op.get("results", ())]
+    return all(of_a_thread(count) * width % _VECTORS == 0 for count in counts for width in widths)
 
 
 def lies_otherwise(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
@@ -68,7 +90,9 @@ def _is_cut_first(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
 
 
 def _is_small(kernel: Kernel) -> bool:
-    if kernel.target not in _PRODUCTS or kernel.written[0].dtype not in (torch.float32, torch.float64):
+    if kernel.target not in _PRODUCTS:
         return False
+    if kernel.written[0].dtype not in (torch.float32, torch.float64):
+        return kernel.flops <= 2 * _TINY
     rows, columns = kernel.written[0].shape
     return rows < _ROWS or columns < 2
