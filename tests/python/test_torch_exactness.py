@@ -1,7 +1,6 @@
 """A report says which bits are those of a step without a plan, and so it is: what it does not name is equal, and what it
 calls a loop's is what a loop over micro-batches gives."""
 
-import warnings
 from collections import Counter
 
 import pytest
@@ -12,29 +11,22 @@ import lowtide
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from lowtide.torch.operators import Kernel
-from lowtide.torch.planning import planner
 from lowtide.torch.planning.report import Technique, time_text
 from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
 from torch import nn
 from torch.nn import functional as F
 from torch_architectures import ARCHITECTURES
-from torch_run import cast, fresh, twin
+from torch_run import alone, cast, force, fresh, in_parts, largest, twin
 from torch_zoo import ZOO
 
 PARTS = 4
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    monkeypatch.setenv("LOWTIDE_CACHE", "off")
-    torch._dynamo.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+def by_itself(monkeypatch):
+    with alone(monkeypatch):
         yield
-    torch.set_num_threads(threads)
 
 
 class Words(nn.Module):
@@ -74,24 +66,17 @@ def pictures():
     return Pictures(), (torch.randn(16, 3, 16, 16), torch.randn(16, 10))
 
 
-def in_parts(monkeypatch, what, parts=PARTS):
+def smallest_head(survey):
+    return min((i for i, region in enumerate(survey) if region["what"] == "suffix"), key=lambda i: len(survey[i]["ops"]))
+
+
+def take(monkeypatch, what, parts=PARTS):
     """Have the planner take one region: "head", or the "largest", or only the hoist."""
-    plan = lowtide.plan
+    def choose(problem):
+        transforms = in_parts(problem, parts, smallest_head if what == "head" else largest)
+        return transforms[:1] if what == "hoist" else transforms
 
-    def forced(problem, **options):
-        if "split" not in problem.techniques:
-            return plan(problem, **options)
-        hoist = "hoist" in problem.techniques
-        survey = problem.graph.regions(hoist=hoist)["regions"]
-        sizes = [len(region["ops"]) for region in survey]
-        heads = [i for i, region in enumerate(survey) if region["what"] == "suffix"]
-        place = min(heads, key=sizes.__getitem__) if what == "head" else sizes.index(max(sizes))
-        transforms = problem.graph.regions(hoist=hoist, pick=place)["transforms"]
-        transforms = transforms[:1] if what == "hoist" else transforms
-        transforms = [t | {"parts": parts} if t["kind"] == "split" else t for t in transforms]
-        return plan(problem.graph, problem.budget, transforms=transforms, work=1000)
-
-    monkeypatch.setattr(planner.lowtide, "plan", forced)
+    force(monkeypatch, choose)
 
 
 def planned(module, inputs, budget=10**9, **options):
@@ -166,7 +151,7 @@ def test_updates_in_the_backward_are_equal():
 def test_a_hoisted_backward_is_equal_for_powers_of_two(monkeypatch):
     module, inputs = fresh(words())
     plain = twin(module)
-    in_parts(monkeypatch, "hoist")
+    take(monkeypatch, "hoist")
     step, report = planned(module, inputs, techniques="all", loss_scale=1)
     assert report.exactness.equal
     assert str(report.exactness) == "every bit as without a plan, if the loss is scaled by powers of two alone"
@@ -181,7 +166,7 @@ def test_a_head_in_parts_names_what_it_adds_up(dtype, monkeypatch):
     module = module.to(dtype)
     plain = twin(module)
     expected = results(plain, inputs, plain)
-    in_parts(monkeypatch, "head")
+    take(monkeypatch, "head")
     step, report = planned(module, inputs, techniques="all")
     found = report.exactness
     assert "head.weight" in found.sums and not named(found) & {"loss", "up.weight", "embed.weight"}
@@ -198,7 +183,7 @@ def test_a_whole_step_in_parts_is_a_loop_over_micro_batches(make, dtype, monkeyp
     module, inputs = module.to(dtype), tuple(t.to(dtype) if t.is_floating_point() else t for t in inputs)
     plain = twin(module)
     expected = results(plain, inputs, plain)
-    in_parts(monkeypatch, "largest")
+    take(monkeypatch, "largest")
     step, report = planned(module, inputs, techniques="all")
     found = report.exactness
     assert found.whole and {*found.sums} >= {name for name, _ in module.named_parameters()} and not found.follows
@@ -212,7 +197,7 @@ def test_a_whole_step_in_parts_is_a_loop_over_micro_batches(make, dtype, monkeyp
 
 def test_masks_in_parts_are_said(monkeypatch):
     module, inputs = fresh(words(dropout=0.3))
-    in_parts(monkeypatch, "largest")
+    take(monkeypatch, "largest")
     _, report = planned(module, inputs, techniques="all")
     assert report.exactness.masks and "with slices of the whole's masks" in str(report)
 
@@ -220,7 +205,7 @@ def test_masks_in_parts_are_said(monkeypatch):
 def test_weights_of_classes_are_counted_in_another_order(monkeypatch):
     """So whatever the loss is divided by may differ, and nothing is promised of the loop."""
     module, inputs = fresh(words(weighted=True))
-    in_parts(monkeypatch, "largest")
+    take(monkeypatch, "largest")
     _, report = planned(module, inputs, techniques="all")
     found = report.exactness
     assert "loss" in named(found) and not found.whole and "head.weight" in found.follows
@@ -262,7 +247,7 @@ def test_rows_that_may_have_other_bits_in_parts_are_named(inner, outer, gate, mo
     module, inputs = fresh(lambda: (Gated(inner, outer, gate), (torch.randn(12, 9), torch.randn(12, outer))))
     plain = twin(module)
     expected = results(plain, inputs, plain)
-    in_parts(monkeypatch, "largest", 2)
+    take(monkeypatch, "largest", 2)
     step, report = planned(module, inputs, techniques="all")
     assert "down.weight" in report.exactness.follows and not report.exactness.whole
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness)

@@ -3,7 +3,6 @@
 import copy
 import gc
 import io
-import warnings
 
 import pytest
 
@@ -15,7 +14,7 @@ from lowtide.torch.offloading import transfers
 from lowtide.torch.offloading.host import host_of, is_on_host
 from torch import nn
 from torch.nn import functional as F
-from torch_run import equal, twin
+from torch_run import alone, equal, twin
 from torch_zoo import ZOO
 
 SLACK = 64
@@ -31,16 +30,10 @@ OPTIMIZERS = {
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    monkeypatch.setenv("LOWTIDE_CACHE", "off")
-    torch._dynamo.reset()
+def by_itself(monkeypatch):
     gc.collect()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+    with alone(monkeypatch):
         yield
-    torch.set_num_threads(threads)
 
 
 class Net(nn.Module):

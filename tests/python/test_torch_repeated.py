@@ -2,14 +2,12 @@
 
 import operator
 import random
-import warnings
 import weakref
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
 from lowtide.torch.emission import emit, repeated
 from lowtide.torch.emission.execute import compile_graph
@@ -20,22 +18,16 @@ from lowtide.torch.transforms.parts import PartCall, Slice
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
-from torch_run import gradients, twin
+from torch_run import alone, force, gradients, in_parts, twin
 
 SLACK = 64  # bytes of scalars that the autograd engine makes beside the graph
 PARTS = 16
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    monkeypatch.setenv("LOWTIDE_CACHE", "off")
-    torch._dynamo.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+def by_itself(monkeypatch):
+    with alone(monkeypatch):
         yield
-    torch.set_num_threads(threads)
 
 
 # ---- graphs by hand
@@ -163,17 +155,7 @@ def words(dtype=torch.float32):
 
 def stepped(monkeypatch, module, inputs, apart, techniques="all"):
     """Loss, gradients and the generator's state of a step in parts, its nodes and functions, its measured peak and report."""
-    plan, nodes, functions = lowtide.plan, [], []
-
-    def forced(problem, **limits):
-        if "split" not in problem.techniques:
-            return plan(problem, **limits)
-        hoist = "hoist" in problem.techniques
-        survey = problem.graph.regions(hoist=hoist)["regions"]
-        largest = max(range(len(survey)), key=lambda i: len(survey[i]["ops"]))
-        made = problem.graph.regions(hoist=hoist, pick=largest)["transforms"]
-        transforms = [t | {"parts": PARTS} if t["kind"] == "split" else t for t in made]
-        return plan(problem.graph, problem.budget, transforms=transforms, work=1000)
+    nodes, functions = [], []
 
     def share(owner, graph):
         repeated.share_code(owner, graph)
@@ -187,7 +169,7 @@ def stepped(monkeypatch, module, inputs, apart, techniques="all"):
     torch._dynamo.reset()
     mine = twin(module)
     with monkeypatch.context() as patched:
-        patched.setattr(planner.lowtide, "plan", forced)
+        force(patched, lambda problem: in_parts(problem, PARTS))
         patched.setattr(emit, "share_code", share)
         patched.setattr(repeated, "_APART", apart)
         patched.setattr(repeated, "_function", function)

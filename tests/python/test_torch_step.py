@@ -11,7 +11,7 @@ import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from torch import nn
 from torch.nn import functional as F
-from torch_run import equal, fresh, twin
+from torch_run import alone, equal, fresh, twin
 from torch_zoo import ZOO
 
 SLACK = 64
@@ -24,15 +24,9 @@ OPTIMIZERS = {
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    monkeypatch.setenv("LOWTIDE_CACHE", "off")
-    torch._dynamo.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+def by_itself(monkeypatch):
+    with alone(monkeypatch):
         yield
-    torch.set_num_threads(threads)
 
 
 class Net(nn.Module):

@@ -4,14 +4,13 @@ In double precision parts give what the whole gives but for the last digits, so 
 outside of what is compared.
 """
 
-import warnings
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import lowtide
 import lowtide.torch
+import torch_run
 from lowtide.torch.meter import peak_rise
 from lowtide.torch.operators import Kernel
 from lowtide.torch.planning import planner
@@ -19,7 +18,7 @@ from lowtide.torch.transforms import made as made_module
 from lowtide.torch.transforms.parts import PartCall
 from torch import nn
 from torch.nn import functional as F
-from torch_run import fresh, gradients, twin
+from torch_run import alone, fresh, gradients, twin
 from torch_zoo import ZOO
 
 SLACK = 64  # bytes of scalars that the autograd engine makes beside the graph
@@ -27,15 +26,9 @@ REGIONS = 3  # of each model that are tried; random modules try any (test_torch_
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch):
-    monkeypatch.setenv("LOWTIDE_CACHE", "off")
-    torch._dynamo.reset()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+def by_itself(monkeypatch):
+    with alone(monkeypatch):
         yield
-    torch.set_num_threads(threads)
 
 
 class Words(nn.Module):
@@ -79,15 +72,7 @@ def distance(got, expected):
 
 def force(monkeypatch, choose):
     """Have the planner take the transforms that `choose` picks for a graph, and none if it picks none."""
-    plan = lowtide.plan
-
-    def forced(problem, **options):
-        transforms = choose(problem.graph) if "split" in problem.techniques else None
-        if not transforms:
-            return plan(problem, **options)
-        return plan(problem.graph, problem.budget, transforms=transforms, work=1000)
-
-    monkeypatch.setattr(planner.lowtide, "plan", forced)
+    torch_run.force(monkeypatch, lambda problem: choose(problem.graph))
 
 
 def picks(graph):

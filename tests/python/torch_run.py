@@ -1,15 +1,32 @@
 """Training steps side by side: with a plan and without, compared to the last bit."""
 
+import contextlib
 import copy
+import warnings
 
+import lowtide
 import lowtide.torch
 import torch
 import torch.nn.functional as F
+from lowtide.torch.planning import planner
 from lowtide.torch.tracing.own_kernels import own_kernels
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+
+@contextlib.contextmanager
+def alone(monkeypatch):
+    """A test by itself: on one thread, with nothing compiled or kept on disk before; a LowtideWarning is an error."""
+    monkeypatch.setenv("LOWTIDE_CACHE", "off")
+    torch._dynamo.reset()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", lowtide.torch.LowtideWarning)
+        yield
+    torch.set_num_threads(threads)
 
 
 def train(module, inputs, step, steps=3, seed=1):
@@ -164,3 +181,28 @@ class Body(nn.Module):
         for layer in self.layers:
             x = F.dropout(torch.tanh(layer(x)), self.p, self.training)
         return x
+
+
+def force(monkeypatch, choose):
+    """Have the planner take the transforms that `choose` picks for a problem, and plan as ever if it picks none."""
+    plan = lowtide.plan
+
+    def forced(problem, **options):
+        transforms = choose(problem) if "split" in problem.techniques else None
+        if not transforms:
+            return plan(problem, **options)
+        return plan(problem.graph, problem.budget, transforms=transforms, work=1000)
+
+    monkeypatch.setattr(planner.lowtide, "plan", forced)
+
+
+def largest(survey):
+    return max(range(len(survey)), key=lambda i: len(survey[i]["ops"]))
+
+
+def in_parts(problem, parts, place=largest):
+    """Transforms that run one region of the graph in so many parts.  place: which of those that are there."""
+    hoist = "hoist" in problem.techniques
+    survey = problem.graph.regions(hoist=hoist)["regions"]
+    made = problem.graph.regions(hoist=hoist, pick=place(survey))["transforms"]
+    return [t | {"parts": parts} if t["kind"] == "split" else t for t in made]
