@@ -22,6 +22,7 @@ from typing import Any
 
 from torch import fx
 from torch.fx._lazy_graph_module import _make_graph_module
+from torch.utils import _pytree as pytree
 
 from .execute import compile_graph, note_overwriting, overwriting
 
@@ -91,7 +92,7 @@ class _Run:
     def _form_of_node(self, node: fx.Node) -> Any:
         over = overwriting(node)
         inputs = node.all_input_nodes  # each once: which of them are the same says where one is overwritten
-        again = tuple(inputs.index(value) for value in _nodes_in([node.args, node.kwargs]))
+        again = tuple(inputs.index(value) for value in pytree.tree_leaves([node.args, node.kwargs]) if isinstance(value, fx.Node))
         return node.op, node.target, self._form([node.args, node.kwargs]), again, over and (over.argument, over.twin)
 
     def _form(self, value: Any) -> Any:
@@ -111,16 +112,6 @@ class _Run:
         except TypeError:
             return "this one", id(value)
         return type(value), value
-
-
-def _nodes_in(value: Any) -> Iterator[fx.Node]:
-    if isinstance(value, fx.Node):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _nodes_in(one)
-    elif isinstance(value, dict):
-        yield from _nodes_in(list(value.values()))
 
 
 def _replace(owner: fx.GraphModule, graph: fx.Graph, runs: list[_Run], now: dict[fx.Node, fx.Node]) -> None:

@@ -134,22 +134,24 @@ def _levels_of_results(program: Program, changed: dict[int, int]) -> dict[str, i
         return max((changed.get(tensors.get(storage(t), -1), 0) for t in found), default=0)
 
     levels: dict[str, int] = {}
+
+    def note(name: str, found: int) -> None:  # several may be called the same
+        levels[name] = max(levels.get(name, 0), found)
+
     given = list(zip(program.forward_outputs, program.forward_descriptors, strict=True))
     results = [node for node, desc in given if isinstance(node, fx.Node) and not hasattr(desc, "mutated_input")]
     word = "loss" if len(results) == 1 and program.backward_descriptors else "results"
     for node, desc in given:
         name = "buffers" if hasattr(desc, "mutated_input") else word
-        levels[name] = max(levels.get(name, 0), level(node))
+        note(name, level(node))
     for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True):
         if isinstance(node, fx.Node):
-            name = program.label_of(desc.grad_of)
-            levels[name] = max(levels.get(name, 0), level(node))  # several may be called the same
+            note(program.label_of(desc.grad_of), level(node))
     for op, run in enumerate(program.runs):
         slot = getattr(run.emitter, "slot", None)
         if slot is not None:
             gradient, *_ = program.graph["ops"][op]["inputs"]
-            name = program.labels.get(slot, f"input{slot}")
-            levels[name] = max(levels.get(name, 0), changed.get(gradient, 0))
+            note(program.labels.get(slot, f"input{slot}"), changed.get(gradient, 0))
     return levels
 
 

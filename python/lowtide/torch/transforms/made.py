@@ -26,7 +26,7 @@ from ..program import Program, Run, owned
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
-from .parts import Key, PartCall, PartEmitter, Slice, check, fake_like
+from .parts import Key, PartCall, PartEmitter, Slice, apart, check, fake_like
 from .rows import keeps_rows_bits, lies_otherwise
 
 if TYPE_CHECKING:
@@ -332,9 +332,7 @@ class _Made:
 
     def _like_join(self, entry: dict[str, Any], node: fx.Node) -> Kernel:
         """A kernel that moves as much: a copy of the part, or a sum."""
-        given = [self._fakes[self._keys[t][0]] for t in entry["inputs"]]
-        if given[0] is given[-1] and len(given) > 1:  # equal parts share what they make; these are two
-            given[-1] = fake_like(given[-1], given[-1].shape, given[-1].stride(), given[-1].dtype)
+        given = apart([self._fakes[self._keys[t][0]] for t in entry["inputs"]])
         adds = entry["kind"] == "lowtide.add" and given[0].shape == given[-1].shape
         target, args = (aten.add.Tensor, tuple(given)) if adds else (aten.clone.default, (given[-1],))
         kind = target, *((t.shape, t.stride(), t.dtype, t.device) for t in args)

@@ -17,6 +17,7 @@ import torch
 from torch import fx
 from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from ..errors import CaptureError
 from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
@@ -147,16 +148,9 @@ class PartCall:
 
     def kernel(self, fakes: dict[Key, torch.Tensor]) -> Kernel:
         """The call of fake tensors, and what it makes of them."""
-        apart: dict[Key, torch.Tensor] = {}  # equal parts share what they make, but tensors of one call are several
-
-        def fake_of(key: Key) -> torch.Tensor:
-            if key not in apart:
-                fake = fakes[key]
-                shared = any(storage(fake) == storage(other) for other in apart.values())
-                apart[key] = fake_like(fake, fake.shape, fake.stride(), fake.dtype) if shared else fake
-            return apart[key]
-
-        args, kwargs = self.bind(lambda part: part.of(fake_of(part.key)), values)
+        keys = list(dict.fromkeys(part.key for part in pytree.tree_leaves(list(self.arguments.values())) if isinstance(part, Slice)))
+        mine = dict(zip(keys, apart([fakes[key] for key in keys]), strict=True))
+        args, kwargs = self.bind(lambda part: part.of(mine[part.key]), values)
         made = self.target(*args, **kwargs)
         really = as_really_made(self.target, args, kwargs, made)
         made = made if really is None else really
@@ -204,6 +198,15 @@ class PartCall:
             else:
                 args.append(bound(self.arguments[a.name]))
         return tuple(args), kwargs
+
+
+def apart(fakes: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The same, with a fake tensor of its own for each: equal parts share what they make, but what one call reads is several."""
+    found: dict[int, torch.Tensor] = {}
+    for fake in fakes:
+        mine = fake_like(fake, fake.shape, fake.stride(), fake.dtype) if storage(fake) in found else fake
+        found[storage(mine)] = mine
+    return list(found.values())
 
 
 def fake_like(t: FakeTensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:

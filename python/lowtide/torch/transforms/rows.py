@@ -12,6 +12,7 @@ of single roundings.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -64,29 +65,25 @@ def _in_whole_vectors(kernel: Kernel, entry: dict[str, Any], whole: dict[str, An
 
 def lies_otherwise(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
     """Does it read all of what the whole reads, in another order?  A kernel may be chosen by that."""
-    lies = {(o["argument"], o.get("index")): (o["shape"], o.get("strides")) for o in whole.get("operands", ())}
-    for operand in entry["operands"]:
-        shape, strides = lies.get((operand["argument"], operand.get("index")), (None, None))
-        if operand["shape"] == shape and operand.get("strides") != strides:
-            return True
-    return False
+    return any(of_whole and operand["shape"] == of_whole["shape"] and operand.get("strides") != of_whole.get("strides")
+               for operand, of_whole in _beside("operands", entry, whole))
 
 
 def _adds_up(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
     """Is all that it makes a summand of what the whole makes?"""
-    shapes = {(o["argument"], o.get("index")): o["shape"] for o in whole.get("results", ())}
-    return all(shapes.get((r["argument"], r.get("index"))) == r["shape"] for r in entry["results"])
+    return all(of_whole and result["shape"] == of_whole["shape"] for result, of_whole in _beside("results", entry, whole))
 
 
 def _is_cut_first(entry: dict[str, Any], whole: dict[str, Any]) -> bool:
     """Are all that it reads and makes the whole's, or some of the whole's along the first dimension?"""
-    for kind in ("operands", "results"):
-        shapes = {(o["argument"], o.get("index")): o["shape"] for o in whole.get(kind, ())}
-        for operand in entry[kind]:
-            of_whole = shapes.get((operand["argument"], operand.get("index")))
-            if of_whole is None or operand["shape"][1:] != of_whole[1:]:
-                return False
-    return True
+    return all(of_whole and operand["shape"][1:] == of_whole["shape"][1:]
+               for kind in ("operands", "results") for operand, of_whole in _beside(kind, entry, whole))
+
+
+def _beside(kind: str, entry: dict[str, Any], whole: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """The operands or results of a part, each with the whole's in its place, if that has one."""
+    there = {(o["argument"], o.get("index")): o for o in whole.get(kind, ())}
+    return ((o, there.get((o["argument"], o.get("index")))) for o in entry[kind])
 
 
 def _is_small(kernel: Kernel) -> bool:
