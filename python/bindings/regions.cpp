@@ -25,8 +25,7 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::ha
   rewrite::Survey survey;
   {
     const nb::gil_scoped_release released;
-    base = hoist ? rewrite::hoisted(*graph, *known, costs.get())
-                 : Applied{{}, apply_transforms(*graph, {})};
+    base = rewrite::hoisted(*graph, *known, costs.get(), hoist);
     survey = rewrite::survey(base->now.graph, *known, costs.get());
   }
   if (pick && *pick >= survey.found.size())

@@ -197,8 +197,7 @@ int run(const RegionsArguments& given) {
   const std::optional<CostTable> table =
       given.costs ? std::optional(load_costs(*given.costs)) : std::nullopt;
   const CostTable* costs = table ? &*table : nullptr;
-  const Applied base = given.hoist ? rewrite::hoisted(graph, device, costs)
-                                   : Applied{{}, apply_transforms(graph, {})};
+  const Applied base = rewrite::hoisted(graph, device, costs, given.hoist);
   const Transformed& now = base.now;
   if (given.tree) {
     const auto style = output_style();

@@ -42,8 +42,9 @@ Split split_of(const Transformed& now, const Surveyed& one, const Device& device
   return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);
 }
 
-Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs) {
+Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs, bool allowed) {
   Applied found{{}, apply_transforms(graph, {})};
+  if (!allowed) return found;
   const PartPricer pricer(found.now.graph, device, costs);
   try {
     if (const auto hoist = priced_hoist(found.now, pricer)) {

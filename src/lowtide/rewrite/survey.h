@@ -42,7 +42,8 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
 Split split_of(const Transformed& now, const Surveyed& one, const Device& device,
                const CostTable* costs);
 
-// The graph with its backward hoisted, or as it is where that is not possible.
-Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs);
+// The graph with its backward hoisted, or as it is where that is not possible, or not `allowed`.
+Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs,
+                bool allowed = true);
 
 }  // namespace lowtide::rewrite

@@ -94,10 +94,8 @@ bool Search::is_settled() const {
 void Search::choose_base() {
   base_.graph = &problem_.graph;
   if (!context_.may_transform()) return;
-  Applied from = problem_.techniques.hoist
-                     ? rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
-                                        problem_.part_costs.get())
-                     : Applied{{}, apply_transforms(problem_.graph, {})};
+  Applied from = rewrite::hoisted(problem_.graph, rewrite::device_for(problem_),
+                                  problem_.part_costs.get(), problem_.techniques.hoist);
   base_.transforms = std::move(from.transforms);
   base_.made = std::move(from.now);
   base_.graph = &base_.made->graph;
