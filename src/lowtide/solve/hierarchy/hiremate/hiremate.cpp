@@ -171,14 +171,12 @@ class Run {
     if (is_over()) return;
     const bool polish = context_.options().on("polish");
     const BlockSolver* prices = solvers_.find("prices");
-    const auto ask_prices = [&] {
-      if (prices != nullptr) ask({prices}, blocks, partition, kQuickShare * share);
-    };
     // What is slow at the top begins from what is quick there.
     const auto is_slow = [](const BlockSolver* top) { return top->is_slow(); };
-    if (!slow.empty() ||
-        (std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, prices) == tops.end()))
-      ask_prices();
+    const bool begins_slowly =
+        std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, prices) == tops.end();
+    if (prices != nullptr && (!slow.empty() || begins_slowly))
+      ask({prices}, blocks, partition, kQuickShare * share);
     // What a program has not proven in one round goes on in the next, from what it has found.
     const bool in_rounds =
         !polish && std::ranges::any_of(slow, [](const BlockSolver* one) { return one->goes_on(); });
