@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -24,6 +27,7 @@
 #include "lowtide/solve/hierarchy/block/block_solver.h"
 #include "lowtide/solve/hierarchy/block/choice.h"
 #include "lowtide/solve/hierarchy/block/contraction.h"
+#include "lowtide/solve/hierarchy/hiremate/hiremate.h"
 #include "lowtide/solve/hierarchy/hiremate/in_order.h"
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
@@ -75,27 +79,6 @@ Graph small_step() {
       .op({5, 1, 0}, {6}, 6)
       .keep({6})
       .graph();
-}
-
-Outcome run(const Graph& graph, Bytes budget,
-            std::vector<std::pair<std::string, std::string>> given, std::int64_t work = 2'000'000,
-            Order order = Order::free) {
-  const SolverTable table = make_solvers();
-  const Solver& solver = *table.find("hiremate");
-  const Problem problem{.graph = graph, .budget = budget, .order = order};
-  ContextSettings settings{.limits = {.seconds = {}, .work = work},
-                           .seed = 1,
-                           .threads = 2,
-                           .options = Options(solver.options()),
-                           .starts = {},
-                           .known = {},
-                           .solvers = &table,
-                           .watcher = {}};
-  for (const auto& [name, value] : given) settings.options.set(name, value);
-  Context context(problem, solver.name(), std::move(settings));
-  Outcome outcome = solver.solve(problem, context);
-  if (outcome.plan) CHECK(verify(problem, *outcome.plan).ok);
-  return outcome;
 }
 
 }  // namespace
@@ -198,20 +181,6 @@ TEST_CASE("hierarchy: what ops outside only wait for is in the forward half all 
   const BlockProblem block(graph, whole, BlockId(1), ops, all_rerun(graph));
   CHECK_NOTHROW(block.price({OpId(0), OpId(1)}, {OpId(2)}));
   CHECK_THROWS_AS(block.price({OpId(0)}, {OpId(1), OpId(2)}), InputError);
-}
-
-TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as anything") {
-  Random random(9);
-  for (int sample = 0; sample < 40; ++sample) {
-    RandomGraphSettings settings;
-    settings.ops = 10 + random.below(30);
-    settings.barrier = 0.1;
-    settings.zero_time = 0.6;
-    const Graph graph = random_graph(random, settings);
-    const Bytes budget(own_peak(graph).count() * 4 / 10);
-    run(graph, budget, {{"polish", "off"}, {"partition", "multilevel"}, {"block_size", "6"}},
-        20'000);
-  }
 }
 
 TEST_CASE("hierarchy: whatever options blocks are run with, the network runs") {
@@ -333,39 +302,6 @@ TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") 
   }
 }
 
-TEST_CASE("hierarchy: a solve that has no time says so") {
-  const SolverTable table = make_solvers();
-  const Solver& solver = *table.find("hiremate");
-  const Graph graph = generate("transformer", 200, 1);
-  for (const double seconds : {0.0, 1e-6}) {
-    const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() * 6 / 10)};
-    ContextSettings settings{.limits = {.seconds = seconds, .work = {}},
-                             .seed = 1,
-                             .threads = 1,
-                             .options = Options(solver.options()),
-                             .starts = {},
-                             .known = {},
-                             .solvers = &table,
-                             .watcher = {}};
-    settings.options.set("polish", "off");
-    Context context(problem, solver.name(), std::move(settings));
-    CHECK(solver.solve(problem, context).stopped_by == StopReason::deadline);
-  }
-}
-
-TEST_CASE("hierarchy: equal blocks are solved once") {
-  const SolverTable solvers = make_solvers();
-  const auto classes = [&](std::size_t ops) {
-    const Graph graph = generate("transformer", ops, 7);
-    const Partition partition = cut(graph, "h_partition");
-    BlockSettings how;
-    how.solvers = &solvers;
-    Limits limits;
-    return SolvedBlocks(graph, partition, how, limits).class_count();
-  };
-  CHECK(classes(4000) <= classes(1000) + 2);
-}
-
 TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was changed does not") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("lowtide-test-" + std::to_string(getpid()));
@@ -410,55 +346,6 @@ TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was chang
   CHECK(cache.read());
   std::filesystem::remove_all(folder);
   asked.empty() ? unsetenv("LOWTIDE_CACHE") : setenv("LOWTIDE_CACHE", asked.c_str(), 1);
-}
-
-TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
-  const SolverTable table = make_solvers();
-  for (const std::string_view kind : {"transformer", "resnet"}) {
-    const Graph graph = generate(kind, 2000, 11);
-    const Bytes fixed = graph.input_bytes() + graph.resident();
-    const Bytes budget = fixed + Bytes((own_peak(graph) - fixed).count() / 2);
-    const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
-    const Solver& bounds = *table.find("bounds");
-    ContextSettings settings{.limits = {.seconds = {}, .work = 300'000},
-                             .options = Options(bounds.options()),
-                             .starts = {},
-                             .known = {},
-                             .watcher = {}};
-    Context context(problem, "bounds", std::move(settings));
-    const Ticks bound = bounds.solve(problem, context).bound.duration;
-    const Outcome outcome = run(graph, budget, {{"polish", "off"}}, 2'000'000, Order::given);
-    REQUIRE(outcome.plan.has_value());
-    const double lost = overhead_percent(outcome.cost.duration, graph.total_time());
-    const double least = overhead_percent(bound, graph.total_time());
-    CHECK_MESSAGE(lost <= 1.1 * least + 0.05, kind << ": " << lost << " beside " << least);
-  }
-}
-
-TEST_CASE("hiremate: every part can be named, alone and beside others") {
-  const Graph graph = generate("unet", 80, 3);
-  const Bytes budget(own_peak(graph).count() * 7 / 10);
-  const partition::PartitionerTable partitioners = partition::make_partitioners();
-  for (const auto& one : partitioners.all())
-    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, 60'000).plan);
-  const BlockSolverTable block_solvers = make_block_solvers();
-  for (const auto& one : block_solvers.all()) {
-    if (!one->missing().empty()) continue;
-    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 60'000);
-    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 60'000);
-  }
-  CHECK(
-      run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 60'000).plan);
-  CHECK(run(graph, budget, {{"levels", "1"}}, 60'000).plan);
-  CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);
-  CHECK_THROWS_AS(run(graph, budget, {{"partition", "chain,chain"}}), InputError);
-}
-
-TEST_CASE("hiremate: a network without blocks is one block") {
-  const Graph graph = generate("chain", 50, 3);
-  const Bytes fixed = graph.input_bytes() + graph.resident();
-  const Bytes budget = fixed + Bytes((own_peak(graph) - fixed).count() * 3 / 4);
-  CHECK(run(graph, budget, {{"levels", "1"}, {"top", "rotor"}, {"polish", "off"}}).plan);
 }
 
 }  // namespace lowtide::solve::hierarchy

@@ -175,8 +175,10 @@ class Run {
     const auto is_slow = [](const BlockSolver* top) { return top->is_slow(); };
     const bool begins_slowly =
         std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, prices) == tops.end();
-    if (prices != nullptr && (!slow.empty() || begins_slowly))
-      ask({prices}, blocks, partition, kQuickShare * share);
+    const auto ask_prices = [&] {
+      if (prices != nullptr) ask({prices}, blocks, partition, kQuickShare * share);
+    };
+    if (!slow.empty() || begins_slowly) ask_prices();
     // What a program has not proven in one round goes on in the next, from what it has found.
     const bool in_rounds =
         !polish && std::ranges::any_of(slow, [](const BlockSolver* one) { return one->goes_on(); });
@@ -186,6 +188,7 @@ class Run {
       const double blocks_part = part * (in_rounds ? kSlowShare : kBlockShare);
       const bool changed = !slow.empty() && solve(blocks, slow, blocks_part);
       if (is_over() || (!changed && !is_cut)) return;
+      if (changed && begins_slowly) ask_prices();
       const double top_part = left > 1 ? part - blocks_part : polish ? part * kTopShare : part;
       is_cut = ask(tops, blocks, partition, top_part);
     }
