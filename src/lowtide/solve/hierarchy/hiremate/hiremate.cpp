@@ -186,9 +186,9 @@ class Run {
     for (std::size_t left = in_rounds ? kRounds : 1; left > 0; --left) {
       const double part = share / static_cast<double>(left);
       const double blocks_part = part * (in_rounds ? kSlowShare : kBlockShare);
-      const bool changed = !slow.empty() && solve(blocks, slow, blocks_part);
-      if (is_over() || (!changed && !is_cut)) return;
-      if (changed && begins_slowly) ask_prices();
+      const bool goes_on = !slow.empty() && solve(blocks, slow, blocks_part);
+      if (is_over() || (!goes_on && !is_cut)) return;
+      if (begins_slowly && !slow.empty()) ask_prices();
       const double top_part = left > 1 ? part - blocks_part : polish ? part * kTopShare : part;
       is_cut = ask(tops, blocks, partition, top_part);
     }
@@ -207,13 +207,13 @@ class Run {
 
   bool is_over() { return context_.done() || context_.limits().over(); }
 
-  // False if that changed nothing.
+  // False if to ask again would change nothing.
   bool solve(SolvedBlocks& blocks, const std::vector<const BlockSolver*>& solvers, double share) {
     Limits inner(context_.limits().remaining(share));
-    const bool changed = blocks.solve(solvers, inner);
+    const bool goes_on = blocks.solve(solvers, inner);
     context_.limits().spend_all(inner.work());
     blocks.complete();
-    return changed;
+    return goes_on;
   }
 
   // At the top, with blocks of several sizes. True if something has run out of its share.

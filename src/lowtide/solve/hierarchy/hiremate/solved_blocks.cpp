@@ -46,6 +46,11 @@ std::vector<std::array<std::int64_t, 5>> figures(std::span<const BlockOption> op
   return figures;
 }
 
+bool all_proven(std::span<const BlockOption> options) {
+  return std::ranges::all_of(
+      options, [](const BlockOption& one) { return one.quickest_within.has_value(); });
+}
+
 // All on the hull, and of the others as many as there is room for.
 std::vector<BlockOption> few(std::vector<BlockOption> options) {
   if (options.size() <= kMostOptions) return options;
@@ -293,7 +298,7 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     ops_of_height[classes_[i].height] += size;
     ops_left += size;
   }
-  std::atomic<bool> changed = false;
+  std::atomic<bool> changes = false;
   for (std::size_t height = 0; height <= highest && ops_left > 0; ++height) {
     const std::vector<std::size_t>& wave = by_height[height];
     const std::int64_t ops = ops_of_height[height];
@@ -349,6 +354,7 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
           found = solver.solve(task, inner);
           if (cache && inner.reason() != StopReason::cancelled) cache->write(found, inner.work());
         }
+        if (solver.goes_on() && (inner.stopped() || !all_proven(found))) changes = true;
         for (BlockOption& option : found) {
           if (option.found_by.empty()) option.found_by = solver.name();
           options.push_back(std::move(option));
@@ -362,13 +368,13 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
         ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
       options = pareto(std::move(options));
       one.options = few(std::move(options));
-      if (figures(one.options) != before) changed = true;
+      if (figures(one.options) != before) changes = true;
       work[k] = part.work();
     });
     limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
     if (limits.stopped()) break;
   }
-  return changed;
+  return changes;
 }
 
 }  // namespace lowtide::solve::hierarchy

@@ -39,7 +39,8 @@ class SolvedBlocks {
 
   // Asks these of every block but the root, with what the blocks inside can do by then. At the
   // first time, to save all and to recompute all are options of each. Where the limits end before,
-  // some blocks may lack options. False if that has changed none of the options.
+  // some blocks may lack options. False if to ask again would change nothing: no options are new,
+  // and nobody who goes on from what there is has run out of its share.
   bool solve(std::span<const BlockSolver* const> solvers, Limits& limits);
 
   // The root, with all blocks inside that have no more than so many ops; of those one in another,
