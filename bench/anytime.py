@@ -1,17 +1,22 @@
 """Pictures of overhead and bound against time.
 
-    python3 bench/anytime.py [FOLDER] [--published FOLDER]
+    python3 bench/anytime.py [FOLDER] [--before FOLDER] [--published FOLDER]
 
 reads FOLDER/history.csv (build/bench) and writes FOLDER/anytime-*.png and .svg: the graphs of the papers, four
-captured networks, and four examples where those are absent. Needs matplotlib.
+captured networks, and four examples where those are absent; and how far the plans of all runs of `auto` are above
+what is proven, in the median and at worst, beside the runs of another folder if one is named. Needs matplotlib.
 """
 import argparse
+import bisect
+import math
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+
+from statistics import median  # noqa: E402
 
 from read import number, read_csv, read_published  # noqa: E402
 
@@ -62,6 +67,74 @@ def draw(axes, graph, budget, runs, published):
     axes.tick_params(labelsize=8)
 
 
+def histories(points):
+    """{(graph, budget, order): {seed: [(seconds, overhead, bound), ...]}} of `auto` as it is."""
+    found = {}
+    for point in points:
+        if (point["solver"], point["variant"]) == ("auto", "base"):
+            runs = found.setdefault((point["graph"], point["budget"], point["order"]), {})
+            runs.setdefault(point["seed"], []).append(
+                (float(point["seconds"]), number(point["overhead"]), float(point["bound"])))
+    return found
+
+
+def excesses(runs, least, moments):
+    """For each moment how far the plan of each run is above the bound, in points; infinite without a plan."""
+    rows = []
+    for question, seeds in runs.items():
+        for run in seeds.values():
+            times = [at for at, _, _ in run]
+            row = []
+            for moment in moments:
+                i = bisect.bisect_right(times, moment)
+                overhead = run[i - 1][1] if i else None
+                row.append(math.inf if overhead is None else max(0.0, overhead - least[question]))
+            rows.append(row)
+    return [list(column) for column in zip(*rows)]
+
+
+def draw_all(path, measured):
+    """How far plans are above the highest bound that any run has proven; `measured`: {label: histories}."""
+    shared = set.intersection(*(set(runs) for runs in measured.values()))
+    # What nobody has a plan for says nothing.
+    shared = {question for question in shared if any(overhead is not None for runs in measured.values()
+                                                     for run in runs[question].values() for _, overhead, _ in run)}
+    kept = {label: {question: runs[question] for question in shared} for label, runs in measured.items()}
+    if not shared:
+        return
+    least = {question: max(bound for runs in kept.values() for run in runs[question].values() for _, _, bound in run)
+             for question in shared}
+    end = max(at for runs in kept.values() for seeds in runs.values() for run in seeds.values() for at, _, _ in run)
+    moments = [10 ** (-3 + i / 40) for i in range(1 + math.ceil(40 * (3 + math.log10(max(end, 0.01)))))]
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for i, (label, runs) in enumerate(kept.items()):
+        columns = excesses(runs, least, moments)
+        for name, style, value in (("median", "-", median), ("worst", "--", max)):
+            line = [value(column) for column in columns]
+            axes.plot(moments, [math.nan if math.isinf(point) else max(point, 0.001) for point in line], style, color=(PLAN, BOUND)[i],
+                      label=f"{name}, {label}" if len(kept) > 1 else name)
+        told = [f"{moment:g} s: {median(column):.3f} median, {max(column):.2f} worst, "
+                f"{sum(map(math.isinf, column))} without a plan"
+                for moment, column in ((m, excesses(runs, least, [m])[0]) for m in (0.1, 1, 10) if m <= 1.2 * end)]
+        print(f"{label}, {len(columns[0])} runs, points above the bound: {'; '.join(told)}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("seconds", fontsize=9)
+    axes.set_ylabel("above the bound, in points", fontsize=9)
+    axes.set_title(f"{len(shared)} questions", fontsize=9)
+    axes.grid(True, color="#e6e6e6", linewidth=0.6)
+    axes.tick_params(labelsize=8)
+    axes.legend(fontsize=8, frameon=False)
+    save(figure, path)
+
+
+def save(figure, path):
+    figure.savefig(path.with_suffix(".png"), dpi=110)
+    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+    plt.close(figure)
+    print(f"drawn: {path}.png, {path}.svg")
+
+
 def picture(path, panels, published):
     figure, grid = plt.subplots(2, 2, figsize=(8, 5.2), layout="constrained")
     labels = {}
@@ -74,15 +147,13 @@ def picture(path, panels, published):
     figure.supxlabel("seconds", fontsize=9)
     figure.supylabel("overhead, per cent", fontsize=9)
     figure.legend(labels.values(), labels.keys(), loc="outside upper center", ncols=5, fontsize=8, frameon=False)
-    figure.savefig(path.with_suffix(".png"), dpi=110)
-    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
-    plt.close(figure)
-    print(f"drawn: {path}.png, {path}.svg")
+    save(figure, path)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", default="build/bench", type=Path)
+    parser.add_argument("--before", metavar="FOLDER", type=Path, help="runs of another version to compare with")
     parser.add_argument("--published", default=Path(__file__).parent / "published", type=Path)
     arguments = parser.parse_args()
     plt.rcParams["svg.fonttype"] = "none"
@@ -96,6 +167,8 @@ def main():
         if panels and name not in drawn:
             picture(arguments.folder / f"anytime-{name}", panels, published)
             drawn.add(name)
+    measured = {"before": histories(read_csv(arguments.before / "history.csv"))} if arguments.before else {}
+    draw_all(arguments.folder / "anytime-all", {"now": histories(points)} | measured)
 
 
 if __name__ == "__main__":

@@ -164,6 +164,22 @@ def test_pictures(measured):
         assert 1000 < (measured / f"anytime-networks.{suffix}").stat().st_size < limit
 
 
+def test_all_runs_in_one_picture_beside_those_of_another_version(tmp_path):
+    pytest.importorskip("matplotlib")
+    head = "graph,budget,order,seed,solver,variant,seconds,overhead,bound\n"
+    for name, runs in {"now": "0.001,,0\n 0.02,3,1\n 0.1,2.5,2\n", "before": "0.05,4,0\n 0.1,3,1\n"}.items():
+        (tmp_path / name).mkdir()
+        lines = ["a,50%,given,1,auto,base," + run.strip() for run in runs.splitlines()]
+        (tmp_path / name / "history.csv").write_text(head + "\n".join(lines) + "\n")
+    done = subprocess.run([sys.executable, SOURCE / "bench/anytime.py", tmp_path / "now", "--before", tmp_path / "before"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # above the highest bound of all, which is 2
+    assert "now, 1 runs, points above the bound: 0.1 s: 0.500 median, 0.50 worst, 0 without" in done.stdout
+    assert "before, 1 runs, points above the bound: 0.1 s: 1.000 median, 1.00 worst, 0 without" in done.stdout
+    assert (tmp_path / "now/anytime-all.png").stat().st_size > 1000
+
+
 def test_published_figures_are_figures():
     for path in (SOURCE / "bench/published").glob("*.csv"):
         for row in rows(path.parent, path.name):
