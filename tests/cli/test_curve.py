@@ -20,7 +20,7 @@ ONE_OP = json.dumps({
     "ops": [{"inputs": [], "outputs": [0], "time": 1}], "outputs": [0]})
 
 # So that the runs end alike on every machine, and soon.
-WORK = ("--work", 3_000_000)
+WORK = ("--work", 600_000)
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_fit(resnet, tmp_path):
     plan = tmp_path / "fit.plan.json"
     budgets = []
     for overhead in ("0%", "5%", "20"):
-        done = lowtide("fit", resnet, "--overhead", overhead, "--work", 3_000_000, "-o", plan, "--json")
+        done = lowtide("fit", resnet, "--overhead", overhead, *WORK, "-o", plan, "--json")
         assert done.code == 0 and done.err == ""
         said = done.json()
         assert said["overhead_percent"] <= float(overhead.rstrip("%")) and said["duration"] <= said["time_limit"]
@@ -221,7 +221,7 @@ def test_fit_says_how_it_ended(resnet, tmp_path):
         text = lowtide("fit", *arguments).out
         return re.search(r"^status +(.*)$", text, re.M).group(1), lowtide("fit", *arguments, "--json").json()
 
-    text, said = ended(resnet, "--overhead", "5%", *WORK)
+    text, said = ended(resnet, "--overhead", "5%", "--work", 3_000_000)
     assert text == "not proven the smallest; stopped by the work limit" and said["stopped_by"] == "work limit"
     text, said = ended(resnet, "--overhead", "5%", "--time", "1")
     assert "stopped by the time limit" in text and said["stopped_by"] == "deadline"

@@ -14,7 +14,7 @@ KEYS = ["status", "solver", "order", "seed", "budget", "peak", "duration", "base
 
 def test_a_plan_within_the_budget(resnet, tmp_path):
     plan = tmp_path / "p.plan.json"
-    done = lowtide("plan", resnet, "--budget", "60%", "-o", plan, "--json")
+    done = lowtide("plan", resnet, "--budget", "60%", "--time", 2, "-o", plan, "--json")
     assert done.code == 0, done.err
     said = done.json()
     assert [key for key in KEYS if key not in said] == []

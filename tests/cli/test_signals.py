@@ -17,12 +17,12 @@ from conftest import BINARY, lowtide
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "resnet.graph.json"
-    assert lowtide("generate", "resnet", "--ops", 200000, "--seed", 3, "-o", path).code == 0
+    assert lowtide("generate", "resnet", "--ops", 80000, "--seed", 3, "-o", path).code == 0
     return path
 
 
 def start(graph, plan, *more, solver="evict"):
-    # One score after another on 200,000 ops: seconds of work, the first plan within the first.
+    # One score after another on 80,000 ops: seconds of work, the first plan within the first.
     return subprocess.Popen(
         [BINARY, "plan", graph, "--budget", "45%", "--solver", solver, "--time", "200", "-o", plan, *more],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -193,7 +193,7 @@ def test_what_is_no_file_is_written_once(resnet, tmp_path):
     """A pipe takes one answer, however long the run."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    run = subprocess.Popen([BINARY, "fit", resnet, "--overhead", "5%", "--time", "5", "-o", pipe],
+    run = subprocess.Popen([BINARY, "fit", resnet, "--overhead", "5%", "--time", "2", "-o", pipe],
                            stdout=subprocess.DEVNULL)
     with pipe.open() as end:
         json.loads(end.read())
