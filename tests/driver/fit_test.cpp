@@ -82,6 +82,20 @@ TEST_CASE("fit: what stopped it is the limit, not its share among the solves") {
   CHECK(found.stopped_by == StopReason::work_limit);
 }
 
+TEST_CASE("fit: little work is used to its end, whatever its solves came to by themselves") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Graph graph = generate("transformer", 120, seed);
+    for (const std::int64_t work : {60'000, 150'000}) {
+      CAPTURE(seed);
+      CAPTURE(work);
+      driver::FitRequest request = request_for(graph, 5);
+      request.settings.limits.work = work;
+      const Fit found = fit(driver::all_solvers(), graph, request);
+      CHECK((found.proven() || found.stopped_by == StopReason::work_limit));
+    }
+  }
+}
+
 TEST_CASE("fit: a time limit below the graph's own time") {
   const Graph graph = generate("chain", 20, 1);
   driver::FitRequest request = request_for(graph, 0);

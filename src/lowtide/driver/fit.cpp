@@ -161,7 +161,8 @@ void FitRun::narrow() {
 
 void FitRun::push() {
   const std::int64_t little = std::max<std::int64_t>(1, own_peak_.count() / 400);
-  for (int left = kSteps; left > 0; --left) {
+  // The last step is taken again for as long as there is something left to do it with.
+  for (int left = kSteps;; left = std::max(1, left - 1)) {
     const Bytes high = upper();
     if (floor() >= high) return;
     std::vector<Bytes> budgets{high - Bytes(1)};
@@ -172,8 +173,14 @@ void FitRun::push() {
     // Where there is work for few, another each time.
     const auto few = std::min(std::ssize(budgets), solves(1.0 / left));
     std::ranges::rotate(budgets, budgets.begin() + (kSteps - left) * few % std::ssize(budgets));
-    budgets.resize(static_cast<std::size_t>(few));
-    if (!round(budgets, 1.0 / left)) return;
+    // Those that have been tried to the end are passed over.
+    bool ran = false;
+    for (auto next = budgets.begin(); next != budgets.end() && !ran;) {
+      const auto end = next + std::min(few, budgets.end() - next);
+      ran = round({next, end}, 1.0 / left);
+      next = end;
+    }
+    if (!ran) return;
   }
 }
 
