@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from ..errors import CaptureError
-from ..lowerings.in_place import Twin, is_laid_out_as, twin_of
+from ..lowerings.in_place import is_laid_out_as, twin_of
 from ..lowerings.interface import Emitter
 from ..operators import Kernel, leaves, operations_of, values
 from ..storages import storage
