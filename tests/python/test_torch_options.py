@@ -153,12 +153,16 @@ def test_a_solver_may_be_named(monkeypatch):
     assert all(map(torch.equal, wanted, (p.grad for p in module.parameters())))
 
 
-def test_what_the_named_solver_does_not_take_auto_plans_and_says_so():
-    with pytest.warns(lowtide.torch.LowtideWarning, match=r"exhaustive has found no plan .*too many\); auto has"):
-        lowtide.torch.optimize(Body(), torch.randn(512, 64), budget="act:70%", costs="cpu", work=5_000, time=None,
-                               solver="exhaustive", fallback="error")
-    report = lowtide.torch.reports()[-1]
-    assert report.peak <= report.budget < report.own_peak
+def test_what_the_named_solver_does_not_take_auto_plans_and_says_so(tmp_path, monkeypatch):
+    """Also of the plan that an earlier start has kept."""
+    monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
+    for cached in (False, True):
+        torch._dynamo.reset()
+        with pytest.warns(lowtide.torch.LowtideWarning, match=r"exhaustive has found no plan .*too many\); auto has"):
+            lowtide.torch.optimize(Body(), torch.randn(512, 64), budget="act:70%", costs="cpu", work=5_000, time=None,
+                                   solver="exhaustive", fallback="error")
+        report = lowtide.torch.reports()[-1]
+        assert report.peak <= report.budget < report.own_peak and report.cached == cached
 
 
 @pytest.mark.parametrize(("options", "error", "words"), [

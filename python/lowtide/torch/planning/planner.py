@@ -82,9 +82,11 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
             return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
         transforms, made, outcome = found.transforms, found.made, found.outcome
         plan = outcome.plan
-        facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor}
+        facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor, "instead": found.instead}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})
+    if facts["instead"]:
+        warnings.warn(f"lowtide: {facts['instead']}", LowtideWarning, stacklevel=2)
     program = made
     scheduled = schedule(program, list(plan.steps))
     plan = _on_machine(scheduled.steps, problem.machine)
@@ -168,7 +170,7 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
         transforms = entry["transforms"]
         plan = _on_machine([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]], machine)
         lowtide.verify(made_by(transforms)[1], plan)
-        return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor")}
+        return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor", "instead")}
     except (TypeError, KeyError, ValueError):
         return None
 

@@ -7,14 +7,13 @@ smallest plan that an earlier refusal has named is tried, and then the smallest 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lowtide
 
-from ..errors import BudgetError, CallerError, CaptureError, LowtideWarning, size_text
+from ..errors import BudgetError, CallerError, CaptureError, size_text
 from ..program import Program
 from ..settings import Settings
 
@@ -27,11 +26,13 @@ _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
 @dataclass(frozen=True)
 class Found:
-    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan."""
+    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan.  instead: why auto
+    has planned in the place of the solver that was named, in words; empty if it has not."""
 
     transforms: Transforms
     made: Program
     outcome: Any
+    instead: str = ""
 
 
 # hash of a graph, techniques -> what was found of the smallest peak
@@ -74,8 +75,8 @@ class Search:
             found = self._within(found)
         if by_auto and self._settings.solver != "auto":
             note = f" ({outcome.note})" if outcome.note else ""
-            warnings.warn(f"lowtide: {self._settings.solver} has found no plan of {self._problem.graph.name} within the "
-                          f"budget{note}; auto has", LowtideWarning, stacklevel=2)
+            found = replace(found, instead=f"{self._settings.solver} has found no plan of {self._problem.graph.name} within the "
+                                           f"budget{note}; auto has")
         return found, outcome.floor or 0
 
     def _plan(self, problem: Any, start: Any, solver: str | None = None) -> Any:
