@@ -15,12 +15,12 @@ pytestmark = pytest.mark.filterwarnings(f"error::{LowtideWarning.__module__}.{Lo
 
 
 class Gated(nn.Module):
-    """Gate and up read one input; so do queries, keys and values."""
+    """Gate and up read one input; so do queries, keys and values.  bias: have these one?"""
 
-    def __init__(self, width=64):
+    def __init__(self, width=64, bias=True):
         super().__init__()
         self.gate, self.up, self.down = (nn.Linear(width, width, bias=False) for _ in range(3))
-        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.query, self.key, self.value = (nn.Linear(width, width, bias) for _ in range(3))
 
     def forward(self, x):
         x = x + self.down(F.silu(self.gate(x)) * self.up(x))
@@ -66,10 +66,11 @@ def test_relu6_is_read_from_its_output_to_the_last_bit():
     assert report.peak <= report.budget < report.own_peak
 
 
-@pytest.mark.parametrize("techniques", [["recompute", "in_place", "substitute"], "all"])
-def test_products_are_merged_up_to_the_order_of_sums(techniques):
+@pytest.mark.parametrize(("techniques", "bias"), [(["recompute", "in_place", "substitute"], True), ("all", True), ("all", False)],
+                         ids=["substitute", "all", "without biases"])
+def test_products_are_merged_up_to_the_order_of_sums(techniques, bias):
     torch.manual_seed(0)
-    module, x = Gated(), torch.randn(8, 128, 64)
+    module, x = Gated(bias=bias), torch.randn(8, 128, 64)
     expected = trained(module, x, module)
     step, report = planned(module, x, "100%", techniques)
     assert any("merge_products" in said for said in report.transforms)

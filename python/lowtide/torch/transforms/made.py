@@ -211,7 +211,7 @@ class _Made:
         """An op that a rule has made, in the place of the node's."""
         target = _SUBSTITUTES[entry["kind"]]
         arguments = {a.name: a.default_value for a in target._schema.arguments}
-        arguments |= {name: value for name, value in entry["arguments"].items() if name in arguments}
+        arguments |= {name: value for name, value in entry.get("arguments", {}).items() if name in arguments}
         for operand in entry["operands"]:
             if "index" in operand:
                 arguments[operand["argument"]] = [*(arguments[operand["argument"]] or []), self._slice(operand)]
