@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.meter import bytes_held, peak_rise
+from lowtide.torch.meter import bytes_held, measure_peak, peak_rise
 from lowtide.torch.offloading import transfers
 from lowtide.torch.offloading.host import host_of, is_on_host
 from torch import nn
@@ -108,6 +108,7 @@ def test_bits_are_those_of_the_loop_within_the_budget_as_measured(name):
         assert torch.equal(found.pop(), expected)
         assert all(map(is_on_host, large(ours))), "between steps"
     assert_same(model, theirs, mine, ours)
+    assert measure_peak(step, held=(mine, ours)) <= report.peak + SLACK  # in which the host's memory does not count
 
 
 def test_less_than_the_state_itself_takes():

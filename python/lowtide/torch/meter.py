@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from .offloading.host import is_on_host
 from .storages import Sizes, storages
 
 
@@ -21,8 +22,8 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
     """Bytes at the peak of function(*args, **kwargs), run once.
 
     held: modules, optimizers and tensors that are there before the call; their bytes (each storage once)
-    are part of the figure on a CPU, where only the rise can be seen.  On a GPU the figure is that of
-    torch.cuda.max_memory_allocated for the current device: all that is there, `held` or not.
+    are part of the figure on a CPU, where only the rise can be seen, but for those that a plan keeps on the emulated host.
+    On a GPU the figure is that of torch.cuda.max_memory_allocated for the current device: all that is there, `held` or not.
 
     The result of the function is dropped before the end is seen, its peak is not.
     """
@@ -33,7 +34,8 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
         function(*args, **kwargs)
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated()
-    return bytes_held(held, args, kwargs) + peak_rise(function, *args, **kwargs)
+    there = storages_held(held, args, kwargs, but=is_on_host)
+    return sum(there.values()) + peak_rise(function, *args, **kwargs)
 
 
 def peak_rise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
@@ -94,8 +96,8 @@ def bytes_held(*things: Any) -> int:
     return sum(storages_held(*things).values())
 
 
-def storages_held(*things: Any) -> Sizes:
-    """What bytes_held adds up: storage -> bytes."""
+def storages_held(*things: Any, but: Callable[[torch.Tensor], bool] = lambda _: False) -> Sizes:
+    """What bytes_held adds up: storage -> bytes.  but: of which tensors none is wanted."""
     seen: Sizes = {}
 
     def walk(thing: Any) -> None:
@@ -106,7 +108,8 @@ def storages_held(*things: Any) -> Sizes:
             for tensor in pytree.tree_leaves([list(v.values()) for v in thing.state.values()]):
                 walk(tensor)
         elif isinstance(thing, torch.Tensor):
-            seen.update(storages([thing]))
+            if not but(thing):
+                seen.update(storages([thing]))
         elif isinstance(thing, (list, tuple)):
             for part in thing:
                 walk(part)
