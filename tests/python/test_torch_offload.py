@@ -115,6 +115,35 @@ def test_what_fits_by_copies_alone_is_within_its_budget_from_the_first_step():
     assert measure_peak(lambda: step(*inputs).backward(), held=(module, inputs)) <= report.budget
 
 
+class Layers(nn.Module):
+    """Hands out what its first layers make, which no code can copy."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(48, 48) for _ in range(5))
+
+    def forward(self, x):
+        made = []
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+            made.append(x)
+        return made[-1], *made[:2]
+
+
+@pytest.mark.parametrize("techniques", [ALONE, JOINT], ids=["alone", "with others"])
+def test_the_smallest_budget_that_is_named_is_that_of_copies_that_code_can_make(techniques):
+    torch.manual_seed(0)
+    module, inputs = Layers(), (torch.randn(64, 48),)
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        planned(module, inputs, 1, techniques, work=5000)
+    torch._dynamo.reset()
+    _, report = planned(module, inputs, refused.value.smallest, techniques, work=5000)
+    assert report.peak <= report.budget == refused.value.smallest
+    with pytest.raises(lowtide.torch.BudgetError) as without:
+        planned(module, inputs, 1, [name for name in techniques if name != "offload"] or ["in_place"], link=None, work=5000)
+    assert refused.value.smallest <= without.value.smallest
+
+
 def random_copies(program, rng):
     """The steps of the graph's own order, with copies wherever they may be."""
     graph = lowtide.Graph.from_dict(program.graph)

@@ -33,10 +33,11 @@ _ATTEMPTS = 3  # at a plan whose copies code can make as they are
 
 
 def plan_program(program: Program, settings: Settings, constraints: Constraints, budget: int | None = None,
-                 start: Any = None, price: Price | None = None, attempts: int = _ATTEMPTS) -> tuple[Schedule, Report]:
+                 start: Any = None, price: Price | None = None, attempts: int = _ATTEMPTS,
+                 smallest: bool = False) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.  budget: bytes in the place of the settings' budget.  start: a
     plan that may be known.  price: what parts of its ops cost.  attempts: how often a plan is asked for less than the
-    budget, because it copies what no code can.
+    budget, because it copies what no code can.  smallest: take the plan of the smallest peak that is found.
 
     Raises BudgetError if none keeps the budget.
     """
@@ -55,7 +56,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     problem = lowtide.Problem(held.graph(program), limit, order=settings.order, live_limits=held.live_limits(program), **asked)
     reduced = problem.without_limits()  # whose graph alone says what has to be kept
     file = cache.path_of("plans", reduced.graph.hash, problem.budget, settings.order, settings.plan_key(),
-                         asked.get("link"), asked.get("host_budget"), lowtide.__version__)
+                         asked.get("link"), asked.get("host_budget"), smallest, lowtide.__version__)
 
     latest: tuple[Any, Any] = None, None  # transforms, and what was made of them
 
@@ -69,13 +70,20 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
             latest = transforms, (made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies))
         return latest[1]
 
+    def peak_of(made: Program, plan: Any) -> int:
+        """Bytes that the code of a plan takes."""
+        scheduled = schedule(made, list(plan.steps))
+        run = dataclasses.replace(made, graph=scheduled.graph)
+        return lowtide.simulate(constraints.graph(run), _on_machine(scheduled.steps, problem.machine)).peak
+
     known = _known(file, made_by, problem.machine)
     if known:
         transforms, plan, facts = known
         made, _ = made_by(transforms)
     else:
         try:
-            found, floor = Search(problem, reduced, asked, copies, settings, made_by).run(start)
+            search = Search(problem, reduced, asked, copies, settings, made_by, peak_of)
+            found, floor = search.smallest() if smallest else search.run(start)
             floor = max(0, floor - held.resident + constraints.resident)
         except NotInParts as error:
             warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
@@ -138,8 +146,8 @@ def _on_machine(steps: Any, machine: Any) -> Any:
 
 def _with_fewer_copies(program: Program, settings: Settings, constraints: Constraints, budget: int, start: Any,
                        price: Price | None, attempts: int, timeline: Any, floor: int) -> tuple[Schedule, Report]:
-    """The plan within as much less as the one of that timeline takes more, since no code can make all of its copies; at
-    last one without copies.  floor: of plans with them."""
+    """The plan within as much less as the one of that timeline takes more, since no code can make all of its copies; then
+    the smallest that code can make, and at last one without copies.  floor: of plans with them."""
     over = timeline.peak - budget
     if attempts and over > 0 and timeline.violation is None:
         try:
@@ -150,12 +158,19 @@ def _with_fewer_copies(program: Program, settings: Settings, constraints: Constr
             report.budget = budget
             return scheduled, report
     words = f"no plan was found that keeps this step within {size_text(budget)} ({budget} bytes) and copies only what code can copy"
-    if program.homes():
+    if attempts < _ATTEMPTS:  # whoever asked for less than the budget goes on
         raise BudgetError(words, floor, timeline.peak, budget)
+    try:
+        return plan_program(program, settings, constraints, budget, start, price, 0, smallest=True)
+    except BudgetError as error:
+        least = error.smallest
+    words += f"; the smallest found takes {size_text(least)} ({least} bytes)"
+    if program.homes():
+        raise BudgetError(words, floor, least, budget)
     try:
         return plan_program(program, settings.without_copies(), constraints, budget, None, price)
     except BudgetError as error:
-        raise BudgetError(f"{words}; without copies: {error}", floor, error.smallest, budget) from None
+        raise BudgetError(f"{words}; without copies: {error}", floor, min(least, error.smallest or least), budget) from None
 
 
 def _offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:

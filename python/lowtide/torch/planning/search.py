@@ -26,12 +26,14 @@ _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
 @dataclass(frozen=True)
 class Found:
-    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan.  instead: why auto
-    has planned in the place of the solver that was named, in words; empty if it has not."""
+    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan.  peak: bytes within
+    which code runs it, where that was asked for.  instead: why auto has planned in the place of the solver that was named,
+    in words; empty if it has not."""
 
     transforms: Transforms
     made: Program
     outcome: Any
+    peak: int = 0
     instead: str = ""
 
 
@@ -48,13 +50,14 @@ class Search:
 
     problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
     beside graph, budget and order; kept: the same for a graph that stays as it is.  made_by: transforms -> the program
-    after them, and what is asked of that.
+    after them, and what is asked of that.  peak_of: what the code of a program's plan takes, which may be more than the
+    plan, since code cannot make every copy.
     """
 
     def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], kept: dict[str, Any], settings: Settings,
-                 made_by: Callable[[Transforms], tuple[Program, Any]]) -> None:
+                 made_by: Callable[[Transforms], tuple[Program, Any]], peak_of: Callable[[Program, Any], int]) -> None:
         self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
-        self._settings, self._made_by = settings, made_by
+        self._settings, self._made_by, self._peak_of = settings, made_by, peak_of
         self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
 
     def run(self, start: Any) -> tuple[Found, int]:
@@ -66,11 +69,11 @@ class Search:
         outcome = self._plan(self._problem, self._start(start, known))
         found = self._as_run(outcome) if outcome.plan is not None else None
         by_auto = found is None
-        if found is None and known is not None and known.outcome.peak <= self._reduced.budget:
+        if found is None and known is not None and known.peak <= self._reduced.budget:
             found = self._within(known)
         if found is None:
             found = self._smallest_plan(outcome)
-            if found.outcome.peak > self._reduced.budget:
+            if found.peak > self._reduced.budget:
                 raise refusal(self._problem, outcome, found)
             found = self._within(found)
         if by_auto and self._settings.solver != "auto":
@@ -78,6 +81,11 @@ class Search:
             found = replace(found, instead=f"{self._settings.solver} has found no plan of {self._problem.graph.name} within the "
                                            f"budget{note}; auto has")
         return found, outcome.floor or 0
+
+    def smallest(self) -> tuple[Found, int]:
+        """The same of the smallest peak that was found."""
+        outcome = self._plan(self._problem, None)
+        return _smallest.get(self._key) or self._smallest_plan(outcome), outcome.floor or 0
 
     def _plan(self, problem: Any, start: Any, solver: str | None = None) -> Any:
         """solver: in the place of the one that the settings name."""
@@ -128,7 +136,7 @@ class Search:
         """
         graph, best = self._reduced.graph, None
         for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
-            if best is not None and best.outcome.peak <= self._reduced.budget:
+            if best is not None and best.peak <= self._reduced.budget:
                 break
             found = self._leanest(graph, allowed)
             if found is not None and found.plan.transforms:
@@ -137,12 +145,21 @@ class Search:
                 found = self._leanest(exact.graph, self._kept)
             else:
                 transforms, (made, _) = [], self._made_by([])
-            if found is not None and (best is None or found.peak < best.outcome.peak):
-                best = Found(transforms, made, found)
+            best = self._smaller(best, transforms, made, found)
+        if best is not None and best.peak > best.outcome.peak:  # code leaves some of its copies out
+            made, _ = self._made_by([])
+            best = best if made.homes() else self._smaller(best, [], made, self._leanest(graph, {}))
         if best is None:
             raise refusal(self._problem, outcome, None)
         _smallest[self._key] = best
         return best
+
+    def _smaller(self, best: Found | None, transforms: Transforms, made: Program, outcome: Any) -> Found | None:
+        """The one whose code takes less: what is known, or what this outcome has."""
+        if outcome is None:
+            return best
+        found = Found(transforms, made, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
+        return found if best is None or found.peak < best.peak else best
 
     def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
         settings, limits = self._settings, {}
@@ -164,7 +181,7 @@ def refusal(problem: Any, outcome: Any, found: Found | None) -> BudgetError:
         words += "none that keeps it saves as little for the backward as it may, proven"
     else:
         words += f"the search found none (no plan can take less than {size_text(floor)})"
-    smallest = own_peak if found is None else found.outcome.peak
+    smallest = own_peak if found is None else found.peak
     words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
     if found is not None and smallest < own_peak:
         overhead = max(0.0, found.outcome.duration / (problem.graph.duration or 1) - 1)  # parts may take less than the whole
