@@ -546,14 +546,18 @@ def test_plans_with_transforms_are_kept(monkeypatch, tmp_path):
     assert distance(trained(module, inputs, step), trained(plain, inputs, plain)) < 1e-5
 
 
-def test_parts_that_pytorch_sees_otherwise_are_refused_with_the_node(monkeypatch):
+@pytest.mark.parametrize(("error", "said"), [
+    (lowtide.torch.CaptureError("a part makes something else"), "a part makes something else"),
+    (KeyError("arguments"), r"\w+: aten.* has no plan because of a fault of Lowtide's own.*'arguments'")],
+    ids=["by PyTorch", "by a fault of our own"])
+def test_parts_that_cannot_be_made_are_refused_with_the_node(error, said, monkeypatch):
     def other(node, entries, fakes):
-        raise lowtide.torch.CaptureError(f"{node.name}: a part makes something else")
+        raise error
 
     monkeypatch.setattr(made_module, "check", other)
     module, inputs = words()
     force(monkeypatch, lambda graph: graph.regions(pick=0)["transforms"])
-    with pytest.warns(lowtide.torch.LowtideWarning, match="does not run in parts: .*: a part makes something else"):
+    with pytest.warns(lowtide.torch.LowtideWarning, match=f"does not run in parts: {said}"):
         _, report = planned(module, inputs, 10**9)
     assert not report.transforms
 

@@ -16,7 +16,7 @@ from typing import Any
 import lowtide
 
 from ... import cache
-from ..errors import BudgetError, LowtideWarning, size_text
+from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
 from ..lowering import Price
 from ..program import Program
 from ..settings import Settings
@@ -186,7 +186,7 @@ def _known(file: Any, made_by: Callable[[list[dict[str, Any]]], tuple[Program, A
         plan = _on_machine([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]], machine)
         lowtide.verify(made_by(transforms)[1], plan)
         return transforms, plan, {key: entry[key] for key in ("bound", "status", "floor", "instead")}
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, CaptureError):
         return None
 
 

@@ -23,6 +23,7 @@ from ..lowerings.interface import Emitter
 from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves
 from ..program import Program, Run, owned
+from ..tracing.origins import unexpected
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
@@ -48,9 +49,14 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
     Raises CaptureError, with the node named, for what cannot be put into code.
     """
     made = _Made(program, transforms, guess)
-    found = made.run()
-    if price is not None:
-        made.price(price)
+    try:
+        found = made.run()
+        if price is not None:
+            made.price(price)
+    except CaptureError:
+        raise
+    except Exception as error:  # what nobody has foreseen is a reason to run whole, and none to end a training
+        raise unexpected(error, made.at) from error
     return found
 
 
@@ -95,6 +101,7 @@ class _Made:
         self._by_rules = {op for t in rules for op, *_ in t["prices"]}  # as the plan calls them
         self._has_rough_rules = any(not t.get("exact") for t in rules)
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
+        self.at: fx.Node | None = None  # whose code is made
 
     def run(self) -> Program:
         self._know_originals()
@@ -156,6 +163,7 @@ class _Made:
         if source is None:
             return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
+        self.at = run.node
         if entry["kind"] in _JOINS:
             self._joins[op] = self._like_join(entry, run.node)
             return self._joined(entry, run.node)
