@@ -240,6 +240,21 @@ def test_what_a_call_refuses():
     assert not equal(before, list(module.parameters()))
 
 
+def test_a_plan_that_was_found_for_another_model_updates_this_one(monkeypatch):
+    """Of the smallest peak, where no search finds one again: the model is another one of the same graph."""
+    module, inputs = net()
+    other, plain = twin(module), twin(module)
+    theirs, by_other, by_plain = (OPTIMIZERS["fused"](m.parameters()) for m in (module, other, plain))
+    with pytest.raises(lowtide.torch.BudgetError) as refused:
+        stepping(module, theirs, inputs, budget=1, work=2000)
+    plan = lowtide.plan
+    monkeypatch.setattr(lowtide, "plan", lambda problem, **options: plan(problem, work=0))
+    torch._dynamo.reset()
+    step = stepping(other, by_other, inputs, budget=refused.value.smallest, work=2000)
+    assert equal(trained(step, inputs), trained(eager(plain, by_plain), inputs))
+    assert same(other, by_other, plain, by_plain)
+
+
 def test_a_graph_break_is_refused():
     class Broken(Net):
         def forward(self, x, y):

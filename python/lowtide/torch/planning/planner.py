@@ -88,8 +88,8 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
         except NotInParts as error:
             warnings.warn(f"lowtide: {program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=2)
             return plan_program(program, settings.without_transforms(), constraints, problem.budget, start)
-        transforms, made, outcome = found.transforms, found.made, found.outcome
-        plan = outcome.plan
+        transforms, outcome = found.transforms, found.outcome
+        (made, _), plan = made_by(transforms), outcome.plan
         facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor, "instead": found.instead}
         if outcome.stopped_by != "cancelled":  # a poorer plan than the next start would find
             cache.write(file, facts | {"transforms": transforms, "steps": list(plan.steps)})

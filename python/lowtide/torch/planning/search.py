@@ -26,12 +26,13 @@ _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
 @dataclass(frozen=True)
 class Found:
-    """transforms, and the program that they make.  outcome: of the graph of that program, with a plan.  peak: bytes within
-    which code runs it, where that was asked for.  instead: why auto has planned in the place of the solver that was named,
-    in words; empty if it has not."""
+    """outcome: of the graph that the transforms make, with a plan.  peak: bytes within which code runs it, where that was
+    asked for.  instead: why auto has planned in the place of the solver that was named, in words; empty if it has not.
+
+    Other regions of the same graph may take it for theirs, so it holds no program: each has its own parameters.
+    """
 
     transforms: Transforms
-    made: Program
     outcome: Any
     peak: int = 0
     instead: str = ""
@@ -108,10 +109,10 @@ class Search:
     def _as_run(self, outcome: Any) -> Found | None:
         """The plan with its parts as they are priced; None where the budget is too small for them."""
         transforms = outcome.plan.transforms
-        made, exact = self._made(transforms)
+        _, exact = self._made(transforms)
         if transforms:
             outcome = self._plan(exact, lowtide.apply(self._problem.graph, outcome.plan)[1])
-        return Found(transforms, made, outcome) if outcome.plan is not None else None
+        return Found(transforms, outcome) if outcome.plan is not None else None
 
     def _made(self, transforms: Transforms) -> tuple[Program, Any]:
         try:
@@ -121,13 +122,13 @@ class Search:
 
     def _within(self, found: Found) -> Found:
         """The least memory at any price is known; within the budget less may do."""
-        made, exact = self._made(found.transforms)
+        _, exact = self._made(found.transforms)
         outcome = self._plan(exact, found.outcome.plan, "auto")
         if outcome.plan is None:
             return found
         if outcome.plan.transforms:  # which the search came upon
             return self._as_run(outcome) or found
-        return Found(found.transforms, made, outcome)
+        return Found(found.transforms, outcome)
 
     def _smallest_plan(self, outcome: Any) -> Found:
         """What was found of the smallest peak, without transforms and with them where these are allowed.
@@ -158,7 +159,7 @@ class Search:
         """The one whose code takes less: what is known, or what this outcome has."""
         if outcome is None:
             return best
-        found = Found(transforms, made, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
+        found = Found(transforms, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
         return found if best is None or found.peak < best.peak else best
 
     def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
