@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch import costs
+from lowtide.torch.operators import Kernel
+from lowtide.torch.prices import Remembered
 from torch import nn
 from torch_run import Body
 
@@ -17,6 +19,31 @@ from torch_run import Body
 def alone(monkeypatch):
     monkeypatch.setenv("LOWTIDE_CACHE", "off")
     torch._dynamo.reset()
+
+
+def test_the_same_operators_on_other_sizes_are_measured_anew():
+    """Such as the parts of a region in four and in six."""
+    def kernel(rows):
+        x, y, made = torch.empty(rows, 8), torch.empty(8, 8), torch.empty(rows, 8)
+        return Kernel(torch.ops.aten.mm.default, (x, y), {}, [x, y], [made], made)
+
+    asked = []
+
+    class Price:
+        real = True
+
+        def prepare(self, kernels):
+            asked.append(len(kernels))
+
+        def __call__(self, kernel):
+            return kernel.written[0].nbytes, 0, []
+
+    price, found = Remembered(Price()), []
+    for rows in (4, 6, 6, 4):
+        kernels = [kernel(rows), kernel(rows)]
+        price.prepare(kernels)
+        found += [price(kernel)[0] for kernel in kernels]
+    assert found == [128, 128, 192, 192, 192, 192, 128, 128] and len(asked) == 3  # what is as before is remembered
 
 
 @pytest.mark.parametrize(("loss", "reduction", "weighed"), [
