@@ -70,8 +70,9 @@ class Search:
         outcome = self._plan(self._problem, self._start(start, known))
         found = self._as_run(outcome) if outcome.plan is not None else None
         by_auto = found is None
-        if found is None and known is not None and known.peak <= self._reduced.budget:
-            found = self._within(known)
+        smallest = self._known() if found is None else None
+        if smallest is not None and smallest.peak <= self._reduced.budget:
+            found = self._within(smallest)
         if found is None:
             found = self._smallest_plan(outcome)
             if found.peak > self._reduced.budget:
@@ -86,7 +87,7 @@ class Search:
     def smallest(self) -> tuple[Found, int]:
         """The same of the smallest peak that was found."""
         outcome = self._plan(self._problem, None)
-        return _smallest.get(self._key) or self._smallest_plan(outcome), outcome.floor or 0
+        return self._known() or self._smallest_plan(outcome), outcome.floor or 0
 
     def _plan(self, problem: Any, start: Any, solver: str | None = None) -> Any:
         """solver: in the place of the one that the settings name."""
@@ -131,11 +132,11 @@ class Search:
         return Found(found.transforms, outcome)
 
     def _smallest_plan(self, outcome: Any) -> Found:
-        """What was found of the smallest peak, without transforms and with them where these are allowed.
+        """What is found of the smallest peak, or was before: without transforms and with them where these are allowed.
 
         Raises BudgetError where none is smaller than that without a plan.
         """
-        graph, best = self._reduced.graph, None
+        graph, best = self._reduced.graph, self._known()
         for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
             if best is not None and best.peak <= self._reduced.budget:
                 break
@@ -161,6 +162,15 @@ class Search:
             return best
         found = Found(transforms, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
         return found if best is None or found.peak < best.peak else best
+
+    def _known(self) -> Found | None:
+        """What was found of the smallest peak, perhaps for another region of the same graph, with what it takes as the
+        kernels of this one were measured."""
+        known = _smallest.get(self._key)
+        if known is None:
+            return None
+        made, _ = self._made(known.transforms)
+        return replace(known, peak=max(known.outcome.peak, self._peak_of(made, known.outcome.plan)))
 
     def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
         settings, limits = self._settings, {}
