@@ -37,8 +37,8 @@ TEST_CASE("traits: every solver has a role") {
     return found;
   };
   using Names = std::vector<std::string_view>;
-  CHECK(names(Trait::constructive) ==
-        Names{"given", "order", "exhaustive", "drop", "evict", "sqrt", "greedy", "offload"});
+  CHECK(names(Trait::constructive) == Names{"given", "order", "exhaustive", "drop", "mirror",
+                                            "evict", "sqrt", "greedy", "offload"});
   CHECK(names(Trait::tight) == Names{"drop", "twremat", "pwremat"});
   CHECK(names(Trait::anytime) == Names{"search", "moccasin"});
   CHECK(names(Trait::proving) == Names{"bounds", "checkmate"});

@@ -17,6 +17,7 @@
 #include "lowtide/solve/offload/offload.h"
 #include "lowtide/solve/order/order.h"
 #include "lowtide/solve/search/drop.h"
+#include "lowtide/solve/search/mirror.h"
 #include "lowtide/solve/search/search.h"
 #include "lowtide/solve/sqrt/sqrt.h"
 
@@ -28,6 +29,7 @@ SolverTable make_solvers() {
   table.add(order::make_order());
   table.add(exhaustive::make_exhaustive());
   table.add(search::make_drop());
+  table.add(search::make_mirror());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());

@@ -174,22 +174,25 @@ class Drop final : public Solver {
 
   Outcome solve(const Problem& problem, Context& context) const override {
     context.offer_events(own_events(problem.graph));
-    if (context.done()) return context.finish();
-    Problem own = problem;
-    own.machine.reset();
-    const Network network(own);
-    Run run(network, context);
-    for (const auto& order : orders_to_try(context)) {
-      // Both take tens of milliseconds where there are 100,000 ops.
-      context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 4));
-      if (context.done()) break;
-      run.run(order);
-    }
+    if (!context.done()) drop_from(orders_to_try(context), context);
     return context.finish();
   }
 };
 
 }  // namespace
+
+void drop_from(std::span<const std::vector<OpId>> orders, Context& context) {
+  Problem own = context.problem();
+  own.machine.reset();
+  const Network network(own);
+  Run run(network, context);
+  for (const auto& order : orders) {
+    // Both take tens of milliseconds where there are 100,000 ops.
+    context.limits().spend(static_cast<std::int64_t>(own.graph.op_count() / 4));
+    if (context.done()) break;
+    run.run(order);
+  }
+}
 
 std::unique_ptr<Solver> make_drop() { return std::make_unique<Drop>(); }
 

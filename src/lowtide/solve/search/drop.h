@@ -4,11 +4,17 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
+#include "lowtide/solve/interface/context.h"
 #include "lowtide/solve/interface/solver.h"
 
 namespace lowtide::solve::search {
 
 std::unique_ptr<Solver> make_drop();
+
+// The same from each of these orders, all topological; offers what it comes to.
+void drop_from(std::span<const std::vector<OpId>> orders, Context& context);
 
 }  // namespace lowtide::solve::search
