@@ -147,45 +147,71 @@ TEST_CASE("auto: the bounds are asked at once, about the given order where it is
   }
 }
 
-// Writes down the work that it gets.
+// Writes down the work that it gets, in which order and with which seed.
+struct Granted {
+  std::int64_t work;
+  Order order;
+  std::uint64_t seed;
+  bool operator==(const Granted&) const = default;
+};
+
 class Lane final : public solve::Solver {
  public:
-  explicit Lane(std::vector<std::int64_t>& granted) : granted_(granted) {}
+  explicit Lane(std::vector<Granted>& granted) : granted_(granted) {}
   std::string_view name() const override { return "lane"; }
   std::string_view summary() const override { return "a lane"; }
   Traits traits() const override { return {Trait::anytime}; }
   solve::Support supports(const Problem&) const override { return {}; }
   Outcome solve(const Problem& problem, solve::Context& context) const override {
-    granted_.push_back(*context.limits().settings().work);
-    context.offer_sequence(problem.graph.order());
+    granted_.push_back({*context.limits().settings().work, problem.order, context.seed()});
+    // Not proven optimal, so that epochs go on.
+    context.offer_sequence(std::vector{OpId(0), OpId(1), OpId(2), OpId(0), OpId(3)});
     while (!context.limits().spend()) {
     }
     return context.finish();
   }
 
  private:
-  std::vector<std::int64_t>& granted_;
+  std::vector<Granted>& granted_;
 };
 
-TEST_CASE("auto: what a run with more work does, one with less has begun in the same way") {
+std::vector<Granted> granted_lanes(std::int64_t work, Order order) {
   const Graph graph = late_reader();
-  const auto lanes = [&](std::int64_t work) {
-    std::vector<std::int64_t> granted;
-    solve::SolverTable table;
-    table.add(std::make_unique<Lane>(granted));
-    table.add(driver::make_auto());
-    driver::Request request;
-    request.limits.work = work;
-    driver::solve(table, {.graph = graph, .budget = Bytes(30), .order = Order::given}, request);
-    return granted;
-  };
-  const std::vector<std::int64_t> more = lanes(1'000'000);
+  std::vector<Granted> granted;
+  solve::SolverTable table;
+  table.add(std::make_unique<Lane>(granted));
+  table.add(driver::make_auto());
+  driver::Request request;
+  request.limits.work = work;
+  driver::solve(table, {.graph = graph, .budget = Bytes(21), .order = order}, request);
+  return granted;
+}
+
+TEST_CASE("auto: what a run with more work does, one with less has begun in the same way") {
+  const std::vector<Granted> more = granted_lanes(1'000'000, Order::given);
   for (const std::int64_t work : {100'000, 250'000, 400'000, 900'000}) {
-    const std::vector<std::int64_t> less = lanes(work);
+    const std::vector<Granted> less = granted_lanes(work, Order::given);
     REQUIRE(less.size() > 1);
     REQUIRE(less.size() <= more.size());
     for (std::size_t i = 0; i + 1 < less.size(); ++i) CHECK(less[i] == more[i]);
-    CHECK(less.back() <= more[less.size() - 1]);
+    CHECK(less.back().work <= more[less.size() - 1].work);
+  }
+}
+
+// As long as no other order is ahead, the given one has the lanes that it would have by itself.
+TEST_CASE("auto: a free order has the lanes of the given one, with four fifths of the work") {
+  for (const std::int64_t work : {400'000, 1'000'000, 4'000'000}) {
+    const std::vector<Granted> alone = granted_lanes(work, Order::given);
+    std::vector<Granted> both = granted_lanes(work, Order::free);
+    std::erase_if(both, [](const Granted& lane) { return lane.order == Order::free; });
+    REQUIRE(both.size() > 1);
+    REQUIRE(both.size() <= alone.size());
+    std::int64_t sum = both.back().work;
+    for (std::size_t i = 0; i + 1 < both.size(); ++i) {
+      CHECK(both[i] == alone[i]);
+      sum += both[i].work;
+    }
+    CHECK(sum >= work / 10 * 7);
   }
 }
 

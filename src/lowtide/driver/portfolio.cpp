@@ -14,8 +14,8 @@
 // minutes, and what repeats it plans once. On a chain a dynamic program comes to what the search
 // does not (portfolio_chain.cpp).
 //
-// Where the order is free, lanes that keep the order that they find are the search of the given
-// one; some begin from the best plan in it, since no lane comes back to it from another.
+// Where the order is free, a portfolio in the given one runs beside this one, and does what keeps
+// that order (auto.cpp).
 //
 // With a machine the search swaps as well as it computes again. From a plan that only computes
 // again it seldom comes to what the two together can do: so as long as the best plan transfers
@@ -87,6 +87,9 @@ constexpr std::array<std::pair<std::string_view, double>, 3> kPartitions = {
     {{"h_partition", 0.2}, {"multilevel", 0.1}, {"repeat", 0.1}}};
 constexpr double kBlockShare = 0.3;  // of the clock, for each, where they run side by side
 constexpr std::int64_t kMostEngineOps = 200;
+// By one part in so many of the graph's own time, and by this share of what the given order loses.
+constexpr std::int64_t kAhead = 1000;
+constexpr double kFarAhead = 0.2;
 constexpr double kEngineFrom = 0.1;  // of the time
 
 // Blocks without a backward half have nothing to save for it.
@@ -127,7 +130,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
   proving_ = first(Trait::proving);
   if (ops_ >= kLarge && may_have_backward(problem.graph)) blocks_ = first(Trait::blocks);
   engine_ = clocked_ && !context_.limits().settings().work && problem_.order == Order::given &&
-            ops_ <= kMostEngineOps;
+            ops_ <= kMostEngineOps && !found_;
 }
 
 // What the bounds keep at their moment, with the rest made again just in time, often is the best
@@ -136,7 +139,7 @@ Portfolio::Portfolio(const Problem& problem, solve::Context& context, Found foun
 void Portfolio::prove_briefly() {
   if (proving_ == nullptr || problem_.graph.has_tensors_on_host() || stop()) return;
   const std::int64_t work = work_within(kBriefProofShare, kBriefProof + kBriefProofPerOp * ops_);
-  Task task = problem_.machine ? part_task(proving_, work) : proof_task(false, work);
+  Task task = problem_.machine ? part_task(proving_, work) : proof_task(work);
   task.without_link = problem_.machine.has_value();
   task.share = kBriefProofShare;
   run_alone(std::move(task));
@@ -170,6 +173,14 @@ void Portfolio::construct() {
   const auto count = static_cast<double>(std::max<std::size_t>(1, unfinished_.size()));
   if (const auto most = context_.limits().remaining(begun ? kQuickShare / count : kSliceShare).work)
     slice = std::min(slice, std::max(*most, kSliceWork * ops_));
+  // Beside what the given order has found, what re-orders must not keep the search from its turn.
+  double share = 1;
+  if (after_given_ && begun) {
+    const auto asked = std::ranges::count_if(
+        unfinished_, [&](const solve::Solver* part) { return !would_repeat(*part); });
+    share = kQuickShare / static_cast<double>(std::max<std::ptrdiff_t>(1, asked));
+    slice = work_within(share, slice);
+  }
   const double until = context_.limits().used() + (clocked_ ? kQuickShare : kMostQuickShare);
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
@@ -180,7 +191,7 @@ void Portfolio::construct() {
       if (part->traits().has(Trait::tight) && (!begun || clocked_))
         run_one(part, kLonger * enough, begun ? kQuickShare : kLongerShare);
       else
-        run_one(part, slice);
+        run_one(part, slice, share);
     }
 }
 
@@ -212,78 +223,94 @@ void Portfolio::ask_tight() {
 }
 
 void Portfolio::take_given(const Portfolio& given) {
-  const solve::Context& from = given.context_;
   after_given_ = true;
-  given_proof_ = given.own_proof_;
-  given_proof_.bound = from.bound().duration;
-  given_proof_.finished = given.proving_ == nullptr || from.proven_infeasible();
+  best_without_tight_ = given.best_without_tight_;
+  hear_from(given);
+}
+
+void Portfolio::hear_from(const Portfolio& given) {
+  const solve::Context& from = given.context_;
   const auto& smallest = from.smallest();
   if (smallest && *from.smallest_peak() < context_.smallest_peak().value_or(Bytes::max()))
     context_.offer(*smallest);
   if (starts_.empty() && smallest) starts_.push_back(*smallest);
-  best_without_tight_ = given.best_without_tight_;
-  Kept kept = best_without_tight_;  // what tight_ made is no better a start here than elsewhere
-  if (!kept.plan && from.has_plan()) kept = {from.best(), from.best_cost()};
-  if (!kept.plan && smallest) kept = {smallest, {Ticks::max(), *from.smallest_peak(), {}}};
-  given_.take(std::move(kept));
+  given_cost_ = from.has_plan() ? from.best_cost() : Cost{Ticks::max(), Bytes::max(), {}};
+}
+
+Lead Portfolio::lead() const {
+  if (!context_.has_plan() || solve::follows_order(problem_.graph, computations(context_.best())))
+    return Lead::none;
+  if (given_cost_.duration == Ticks::max()) return Lead::far;
+  const Ticks own = problem_.graph.total_time();
+  const Ticks won = given_cost_.duration - context_.best_cost().duration;
+  if (won <= Ticks(own.count() / kAhead)) return Lead::none;
+  const auto lost = static_cast<double>((given_cost_.duration - own).count());
+  return static_cast<double>(won.count()) > kFarAhead * lost ? Lead::far : Lead::some;
 }
 
 void Portfolio::search() {
+  begin_search();
+  while (epoch()) {
+  }
+}
+
+void Portfolio::begin_search() {
   // Small graphs are often settled by this alone.
-  if (ops_ <= kSmall && proving_ != nullptr && !stop()) {
-    std::vector<Task> tasks;
-    tasks.push_back(proof_task(false, 200 * ops_));
-    run(tasks, 1);
+  if (ops_ <= kSmall && proving_ != nullptr && !stop()) run_alone(proof_task(200 * ops_));
+  slice_ = 20'000 + 4 * ops_;
+  if (unlimited()) slice_ = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
+}
+
+bool Portfolio::epoch(int quarters) {
+  if (stop() || (unlimited() && number_ == kUnlimitedEpochs)) return false;
+  const std::uint64_t number = number_++;
+  const std::int64_t whole = slice_;
+  slice_ = std::min(2 * slice_, kMostWork);
+  if (quarters == 0) return true;
+  // Under a clock there are as many lanes as threads, and shorter ones instead of fewer.
+  const std::int64_t slice = clocked_ ? whole * quarters / kWhole : whole;
+  // The search goes first, since proofs take longer; but no run ends without a proof having been
+  // tried.
+  std::vector<Task> others, lanes;
+  const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
+  const bool proves = late || !context_.has_plan() || best_without_tight_.plan;
+  repairs_ = late;
+  // Where the search stands still the proofs get more work, and most of all if the bound still
+  // rises.
+  const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
+  const bool stands = duration == std::exchange(last_duration_, duration);
+  const bool rises =
+      context_.bound().duration > std::exchange(last_bound_, context_.bound().duration);
+  const bool idle = late && stands && context_.limits().used() > kEngineFrom;
+  if (idle && std::exchange(engine_, false)) {
+    prove_by_engine();
+    if (stop()) return false;
   }
-  std::int64_t slice = 20'000 + 4 * ops_;
-  const bool unlimited = !clocked_ && !context_.limits().settings().work;
-  if (unlimited) slice = 200 + 20 * static_cast<std::int64_t>(problem_.graph.link_count());
-  Ticks last_duration = Ticks::max(), last_bound;
-  for (std::uint64_t number = 0; !stop(); ++number, slice = std::min(2 * slice, kMostWork)) {
-    if (unlimited && number == kUnlimitedEpochs) return;
-    // The search goes first, since proofs take longer; but no run ends without a proof having been
-    // tried.
-    std::vector<Task> others, lanes;
-    const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-    const bool proves = late || !context_.has_plan() || best_without_tight_.plan;
-    repairs_ = late;
-    // Where the search stands still the proofs get more work, and most of all if the bound still
-    // rises.
-    const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
-    const bool stands = duration == std::exchange(last_duration, duration);
-    const bool rises =
-        context_.bound().duration > std::exchange(last_bound, context_.bound().duration);
-    const bool idle = late && stands && context_.limits().used() > kEngineFrom;
-    if (idle && std::exchange(engine_, false)) {
-      prove_by_engine();
-      if (stop()) return;
-    }
-    const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
-    if (proves) add_proof(others, proof);
-    // A plan that the search has had in hand is seldom improved on by constructing another.
-    if (number > 0)
-      for (const solve::Solver* part : unfinished_)
-        if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
-          others.push_back(part_task(part, slice / 4));
-    const int count = lane_count();
-    for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
-    // Nobody has anything left to do.
-    if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return;
-    if (clocked_ && threads_ > 1) {
-      share_out_what_is_left(lanes);
-      std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
-      lanes.clear();
-    }
-    const std::int64_t before = context_.limits().work();
-    run(others, threads_);
-    if (stop()) return;
-    // What a proof keeps is a start for the search, if it is not a plan already.
+  const std::int64_t proof = !stands ? slice / 3 : rises ? 2 * slice : slice;
+  if (proves) add_proof(others, proof);
+  // A plan that the search has had in hand is seldom improved on by constructing another.
+  if (number > 0)
+    for (const solve::Solver* part : unfinished_)
+      if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
+        others.push_back(part_task(part, slice / 4));
+  const int count = lane_count(quarters);
+  for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
+  // Nobody has anything left to do.
+  if (search_ == nullptr && proving_ == nullptr && unfinished_.empty()) return false;
+  if (clocked_ && threads_ > 1) {
     share_out_what_is_left(lanes);
-    run(lanes, threads_);
-    // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in
-    // vain.
-    if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
+    std::move(lanes.begin(), lanes.end(), std::back_inserter(others));
+    lanes.clear();
   }
+  const std::int64_t before = context_.limits().work();
+  run(others, threads_);
+  if (stop()) return false;
+  // What a proof keeps is a start for the search, if it is not a plan already.
+  share_out_what_is_left(lanes);
+  run(lanes, threads_);
+  // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in vain.
+  if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
+  return true;
 }
 
 std::vector<const solve::Solver*> Portfolio::parts(Trait trait, bool external) const {
@@ -345,16 +372,12 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   }
   if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
     starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
-  std::vector<Plan> starts = starts_, starts_before = starts_, starts_given = starts_,
-                    starts_swapped;
+  std::vector<Plan> starts = starts_, starts_before = starts_, starts_swapped;
   if (best_without_tight_.plan) starts_before.front() = *best_without_tight_.plan;
   const auto own = [&] {
     return plan_from_events(problem_.graph, own_events(problem_.graph), problem_.machine,
                             InPlace::never);
   };
-  // Its own order over the budget is a better start than a plan that computes far too much.
-  if (std::ranges::any_of(tasks, &Task::from_given) && !starts_given.empty())
-    starts_given.front() = given_.plan ? *given_.plan : own();
   if (std::ranges::any_of(tasks, &Task::from_swapped))
     starts_swapped.push_back(swapped_.plan ? *swapped_.plan : own());
   // Half a search goes to the graph's own order where no start keeps the budget.
@@ -364,10 +387,9 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   parallel_for(tasks.size(), threads, [&](std::size_t i) {
     const Task& task = tasks[i];
     run_task(tasks[i], limits, known,
-             task.from_given     ? starts_given
-             : task.from_swapped ? starts_swapped
-             : task.from_before  ? starts_before
-                                 : starts);
+             task.from_swapped  ? starts_swapped
+             : task.from_before ? starts_before
+                                : starts);
   });
   for (Task& task : tasks) merge(task);
 }
@@ -379,12 +401,6 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (too_late() && has_any_plan()) return;
   limits.work = task.work;
   Problem problem = problem_;
-  if (task.in_given) {
-    problem.order = Order::given;
-    std::erase_if(starts, [&](const Plan& start) {
-      return !solve::follows_order(problem_.graph, computations(start));
-    });
-  }
   if (task.without_link) problem.machine.reset();
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
@@ -435,11 +451,6 @@ void Portfolio::merge(Task& task) {
   if (starts_.empty() && context_.smallest()) starts_.push_back(*context_.smallest());
   if (task.repair_start) context_.offer(*task.repair_start, task.part->name());
   if (task.smallest) keep(task);
-  if (task.in_given) {
-    given_proof_.bound = std::max(given_proof_.bound, outcome.bound.duration);
-    given_proof_.finished = by_itself(outcome.stopped_by);
-    return;
-  }
   if (task.endless || task.without_link || !by_itself(outcome.stopped_by)) return;
   std::erase(unfinished_, task.part);
   if (task.part == proving_) proving_ = nullptr;
@@ -456,12 +467,6 @@ void Portfolio::keep(const Task& task) {
     else
       best_without_tight_.take(task.made());
   }
-  // What tight_ made is no better a start here than elsewhere.
-  if (problem_.order == Order::given ||
-      !(task.from_given || task.in_given || (!best_without_tight_.plan && task.part != tight_)))
-    return;
-  Kept made = task.made();
-  if (solve::follows_order(problem_.graph, computations(*made.plan))) given_.take(std::move(made));
 }
 
 void Portfolio::offer(const Plan& plan, const Cost& cost, const solve::Solver& part) {

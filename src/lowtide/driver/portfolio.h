@@ -15,8 +15,13 @@
 
 namespace lowtide::driver {
 
+// Of the free order's plan over that of the given one.
+enum class Lead { none, some, far };
+
 class Portfolio {
  public:
+  static constexpr int kWhole = 4;  // of an epoch, in quarters
+
   // Told each plan that becomes the best, and by which part: one thread at a time.
   using Found = std::function<void(const Plan&, std::string_view part)>;
 
@@ -34,8 +39,16 @@ class Portfolio {
   void ask_tight();
   // With a free order: starts from what a portfolio found with the given order.
   void take_given(const Portfolio& given);
+  // The same, of what that has found since.
+  void hear_from(const Portfolio& given);
+  // By how much the best plan, in another order, is better than the best in the graph's own.
+  Lead lead() const;
   // Epochs, until there is nothing more to do: what can be proven is, or a limit is reached.
   void search();
+  // The same one by one, after the first: as much of an epoch as `quarters` say. False if there is
+  // nothing more to do.
+  void begin_search();
+  bool epoch(int quarters = kWhole);
 
  private:
   using Kept = PortfolioKept;
@@ -45,12 +58,12 @@ class Portfolio {
   std::vector<const solve::Solver*> parts(solve::Trait trait, bool external = false) const;
   const solve::Solver* first(solve::Trait trait, bool external = false) const;  // guests left out
   Task part_task(const solve::Solver* part, std::int64_t work) const;
-  Task proof_task(bool in_given, std::int64_t work);
+  Task proof_task(std::int64_t work);
   void add_proof(std::vector<Task>& tasks, std::int64_t work);
   void share_out_what_is_left(std::vector<Task>& lanes) const;
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
-  int lane_count() const;
+  int lane_count(int quarters) const;
   bool would_repeat(const solve::Solver& part) const;
   std::uint64_t task_seed(std::uint64_t number) const;
   bool stop();
@@ -68,6 +81,7 @@ class Portfolio {
   bool best_transfers() const { return context_.has_plan() && transfers(context_.best()); }
   void offer(const Plan& plan, const Cost& cost, const solve::Solver& part);
   void raise(const solve::Solver& part, Ticks bound);
+  bool unlimited() const { return !clocked_ && !context_.limits().settings().work; }
   bool too_late() const { return context_.limits().over(); }
   double seconds_left() const;
   bool has_any_plan();
@@ -78,19 +92,17 @@ class Portfolio {
   const bool clocked_;
   const int threads_;
   const std::int64_t ops_;
-  std::vector<Plan> starts_;  // the best plan so far, then the caller's
-  Kept best_without_tight_;   // the best not derived from tight_'s plan
-  Kept given_;                // where the order is free: the best in the graph's own
-  bool after_given_ = false;  // take_given was called
-  Kept swapped_;              // with a machine: the best that transfers
-  // Of the longest that was asked for.
-  struct Proof {
-    std::int64_t work = 0;
-    Ticks bound = {};       // of the given order's alone
-    bool finished = false;  // the same
-  };
-  Proof own_proof_, given_proof_;  // in the problem's order; where it is free, in the graph's own
-  bool repairs_ = false;           // whether plans over the budget are starts too
+  std::vector<Plan> starts_;        // the best plan so far, then the caller's
+  Kept best_without_tight_;         // the best not derived from tight_'s plan
+  Cost given_cost_;                 // where the order is free: of the best in the graph's own
+  bool after_given_ = false;        // take_given was called
+  Kept swapped_;                    // with a machine: the best that transfers
+  std::int64_t longest_proof_ = 0;  // work
+  // Of the epochs.
+  std::uint64_t number_ = 0;
+  std::int64_t slice_ = 0;
+  Ticks last_duration_ = Ticks::max(), last_bound_;
+  bool repairs_ = false;  // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
   const solve::Solver* tight_ = nullptr;
   const solve::Solver* search_ = nullptr;

@@ -28,9 +28,8 @@ struct PortfolioTask {
   std::uint64_t seed;
   bool endless = false;       // is not asked whether it finished
   bool from_before = false;   // begins from the portfolio's best_without_tight_
-  bool from_given = false;    // begins from given_ or the graph's own plan
-  bool in_given = false;      // asks about the graph's own order: what it claims does not count
-  bool without_link = false;  // asks about plans that transfer nothing: likewise
+  bool without_link = false;  // asks about plans that transfer nothing: what it claims of others
+                              // does not count
   bool from_swapped = false;  // begins from swapped_ or the graph's own plan
   double share = 1;           // of the time left
   int threads = 1;
@@ -40,7 +39,7 @@ struct PortfolioTask {
   double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;
 
-  bool claims() const { return !in_given && !without_link; }
+  bool claims() const { return !without_link; }
   PortfolioKept made() const {
     if (outcome->plan) return {outcome->plan, outcome->cost};
     return {smallest, {Ticks::max(), outcome->smallest_peak.value_or(Bytes::max()), {}}};

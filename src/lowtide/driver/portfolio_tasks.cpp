@@ -10,9 +10,6 @@ namespace lowtide::driver {
 
 namespace {
 
-constexpr int kLanes = 4;
-constexpr double kGivenShare = 0.5;       // of the limits, with starts in the given order
-constexpr std::int64_t kAhead = 1000;     // by one part in so many of the graph's own time
 constexpr std::int64_t kBriefWork = 200;  // of a lane, for each op
 // Of a lane while there is no plan, in mean op times.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
@@ -27,24 +24,16 @@ Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t wor
           .from_before = best_without_tight_.plan.has_value()};
 }
 
-// In the problem's order or, where that is free, in the graph's own, whose plans are plans here
-// too: which had less. Each begins anew, and with less than twice the work would only find again
-// what it has found.
+// Each begins anew, and with less than twice the work would only find again what it has found.
 void Portfolio::add_proof(std::vector<Task>& tasks, std::int64_t work) {
   if (proving_ == nullptr) return;
   work = std::min(work, context_.limits().remaining().work.value_or(work));
-  const bool both = problem_.order == Order::free && !problem_.machine && !given_proof_.finished &&
-                    (!context_.has_plan() || given_proof_.bound < context_.best_cost().duration);
-  const bool given = both && given_proof_.work <= own_proof_.work;
-  if (work < 2 * (given ? given_proof_ : own_proof_).work) return;
-  tasks.push_back(proof_task(given, work));
+  if (work >= 2 * longest_proof_) tasks.push_back(proof_task(work));
 }
 
-Portfolio::Task Portfolio::proof_task(bool in_given, std::int64_t work) {
-  (in_given ? given_proof_ : own_proof_).work = work;
-  Task task = part_task(proving_, work);
-  task.in_given = in_given;
-  return task;
+Portfolio::Task Portfolio::proof_task(std::int64_t work) {
+  longest_proof_ = work;
+  return part_task(proving_, work);
 }
 
 // As many lanes as can be are whole in the last epoch too: short ones come to nothing, and a run
@@ -61,16 +50,17 @@ void Portfolio::share_out_what_is_left(std::vector<Task>& lanes) const {
   lanes.resize(count);
 }
 
-int Portfolio::lane_count() const {
+int Portfolio::lane_count(int quarters) const {
   if (search_ == nullptr) return 0;
-  return clocked_ ? threads_ : kLanes;
+  return clocked_ ? threads_ : quarters;
 }
 
 // Lanes and epochs differ in their random numbers, in how hot they begin and, where the order is
 // free, in what they make of it.
 Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_t slice) const {
   const auto place = static_cast<std::uint64_t>(lane);
-  const std::uint64_t index = number * 1024 + place, turn = number + place;
+  const std::uint64_t index = number * 1024 + place;
+  const std::uint64_t turn = number + place;
   Task task{
       .part = search_,
       .work = slice,
@@ -82,7 +72,7 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
   if (problem_.order == Order::free) choose_orders(task, number, place);
   if (problem_.machine && !best_transfers() && turn % 2 == 0) {
     task.from_swapped = true;
-    task.from_before = task.from_given = false;
+    task.from_before = false;
   }
   // Where several changes help together and none of them alone, cold lanes stay where they are.
   if (!context_.has_plan() && number > 0 && turn % 4 == 1)
@@ -90,25 +80,17 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
   return task;
 }
 
-// Lanes that keep the order that they find are all that the search of the given order is. In the
-// first epoch every lane is one, then three of four, and every other one once another order has
-// come to be better by what counts: the search goes on in that one, so a little less is no merit of
-// it.
+// Lanes that keep the order that they find would repeat what a portfolio in the given order does,
+// until another order has come to be better: then every other one goes on in that. Of the lanes
+// that look for another one some anneal the order alone at first.
 void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
-  const Ticks margin(problem_.graph.total_time().count() / kAhead);
-  const bool ahead =
-      context_.has_plan() &&
-      (!given_.plan || context_.best_cost().duration < given_.cost.duration - margin) &&
-      !solve::follows_order(problem_.graph, computations(context_.best()));
-  const std::uint64_t turn = number + place, every = ahead ? 2 : 4;
-  const bool first = number == 0, tight = best_without_tight_.plan.has_value();
-  task.from_given =
-      first ? !tight : ahead && turn % 4 == 2 && context_.limits().used() < kGivenShare;
-  task.from_before = tight && !task.from_given && turn % 4 < 2;
-  const bool keeps = first || (turn % every != 1 && !task.from_before);
-  const bool reorders = turn % 2 == 1 && (number / every + place / 2) % 2 == 0;
+  const std::uint64_t turn = number + place;
+  const bool tight = best_without_tight_.plan.has_value(), alone = lead() == Lead::none;
+  task.from_before = tight && turn % 4 < 2;
+  const bool keeps = !alone && turn % 2 == 0 && !task.from_before;
+  const bool reorders = !keeps && (alone ? number % 2 == 1 : (number / 2 + place / 2) % 2 == 0);
   task.options.emplace_back("orders", keeps ? "off" : "on");
-  task.options.emplace_back("reorder", !keeps && reorders ? "0.3" : "0");
+  task.options.emplace_back("reorder", reorders ? "0.3" : "0");
 }
 
 std::vector<std::pair<std::string, std::string>> search_options(std::uint64_t turn, bool brief,
