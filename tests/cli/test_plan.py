@@ -87,7 +87,7 @@ def test_same_seed_same_plan(resnet, tmp_path, solver):
     plans = []
     for turn in range(2):
         path = tmp_path / f"{turn}.plan.json"
-        lowtide("plan", resnet, "--budget", "70%", "--solver", solver, "--work", 200000, "--seed", 3,
+        lowtide("plan", resnet, "--budget", "70%", "--solver", solver, "--work", 60000, "--seed", 3,
                 "--threads", 1 + turn, "-o", path)
         written = json.loads(path.read_text())
         plans.append((written["steps"], written["claims"]))

@@ -49,7 +49,7 @@ TEST_CASE("auto: the same steps for any number of threads under a limit of work"
     for (const Order order : {Order::free, Order::given}) {
       const Problem problem{.graph = graph, .budget = share(graph, 55), .order = order};
       driver::Request request;
-      request.limits.work = kSanitized ? 150'000 : 600'000;
+      request.limits.work = kSanitized ? 60'000 : 600'000;
       const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {4, 7}) {

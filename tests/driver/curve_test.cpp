@@ -24,7 +24,7 @@ namespace lowtide {
 namespace {
 
 driver::CurveRequest request_for(const Graph& graph,
-                                 std::int64_t work = sanitized(400'000, 1'500'000),
+                                 std::int64_t work = sanitized(100'000, 1'500'000),
                                  int threads = 2) {
   driver::CurveRequest request;
   const Bytes peak = own_peak(graph);
@@ -105,7 +105,7 @@ TEST_CASE("curve: small graphs against brute force") {
 
 TEST_CASE("curve: without a clock, threads change nothing") {
   const solve::SolverTable table = driver::all_solvers();
-  const std::int64_t work = sanitized(600'000, 2'000'000);
+  const std::int64_t work = sanitized(150'000, 2'000'000);
   for (std::string_view kind : {"transformer", "unet"}) {
     const Graph graph = generate(kind, 120, 1);
     const Tradeoff alone = driver::curve(table, graph, request_for(graph, work, 1));

@@ -20,7 +20,7 @@ driver::FitRequest request_for(const Graph& graph, std::int64_t percent, int thr
   driver::FitRequest request;
   const std::int64_t base = graph.total_time().count();
   request.time_limit = Ticks(base + base * percent / 100);
-  request.settings.limits.work = sanitized(400'000, 1'000'000);
+  request.settings.limits.work = sanitized(100'000, 1'000'000);
   request.settings.threads = threads;
   return request;
 }

@@ -38,7 +38,7 @@ constexpr double kTie = 0.05;  // points
 
 TEST_CASE("link: plans that use it are no worse than those that do not") {
   const solve::SolverTable table = driver::all_solvers();
-  const std::int64_t work = sanitized(100'000, test_scale() > 1 ? 2'000'000 : 700'000);
+  const std::int64_t work = sanitized(40'000, test_scale() > 1 ? 2'000'000 : 700'000);
   int better = 0;
   for (const std::string_view kind : {"chain", "transformer", "resnet", "unet"})
     for (const char* budget : {"act:70%", "act:45%"})

@@ -229,8 +229,8 @@ void check_polls(const solve::Solver& solver, const Problem& problem, const Answ
 void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver,
                        const Problem& problem) {
   Answered answered;
-  for (const std::int64_t work : {0, 1, 2'000, 30'000, 200'000, 1'000'000}) {
-    if (work > sanitized(100'000, test_scale() > 1 ? 1'000'000 : 200'000)) continue;
+  for (const std::int64_t work : {0, 1, 2'000, 30'000, 100'000, 1'000'000}) {
+    if (work > sanitized(30'000, test_scale() > 1 ? 1'000'000 : 100'000)) continue;
     CAPTURE(work);
     solve::ContextSettings settings = settings_for(solver);
     settings.limits.work = work;
