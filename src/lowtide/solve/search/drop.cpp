@@ -165,12 +165,7 @@ class Drop final : public Solver {
     return "tensors that wait are made again instead, those first in which a byte costs least";
   }
   Traits traits() const override { return {Trait::constructive, Trait::tight}; }
-  Support supports(const Problem& problem) const override {
-    if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
-    if (problem.graph.has_tensors_on_host())
-      return Support::no("it does not plan for tensors at home on the host");
-    return least_time_only(problem);
-  }
+  Support supports(const Problem& problem) const override { return drop_supports(problem); }
 
   Outcome solve(const Problem& problem, Context& context) const override {
     context.offer_events(own_events(problem.graph));
@@ -180,6 +175,13 @@ class Drop final : public Solver {
 };
 
 }  // namespace
+
+Support drop_supports(const Problem& problem) {
+  if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
+  if (problem.graph.has_tensors_on_host())
+    return Support::no("it does not plan for tensors at home on the host");
+  return least_time_only(problem);
+}
 
 void drop_from(std::span<const std::vector<OpId>> orders, Context& context) {
   Problem own = context.problem();

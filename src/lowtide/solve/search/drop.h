@@ -14,6 +14,7 @@ namespace lowtide::solve::search {
 
 std::unique_ptr<Solver> make_drop();
 
+Support drop_supports(const Problem& problem);
 // The same from each of these orders, all topological; offers what it comes to.
 void drop_from(std::span<const std::vector<OpId>> orders, Context& context);
 

@@ -99,10 +99,7 @@ class Mirror final : public Solver {
   Support supports(const Problem& problem) const override {
     if (problem.order == Order::given)
       return Support::no("it changes the order, and the order is given");
-    if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
-    if (problem.graph.has_tensors_on_host())
-      return Support::no("it does not plan for tensors at home on the host");
-    return least_time_only(problem);
+    return drop_supports(problem);
   }
 
   Outcome solve(const Problem& problem, Context& context) const override {
