@@ -70,11 +70,16 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
             latest = transforms, (made, lowtide.Problem(held.graph(made), problem.budget, order=settings.order, **copies))
         return latest[1]
 
-    def peak_of(made: Program, plan: Any) -> int:
-        """Bytes that the code of a plan takes."""
+    def as_code(made: Program, plan: Any) -> tuple[Schedule, Any, Program, Any]:
+        """What code makes of a plan: its schedule, with the plan, the program and the graph of that."""
         scheduled = schedule(made, list(plan.steps))
         run = dataclasses.replace(made, graph=scheduled.graph)
-        return lowtide.simulate(constraints.graph(run), _on_machine(scheduled.steps, problem.machine)).peak
+        return scheduled, _on_machine(scheduled.steps, problem.machine), run, constraints.graph(run)
+
+    def peak_of(made: Program, plan: Any) -> int:
+        """Bytes that the code of a plan takes."""
+        _, plan, _, final = as_code(made, plan)
+        return lowtide.simulate(final, plan).peak
 
     known = _known(file, made_by, problem.machine)
     if known:
@@ -96,10 +101,7 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
     if facts["instead"]:
         warnings.warn(f"lowtide: {facts['instead']}", LowtideWarning, stacklevel=2)
     program = made
-    scheduled = schedule(program, list(plan.steps))
-    plan = _on_machine(scheduled.steps, problem.machine)
-    run = dataclasses.replace(program, graph=scheduled.graph)
-    final = constraints.graph(run)
+    scheduled, plan, run, final = as_code(program, plan)
     try:
         cost = lowtide.verify(lowtide.Problem(final, limit, live_limits=constraints.live_limits(run), **copies), plan)
     except lowtide.PlanError:
