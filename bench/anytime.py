@@ -10,13 +10,12 @@ import argparse
 import bisect
 import math
 from pathlib import Path
+from statistics import median
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-
-from statistics import median  # noqa: E402
 
 from read import number, read_csv, read_published  # noqa: E402
 
@@ -30,17 +29,6 @@ PICTURES = [
 ]
 PLAN, BOUND, OTHER = "#1f5fa8", "#7a8793", "#c2571a"
 MARKERS = {"Moccasin": "D", "Checkmate MILP": "s"}
-
-
-def runs_of(points, graph, budget):
-    """One list of (seconds, overhead, bound) for each seed."""
-    runs = {}
-    for point in points:
-        if (point["graph"], point["budget"], point["order"], point["solver"], point["variant"]) == (
-                graph, budget, "given", "auto", "base"):
-            runs.setdefault(point["seed"], []).append(
-                (float(point["seconds"]), number(point["overhead"]), float(point["bound"])))
-    return list(runs.values())
 
 
 def draw(axes, graph, budget, runs, published):
@@ -78,19 +66,15 @@ def histories(points):
     return found
 
 
-def excesses(runs, least, moments):
-    """For each moment how far the plan of each run is above the bound, in points; infinite without a plan."""
-    rows = []
+def excesses(runs, least, moment):
+    """How far the plan of each run is above the bound at that moment, in points; infinite without a plan."""
+    found = []
     for question, seeds in runs.items():
         for run in seeds.values():
-            times = [at for at, _, _ in run]
-            row = []
-            for moment in moments:
-                i = bisect.bisect_right(times, moment)
-                overhead = run[i - 1][1] if i else None
-                row.append(math.inf if overhead is None else max(0.0, overhead - least[question]))
-            rows.append(row)
-    return [list(column) for column in zip(*rows)]
+            i = bisect.bisect_right(run, moment, key=lambda point: point[0])
+            overhead = run[i - 1][1] if i else None
+            found.append(math.inf if overhead is None else max(0.0, overhead - least[question]))
+    return found
 
 
 def draw_all(path, measured):
@@ -108,14 +92,14 @@ def draw_all(path, measured):
     moments = [10 ** (-3 + i / 40) for i in range(1 + math.ceil(40 * (3 + math.log10(max(end, 0.01)))))]
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for i, (label, runs) in enumerate(kept.items()):
-        columns = excesses(runs, least, moments)
+        columns = [excesses(runs, least, moment) for moment in moments]
         for name, style, value in (("median", "-", median), ("worst", "--", max)):
             line = [value(column) for column in columns]
-            axes.plot(moments, [math.nan if math.isinf(point) else max(point, 0.001) for point in line], style, color=(PLAN, BOUND)[i],
-                      label=f"{name}, {label}" if len(kept) > 1 else name)
+            axes.plot(moments, [math.nan if math.isinf(point) else max(point, 0.001) for point in line], style,
+                      color=(PLAN, BOUND)[i], label=f"{name}, {label}" if len(kept) > 1 else name)
         told = [f"{moment:g} s: {median(column):.3f} median, {max(column):.2f} worst, "
                 f"{sum(map(math.isinf, column))} without a plan"
-                for moment, column in ((m, excesses(runs, least, [m])[0]) for m in (0.1, 1, 10) if m <= 1.2 * end)]
+                for moment, column in ((m, excesses(runs, least, m)) for m in (0.1, 1, 10) if m <= 1.2 * end)]
         print(f"{label}, {len(columns[0])} runs, points above the bound: {'; '.join(told)}")
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -158,17 +142,17 @@ def main():
     arguments = parser.parse_args()
     plt.rcParams["svg.fonttype"] = "none"
     plt.rcParams["svg.hashsalt"] = "lowtide"  # the same data, the same file
-    points = read_csv(arguments.folder / "history.csv")
+    runs = histories(read_csv(arguments.folder / "history.csv"))
     published = read_published(arguments.published)
     drawn = set()
     for name, wanted in PICTURES:
-        panels = [(graph, budget, runs_of(points, graph, budget)) for graph, budget in wanted]
+        panels = [(graph, budget, [*runs.get((graph, budget, "given"), {}).values()]) for graph, budget in wanted]
         panels = [panel for panel in panels if panel[2]]
         if panels and name not in drawn:
             picture(arguments.folder / f"anytime-{name}", panels, published)
             drawn.add(name)
     measured = {"before": histories(read_csv(arguments.before / "history.csv"))} if arguments.before else {}
-    draw_all(arguments.folder / "anytime-all", {"now": histories(points)} | measured)
+    draw_all(arguments.folder / "anytime-all", {"now": runs} | measured)
 
 
 if __name__ == "__main__":
