@@ -302,6 +302,19 @@ TEST_CASE("hierarchy: a choice by prices is off by no more than its last step") 
   }
 }
 
+TEST_CASE("hierarchy: equal blocks are solved once") {
+  const SolverTable solvers = make_solvers();
+  const auto classes = [&](std::size_t ops) {
+    const Graph graph = generate("transformer", ops, 7);
+    const Partition partition = cut(graph, "h_partition");
+    BlockSettings how;
+    how.solvers = &solvers;
+    Limits limits;
+    return SolvedBlocks(graph, partition, how, limits).class_count();
+  };
+  CHECK(classes(4000) <= classes(1000) + 2);
+}
+
 TEST_CASE("hierarchy: what is kept on disk comes back, and a file that was changed does not") {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("lowtide-test-" + std::to_string(getpid()));

@@ -17,7 +17,6 @@
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/hierarchy/block/block_solver.h"
-#include "lowtide/solve/hierarchy/hiremate/solved_blocks.h"
 #include "lowtide/solve/hierarchy/partition/partitioner.h"
 
 #include "support/random_graph.h"
@@ -34,11 +33,11 @@ Bytes budget_of(const Graph& graph, std::int64_t percent) {
 }
 
 Outcome run(const Solver& solver, const Graph& graph, Bytes budget,
-            std::vector<std::pair<std::string, std::string>> given, std::int64_t work,
+            std::vector<std::pair<std::string, std::string>> given, LimitSettings limits,
             Order order) {
   const SolverTable table = make_solvers();
   const Problem problem{.graph = graph, .budget = budget, .order = order};
-  ContextSettings settings{.limits = {.seconds = {}, .work = work},
+  ContextSettings settings{.limits = limits,
                            .seed = 1,
                            .threads = 2,
                            .options = Options(solver.options()),
@@ -56,7 +55,8 @@ Outcome run(const Solver& solver, const Graph& graph, Bytes budget,
 Outcome run(const Graph& graph, Bytes budget,
             std::vector<std::pair<std::string, std::string>> given, std::int64_t work = 2'000'000,
             Order order = Order::free) {
-  return run(*make_hiremate(), graph, budget, std::move(given), work, order);
+  return run(*make_hiremate(), graph, budget, std::move(given), {.seconds = {}, .work = work},
+             order);
 }
 
 // Takes long, and has no answer.
@@ -86,38 +86,13 @@ TEST_CASE("hiremate: ops of no duration may run twice in what is as quick as any
 }
 
 TEST_CASE("hiremate: a solve that has no time says so") {
-  const SolverTable table = make_solvers();
-  const Solver& solver = *table.find("hiremate");
   const Graph graph = generate("transformer", 200, 1);
   for (const double seconds : {0.0, 1e-6}) {
-    const Problem problem{.graph = graph, .budget = budget_of(graph, 50)};
-    ContextSettings settings{.limits = {.seconds = seconds, .work = {}},
-                             .seed = 1,
-                             .threads = 1,
-                             .options = Options(solver.options()),
-                             .starts = {},
-                             .known = {},
-                             .solvers = &table,
-                             .watcher = {}};
-    settings.options.set("polish", "off");
-    Context context(problem, solver.name(), std::move(settings));
-    CHECK(solver.solve(problem, context).stopped_by == StopReason::deadline);
+    const LimitSettings limits{.seconds = seconds, .work = {}};
+    const Outcome outcome = run(*make_hiremate(), graph, budget_of(graph, 50), {{"polish", "off"}},
+                                limits, Order::free);
+    CHECK(outcome.stopped_by == StopReason::deadline);
   }
-}
-
-TEST_CASE("hiremate: equal blocks are solved once") {
-  const SolverTable solvers = make_solvers();
-  const auto classes = [&](std::size_t ops) {
-    const Graph graph = generate("transformer", ops, 7);
-    const partition::PartitionerTable table = partition::make_partitioners();
-    const partition::Partitioner& cut = *table.find("h_partition");
-    const Partition partition = *cut.partition(graph, Options(cut.options()));
-    BlockSettings how;
-    how.solvers = &solvers;
-    Limits limits;
-    return SolvedBlocks(graph, partition, how, limits).class_count();
-  };
-  CHECK(classes(4000) <= classes(1000) + 2);
 }
 
 TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
@@ -178,8 +153,8 @@ TEST_CASE("hiremate: what slow blocks find is of use where a slow top finds noth
   const auto time_with = [&](std::string block) {
     const Outcome outcome =
         run(*solver, graph, budget,
-            {{"block", std::move(block)}, {"top", "helpless"}, {"polish", "off"}}, 2'000'000,
-            Order::given);
+            {{"block", std::move(block)}, {"top", "helpless"}, {"polish", "off"}},
+            {.seconds = {}, .work = 2'000'000}, Order::given);
     REQUIRE(outcome.plan);
     return outcome.cost.duration;
   };
