@@ -24,10 +24,10 @@
 // While there is no plan, some lanes are hot. It never ends for want of ideas: as long as there is
 // time or work left and neither a proof nor the best plan, the next epoch is longer.
 //
-// Without a clock there always are kLanes lanes and nothing is exchanged within an epoch: the same
-// seed gives the same answer, whatever the number of threads. Under a clock there is a lane for
-// each thread, and plans are reported as soon as a lane finds them. Without any limit it ends after
-// kUnlimitedEpochs.
+// Without a clock a whole epoch has kWhole lanes, and nothing is exchanged within an epoch: the
+// same seed gives the same answer, whatever the number of threads. Under a clock there is a lane
+// for each thread, and plans are reported as soon as a lane finds them. Without any limit it ends
+// after kUnlimitedEpochs.
 //
 // Under a clock, where the order is given, the graph is small and the search stands still, an
 // engine tries once to prove the plan, if there is one: checkmate's frontier by HiGHS. It alone
