@@ -70,7 +70,8 @@ TEST_CASE("brute force over a link: an input at home on the host is fetched, and
 
 TEST_CASE("brute force over a link refuses what is too large") {
   Random random(1);
-  const Graph graph = random_graph(random, RandomGraphSettings::plain(oracle::kMostOpsWithTransfers + 1));
+  const Graph graph =
+      random_graph(random, RandomGraphSettings::plain(oracle::kMostOpsWithTransfers + 1));
   CHECK_THROWS_AS(oracle::all_tradeoffs(graph, {Order::free, machine_by_hand()}), InputError);
 }
 
@@ -78,7 +79,7 @@ TEST_CASE("brute force over a link: sparing steps lose nothing") {
   for (int seed = 0; seed < samples(150); ++seed) {
     CAPTURE(seed);
     Random random(static_cast<std::uint64_t>(seed));
-    const Graph graph = drawn(random, 1 + random.below(4), 0.2);
+    const Graph graph = drawn(random, 1 + random.below(kSanitized ? 3 : 4), 0.2);
     if (graph.tensor_count() > 8) continue;
     const oracle::Link link = drawn_link(random, graph);
     const auto curve = oracle::all_tradeoffs(graph, link);

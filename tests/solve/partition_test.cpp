@@ -23,6 +23,7 @@
 
 #include "oracles/direct_h_partition.h"
 #include "support/random_graph.h"
+#include "support/scale.h"
 #include "support/sketch.h"
 
 namespace lowtide::solve::partition {
@@ -199,7 +200,7 @@ TEST_CASE("h_partition: the blocks of the direct version") {
     ++by_all;
     CHECK(equal(Links::all));
   };
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < sanitized(60, 150); ++i) {
     const Graph graph = random_case(random, 10 + static_cast<std::size_t>(i % 25), i % 3 > 0);
     agree(graph, 2 + static_cast<std::size_t>(i % 4), 4 + static_cast<std::size_t>(i % 9),
           i % 2 == 0 ? "0.5" : "0");

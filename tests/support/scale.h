@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "support/scale.h"
+
 namespace lowtide {
 
 inline int test_scale() {
@@ -25,10 +27,17 @@ constexpr std::int64_t sanitized(std::int64_t less, std::int64_t usual) {
   return kSanitized ? less : usual;
 }
 
-// That many times the scale, and a quarter of it where a sanitizer makes everything slow.
-inline int samples(int by_default) {
-  if (kSanitized) by_default = (by_default + 3) / 4;
-  return by_default * test_scale();
+// That many times the scale. Where a sanitizer makes everything slow, a quarter of them in the long
+// run and a tenth in the quick one: it has to see each path, not many samples.
+inline int samples(int usual) {
+  const bool quick = test_scale() == 1;
+  if (kSanitized) usual = quick ? (usual + 9) / 10 : (usual + 3) / 4;
+  return usual * test_scale();
+}
+
+// The same where fewer are enough for the quick run.
+inline int samples(int quick, int usual) {
+  return test_scale() == 1 && !kSanitized ? quick : samples(usual);
 }
 
 }  // namespace lowtide
