@@ -14,6 +14,8 @@
 #include "lowtide/report/report_table.h"
 #include "lowtide/report/units_text.h"
 
+#include "support/scale.h"
+
 namespace lowtide {
 namespace {
 
@@ -71,7 +73,7 @@ TEST_CASE("plot: a budget that the plan uses to the last byte stays visible") {
 
 TEST_CASE("plot: no line is wider than the terminal, whatever is drawn") {
   Random random(7);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < sanitized(300, 2000); ++round) {
     std::vector<Bytes> run, before;
     const auto draw = [&](std::vector<Bytes>& live) {
       const std::size_t steps = random.chance(0.2) ? random.below(3) : random.below(400);

@@ -17,6 +17,7 @@
 #include "support/mutated_plan.h"
 #include "support/random_graph.h"
 #include "support/random_plan.h"
+#include "support/scale.h"
 #include "support/sketch.h"
 
 namespace lowtide {
@@ -290,7 +291,7 @@ TEST_CASE("report: a page has every step, or the peaks where there are too many"
 
 TEST_CASE("report: any graph and any plan can be told of") {
   Random random(19);
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < sanitized(30, 150); ++round) {
     RandomGraphSettings settings;
     settings.ops = random.below(25);
     const Graph graph = random_graph(random, settings);

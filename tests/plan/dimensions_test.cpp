@@ -10,6 +10,7 @@
 #include "lowtide/plan/dimensions/rule.h"
 
 #include "support/net.h"
+#include "support/scale.h"
 
 namespace lowtide::dimensions {
 namespace {
@@ -362,7 +363,7 @@ TEST_CASE("dimensions: no rule trips over operands that do not fit its kind") {
     return extents;
   };
   for (const std::string_view kind : known_kinds())
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < sanitized(15, 60); ++round) {
       Net net;
       std::vector<Operand> operands;
       std::vector<TensorId> tensors;

@@ -98,7 +98,7 @@ TEST_CASE("hiremate: a solve that has no time says so") {
 TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
   const SolverTable table = make_solvers();
   for (const std::string_view kind : {"transformer", "resnet"}) {
-    const Graph graph = generate(kind, 2000, 11);
+    const Graph graph = generate(kind, static_cast<std::size_t>(sanitized(500, 2000)), 11);
     const Bytes budget = budget_of(graph, 50);
     const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
     const Solver& bounds = *table.find("bounds");
@@ -122,18 +122,18 @@ TEST_CASE("hiremate: plans networks that repeat, near what is proven of them") {
 TEST_CASE("hiremate: every part can be named, alone and beside others") {
   const Graph graph = generate("unet", 80, 3);
   const Bytes budget(own_peak(graph).count() * 7 / 10);
+  const std::int64_t work = sanitized(20'000, 60'000);
   const partition::PartitionerTable partitioners = partition::make_partitioners();
   for (const auto& one : partitioners.all())
-    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, 60'000).plan);
+    CHECK(run(graph, budget, {{"partition", std::string(one->name())}}, work).plan);
   const BlockSolverTable block_solvers = make_block_solvers();
   for (const auto& one : block_solvers.all()) {
     if (!one->missing().empty()) continue;
-    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, 60'000);
-    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, 60'000);
+    run(graph, budget, {{"block", std::string(one->name())}, {"polish", "off"}}, work);
+    run(graph, budget, {{"top", std::string(one->name())}, {"polish", "off"}}, work);
   }
-  CHECK(
-      run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, 60'000).plan);
-  CHECK(run(graph, budget, {{"levels", "1"}}, 60'000).plan);
+  CHECK(run(graph, budget, {{"partition", "h_partition,chain"}, {"choice", "prices"}}, work).plan);
+  CHECK(run(graph, budget, {{"levels", "1"}}, work).plan);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "h_partition,nobody"}}), InputError);
   CHECK_THROWS_AS(run(graph, budget, {{"partition", "chain,chain"}}), InputError);
 }
@@ -154,7 +154,7 @@ TEST_CASE("hiremate: what slow blocks find is of use where a slow top finds noth
     const Outcome outcome =
         run(*solver, graph, budget,
             {{"block", std::move(block)}, {"top", "helpless"}, {"polish", "off"}},
-            {.seconds = {}, .work = 2'000'000}, Order::given);
+            {.seconds = {}, .work = sanitized(500'000, 2'000'000)}, Order::given);
     REQUIRE(outcome.plan);
     return outcome.cost.duration;
   };
