@@ -229,8 +229,12 @@ void check_polls(const solve::Solver& solver, const Problem& problem, const Answ
 void check_work_limits(const solve::SolverTable& table, const solve::Solver& solver,
                        const Problem& problem) {
   Answered answered;
-  for (const std::int64_t work : {0, 1, 2'000, 30'000, 100'000, 1'000'000}) {
-    if (work > sanitized(30'000, test_scale() > 1 ? 1'000'000 : 100'000)) continue;
+  // Solvers that are made of others come to their later parts with more work.
+  const bool many = solver.traits().has(solve::Trait::portfolio);
+  const std::int64_t most = sanitized(5'000, many ? 100'000 : 30'000);
+  for (const std::int64_t work : {0, 1, 2'000, 5'000, 30'000, 100'000, 1'000'000}) {
+    if (work > (test_scale() > 1 ? sanitized(30'000, 1'000'000) : most)) continue;
+    if (work == 5'000 && !kSanitized) continue;
     CAPTURE(work);
     solve::ContextSettings settings = settings_for(solver);
     settings.limits.work = work;

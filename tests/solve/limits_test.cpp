@@ -32,11 +32,11 @@ bool uses_link(const solve::Solver& solver) {
 // order (the long run: both in both), and those that use a link once more with one; those that
 // start an engine once. Under a sanitizer every second case.
 template <class Visit>
-void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visit) {
+void for_each_solve(const solve::SolverTable& table, std::int64_t ops, Visit visit) {
   bool first = true;
   int number = 0;
   const bool all = test_scale() > 1;
-  for (const Case& given : large_cases(ops)) {
+  for (const Case& given : large_cases(static_cast<std::size_t>(ops))) {
     if (kSanitized && !all && number++ % 2 != 0) continue;
     CAPTURE(given.name);
     for (const std::int64_t percent : {30, 80}) {
@@ -68,9 +68,10 @@ void for_each_solve(const solve::SolverTable& table, std::size_t ops, Visit visi
 
 TEST_CASE("limits: a limit of work is kept, with polls that stand for it and for time") {
   const solve::SolverTable table = driver::all_solvers();
-  for_each_solve(table, 1000, [&](const solve::Solver& solver, const Problem& problem) {
-    check_work_limits(table, solver, problem);
-  });
+  for_each_solve(table, sanitized(500, 1000),
+                 [&](const solve::Solver& solver, const Problem& problem) {
+                   check_work_limits(table, solver, problem);
+                 });
 }
 
 // Annealing is spread over what it may spend, so another limit is another run: with luck the
@@ -94,7 +95,7 @@ TEST_CASE("limits: more work never makes the answer worse") {
     if (solver.traits().has(solve::Trait::external)) return;  // no promise that is ours to keep
     std::optional<Outcome> before;
     for (const std::int64_t work : {0, 1'000, 10'000, 100'000, 300'000, 1'000'000}) {
-      if (work > sanitized(10'000, test_scale() > 1 ? 1'000'000 : 300'000)) continue;
+      if (work > sanitized(10'000, test_scale() > 1 ? 1'000'000 : 100'000)) continue;
       solve::ContextSettings settings = settings_for(solver);
       settings.limits.work = work;
       const Answered answered = ask(table, solver, problem, settings);
@@ -152,14 +153,15 @@ TEST_CASE("limits: a cancel at the first plan is seen within the units between t
 
 TEST_CASE("limits: a deadline is kept") {
   const solve::SolverTable table = driver::all_solvers();
-  for_each_solve(table, 20000, [&](const solve::Solver& solver, const Problem& problem) {
-    if (problem.order == Order::given) return;
-    solve::ContextSettings settings = settings_for(solver);
-    settings.limits.seconds = 0.02;
-    const Answered answered = ask(table, solver, problem, settings);
-    check_answer(problem, table, answered);
-    CHECK(answered.seconds < 2.0);
-  });
+  for_each_solve(table, sanitized(5000, 20000),
+                 [&](const solve::Solver& solver, const Problem& problem) {
+                   if (problem.order == Order::given) return;
+                   solve::ContextSettings settings = settings_for(solver);
+                   settings.limits.seconds = 0.02;
+                   const Answered answered = ask(table, solver, problem, settings);
+                   check_answer(problem, table, answered);
+                   CHECK(answered.seconds < 2.0);
+                 });
 }
 
 }  // namespace
