@@ -44,12 +44,13 @@ Bytes share(const Graph& graph, std::int64_t percent) {
 TEST_CASE("auto: the same steps for any number of threads under a limit of work") {
   const solve::SolverTable table = driver::all_solvers();
   for (const std::string_view kind : {"transformer", "unet", "layered"}) {
+    if (kSanitized && kind == "unet") continue;
     CAPTURE(kind);
     const Graph graph = generate(kind, 300, 1);
     for (const Order order : {Order::free, Order::given}) {
       const Problem problem{.graph = graph, .budget = share(graph, 55), .order = order};
       driver::Request request;
-      request.limits.work = kSanitized ? 60'000 : 600'000;
+      request.limits.work = sanitized(40'000, 300'000);
       const driver::Answer one = driver::solve(table, problem, request);
       CHECK(one.work >= *request.limits.work);
       for (const int threads : {4, 7}) {

@@ -20,7 +20,7 @@ driver::FitRequest request_for(const Graph& graph, std::int64_t percent, int thr
   driver::FitRequest request;
   const std::int64_t base = graph.total_time().count();
   request.time_limit = Ticks(base + base * percent / 100);
-  request.settings.limits.work = sanitized(100'000, 1'000'000);
+  request.settings.limits.work = sanitized(40'000, 500'000);
   request.settings.threads = threads;
   return request;
 }
@@ -42,7 +42,7 @@ void check_fit(const Graph& graph, const driver::FitRequest& request, const Fit&
 
 TEST_CASE("fit: small graphs against brute force") {
   const solve::SolverTable table = driver::all_solvers();
-  for (int i = 0; i < samples(30); ++i) {
+  for (int i = 0; i < samples(20, 30); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
     const Graph graph = random_graph(random, {.ops = 5 + random.below(2), .reads = 2});
@@ -63,6 +63,7 @@ TEST_CASE("fit: without a clock, threads change nothing; more time allowed needs
   const Graph graph = generate("transformer", 120, 1);
   Bytes before = Bytes::max();
   for (const std::int64_t percent : {0, 5, 15}) {
+    if (kSanitized && percent == 0) continue;
     const Fit alone = fit(table, graph, request_for(graph, percent, 1));
     const Fit three = fit(table, graph, request_for(graph, percent, 3));
     check_fit(graph, request_for(graph, percent), alone);
@@ -84,6 +85,7 @@ TEST_CASE("fit: what stopped it is the limit, not its share among the solves") {
 
 TEST_CASE("fit: little work is used to its end, whatever its solves came to by themselves") {
   for (const std::uint64_t seed : {1, 2, 3}) {
+    if (kSanitized && seed > 1) continue;
     const Graph graph = generate("transformer", 120, seed);
     for (const std::int64_t work : {60'000, 150'000}) {
       CAPTURE(seed);
@@ -122,7 +124,7 @@ TEST_CASE("fit: with transforms less memory than without, the same for every num
   const solve::SolverTable table = driver::all_solvers();
   const Graph graph = step_of({.batch = 96, .widths = {4, 16, 16, 12}});
   driver::FitRequest request = request_for(graph, 1'000'000);  // parts of such small ops take long
-  request.settings.limits.work = 400'000;
+  request.settings.limits.work = sanitized(100'000, 400'000);
   const Fit without = fit(table, graph, request);
   request.terms.techniques = parse_techniques("all", false);
   const Fit with = fit(table, graph, request);

@@ -43,7 +43,10 @@ TEST_CASE("link: plans that use it are no worse than those that do not") {
   for (const std::string_view kind : {"chain", "transformer", "resnet", "unet"})
     for (const char* budget : {"act:70%", "act:45%"})
       for (const std::int64_t speed : {2, 25}) {
-        if (kSanitized && speed == 2) continue;
+        if (kSanitized && (speed == 2 || kind != "unet")) continue;
+        // In the quick run each network over one of the links.
+        const bool slow = kind == "chain" || kind == "unet";
+        if (!kSanitized && test_scale() == 1 && slow != (speed == 2)) continue;
         CAPTURE(kind);
         CAPTURE(budget);
         CAPTURE(speed);
@@ -60,7 +63,7 @@ TEST_CASE("link: plans that use it are no worse than those that do not") {
         CHECK(with <= without + kTie);
         better += with < without - kTie ? 1 : 0;
       }
-  CHECK((kSanitized || better >= 12));
+  CHECK((kSanitized || better >= (test_scale() > 1 ? 12 : 6)));
 }
 
 // With everything that a graph may have, in both orders; links from useless to as fast as memory.
