@@ -61,7 +61,7 @@ if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
     lowtide_labels(labels ${command} python)
     set(test "${LOWTIDE_BUILD_NAME}.pytest ${suite}")
     add_test(NAME ${test} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND
-      ${LOWTIDE_PYTEST} -q -p no:cacheprovider ${CMAKE_CURRENT_SOURCE_DIR}/${suite})
+      ${LOWTIDE_PYTEST} -q -p no:cacheprovider -p no:logging ${CMAKE_CURRENT_SOURCE_DIR}/${suite})
     # The dearer, the earlier: a suite that starts last would keep one core waiting. Pytest exits with 5
     # where a suite's own import is skipped (no torch).
     set_tests_properties(${test} PROPERTIES LABELS "${labels}" COST 1000 SKIP_RETURN_CODE 5 ENVIRONMENT

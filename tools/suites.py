@@ -41,7 +41,8 @@ def import_torch():
 
 
 def arguments(suite: Path, results: Path) -> list[str]:
-    return ["-q", "-p", "no:cacheprovider", f"--junitxml={results}", str(suite)]
+    # Where pytest keeps what is logged, PyTorch's tracer makes a text of every graph on its way, for nobody to read.
+    return ["-q", "-p", "no:cacheprovider", "-p", "no:logging", f"--junitxml={results}", str(suite)]
 
 
 def fork(suite: Path, results: Path, output) -> int:
