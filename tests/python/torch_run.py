@@ -133,7 +133,7 @@ def live_rise(function, *args):
 
 def planned(module, share="act:80%", **options):
     """`module` compiled to a budget of that share of what each region can plan."""
-    options = {"budget": share, "costs": "cpu", "work": 100_000, "time": None, "fallback": "error"} | options
+    options = {"budget": share, "costs": "cpu", "work": 30_000, "time": None, "fallback": "error"} | options
     return torch.compile(module, backend="lowtide", options=options)
 
 
