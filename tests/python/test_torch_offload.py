@@ -59,7 +59,7 @@ def alone(monkeypatch):
 
 
 def planned(module, inputs, budget="70%", techniques=("offload",), **options):
-    options = {"link": LINK, "costs": "cpu", "work": 100_000, "time": None, "fallback": "error"} | options
+    options = {"link": LINK, "costs": "cpu", "work": 40_000, "time": None, "fallback": "error"} | options
     step = lowtide.torch.optimize(module, inputs, budget=budget, techniques=list(techniques), **options)
     return step, lowtide.torch.reports()[-1]
 

@@ -229,7 +229,7 @@ def test_a_head_in_parts():
     mine = copy.deepcopy(plain)
     by, by_mine = (torch.optim.SGD(m.parameters(), 0.1, momentum=0.9) for m in (plain, mine))
     run = lowtide.torch.optimize(mine, tokens, budget="60%", optimizer=by_mine, update="backward", techniques="all",
-                                 costs="cpu", work=60_000, time=None, fallback="error")
+                                 costs="cpu", work=20_000, time=None, fallback="error")
     report = lowtide.torch.reports()[-1]
     assert report.updated == 5
     assert {technique.name for technique in report.techniques} & {"split", "hoist"} == {"split"}

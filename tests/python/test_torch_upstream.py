@@ -36,9 +36,9 @@ def test_less_budget_never_takes_more_memory():
     theirs = _upstream_peaks(module, inputs, (0.5, 0.1, 0.0))
     assert theirs[-1] > theirs[1], "upstream's peak has become monotone: look at its issue 197838"
     ours = []
-    for share in ("100%", "80%", "60%", "50%"):
+    for share in ("100%", "80%", "50%"):
         torch._dynamo.reset()
-        lowtide.torch.optimize(twin(module), inputs, budget=share, costs="flops", work=200_000, time=None)
+        lowtide.torch.optimize(twin(module), inputs, budget=share, costs="flops", work=50_000, time=None)
         report = lowtide.torch.reports()[-1]
         assert report.peak <= report.budget
         ours.append(report.peak)
