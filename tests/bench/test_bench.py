@@ -31,7 +31,7 @@ def measured(tmp_path_factory):
         "layered,layered-40,80%,given,auto bounds,base\n"
         "ablation,chain-60,60%,given,auto bounds,each\n"
         "moccasin,DATA/moccasin/G1.json,80%,given,auto,base\n")
-    done = bench("--suite", suite, "--time", 0.15, "--seeds", 2, "--out", folder / "out")
+    done = bench("--suite", suite, "--time", 0.1, "--seeds", 2, "--out", folder / "out")
     assert done.returncode == 0, done.stderr
     assert "skipped, not there: DATA/moccasin/G1.json" in done.stdout
     return folder / "out"

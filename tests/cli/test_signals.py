@@ -36,6 +36,13 @@ def wait_for(path, seconds=120):
         time.sleep(0.02)
 
 
+def wait_until(holds, seconds=120):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "nothing better was written"
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_runs_return_their_best_plan(large, tmp_path, number):
     plan = tmp_path / "best.plan.json"
@@ -123,7 +130,7 @@ def on_a_terminal(*arguments, columns=200):
 
 
 def test_live_line_on_a_terminal_only(large, tmp_path):
-    quiet = subprocess.run([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "3"],
+    quiet = subprocess.run([BINARY, "plan", large, "--budget", "45%", "--solver", "evict", "--time", "1"],
                            capture_output=True, text=True, timeout=200)
     assert quiet.stderr == ""
     shown = on_a_terminal("plan", large, "--budget", "45%", "--solver", "evict", "--time", "4")
@@ -133,7 +140,7 @@ def test_live_line_on_a_terminal_only(large, tmp_path):
 
 
 def test_live_line_is_no_wider_than_the_terminal(resnet):
-    shown = on_a_terminal("curve", resnet, "--time", "3", columns=50)
+    shown = on_a_terminal("curve", resnet, "--time", "2", columns=50)
     lines = [line for line in shown.replace("\x1b[K", "").split("\r") if line]
     assert lines and all(len(line) < 50 for line in lines)
     assert "points planned" in shown
@@ -162,12 +169,12 @@ def test_a_long_curve_that_is_interrupted_has_its_points(tmp_path):
 def test_a_killed_fit_leaves_its_plan(resnet, tmp_path):
     plan = tmp_path / "fit.plan.json"
     run = subprocess.Popen([BINARY, "fit", resnet, "--overhead", "5%", "--time", "300", "-o", plan])
+    own = lowtide("plan", resnet, "--budget", "100%", "--json").json()["budget"]
     wait_for(plan)
-    time.sleep(3)
+    wait_until(lambda: json.loads(plan.read_text())["claims"]["peak"] < own)
     run.kill()
     run.wait(timeout=20)
     found = lowtide("verify", resnet, plan, "--json").json()
-    own = lowtide("plan", resnet, "--budget", "100%", "--json").json()["budget"]
     assert found["ok"] and found["overhead_percent"] <= 5 and found["peak"] < own
     assert "while the search was running" in json.loads(plan.read_text())["found_by"]["note"]
 
@@ -177,7 +184,12 @@ def test_a_killed_curve_leaves_its_files(resnet, tmp_path):
     run = subprocess.Popen([BINARY, "curve", resnet, "--points", "4", "--time", "300", "--csv", table, "--html", page,
                             "-o", folder])
     wait_for(page)
-    time.sleep(3)
+
+    def written():
+        rows = list(csv.DictReader(table.open()))
+        return len({row["duration"] for row in rows if row["duration"]}) > 1 and len(list(folder.glob("*.json"))) >= 3
+
+    wait_until(written)
     run.kill()
     run.wait(timeout=20)
     rows = list(csv.DictReader(table.open()))
