@@ -1,5 +1,7 @@
 """What a training loop may do with a planned module, and that it gives what it gives without a plan."""
 
+import copy
+import pickle
 import warnings
 
 import pytest
@@ -245,3 +247,27 @@ def test_optimize_runs_nothing_and_draws_nothing():
     before, rng = [t.clone() for t in module.state_dict().values()], torch.get_rng_state()
     lowtide.torch.optimize(module, inputs, budget="80%", costs="measured")
     assert equal(list(module.state_dict().values()), before) and torch.equal(torch.get_rng_state(), rng)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+@pytest.mark.parametrize("planned_before", [True, False])
+def test_a_copy_of_an_optimized_module_is_planned_for_itself(copied, planned_before):
+    plain, x = fresh(lambda: (Body(0.3), torch.randn(64, 64)))
+    mine = twin(plain)
+    options = {"budget": "100%", "costs": "cpu", "work": 10_000, "time": None, "fallback": "error"}
+    step = lowtide.torch.optimize(mine, x if planned_before else None, **options)
+    if planned_before:
+        step(x).mean().backward()
+        mine.zero_grad()
+    other = copied(step)
+    assert not {t.data_ptr() for t in other.parameters()} & {t.data_ptr() for t in mine.parameters()}
+    before = len(lowtide.torch.reports())
+    for module, expected in ((other, twin(plain)), (step, plain)):
+        outcomes = []
+        for each in (module, expected):
+            torch.manual_seed(1)
+            loss = each(x).square().mean()
+            loss.backward()
+            outcomes.append([loss.detach(), *gradients(each)])
+        assert equal(*outcomes)
+    assert len(lowtide.torch.reports()) >= before + 1

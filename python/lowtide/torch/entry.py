@@ -89,10 +89,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
     """`optimize` of these settings."""
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
-    group = Group()
-    group.train(module.parameters())
-    stay = [*module.parameters(), *module.buffers()]
-    group.calls.know(stay, stay)
+    group = _group_of(module)
     compiled = _Compiled(module, settings, group)
     if not planned:
         return compiled.module
@@ -111,6 +108,15 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
     return compiled.module
 
 
+def _group_of(module: torch.nn.Module) -> Group:
+    """A group for the regions of a module, which knows what stays."""
+    group = Group()
+    group.train(module.parameters())
+    stay = [*module.parameters(), *module.buffers()]
+    group.calls.know(stay, stay)
+    return group
+
+
 class _Rehearsed(BaseException):
     """Ends a rehearsal; no handler in the model's code is to take it for an error of its own."""
 
@@ -122,6 +128,9 @@ class _Compiled:
     the tracer keeps all of that for after.  Only if the tracer broke the model there are more regions; they are
     reached on zeros, and numbered.  It is a copy of the module that is rehearsed, with the same parameters, so that
     nothing the model's code keeps for itself is touched; the tracer takes what it has compiled for one for the other.
+
+    A copy of the compiled module, by copy.deepcopy or pickle, reaches this object by its backend.  It is planned at its
+    own first call: what was compiled for the one, and what is known of its tensors, is not the other's.
     """
 
     def __init__(self, module: torch.nn.Module, settings: Settings, group: Group) -> None:
@@ -133,6 +142,12 @@ class _Compiled:
         self._backend = self._compile_region  # one object, by which the tracer knows what it has compiled
         self.regions = 0  # compiled so far
         self.module = self._compile(module)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Compiled:
+        return _compiled_anew(copy.deepcopy(self._plain, memo), self._settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compiled_anew, (self._plain, self._settings)
 
     def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
         return torch.compile(module, backend=self._backend, recompile_limit=_RECOMPILES)
@@ -178,6 +193,11 @@ class _Compiled:
                 raise
         finally:
             self._rehearsing = False
+
+
+def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
+    """What a copy of an optimized module is compiled by."""
+    return _Compiled(module, settings, _group_of(module))
 
 
 def _copies(values: Any) -> Any:
