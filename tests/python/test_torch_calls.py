@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lowtide.torch.regions import calls as module
+from lowtide.torch.regions.accounts import Accounts
 from lowtide.torch.regions.calls import Calls
 from lowtide.torch.regions.records import RegionRecord
 from lowtide.torch.storages import storages
@@ -90,6 +91,29 @@ def test_what_stands_beside_a_pass():
     assert second.twice == 128 and [w.number for w in second.waiting] == [0]
     assert sum(first.old.values()) == 32 and last.new == 0 and first_backward.new == 16
     assert sum(model.calls.known.staying(False).values()) == 48
+
+
+def test_a_batch_and_a_parameter_of_another_step_do_not_stand_beside_a_pass():
+    weight = torch.nn.Parameter(torch.zeros(8))
+    model, batches = Model(True), [torch.zeros(n) for n in (16, 32, 64, 128, 256)]
+    accounts = Accounts(model.calls, model.regions)
+
+    def others():
+        (burst,) = model.calls.bursts()
+        return [accounts.others(pass_, burst, accounts.staying(), {}) for pass_ in burst]
+
+    for step, batch in enumerate(batches):
+        if step == 4:
+            weight.data = torch.zeros(8)
+            model.calls.know([weight], [weight])
+            assert others() == [0, 0]
+        model.forward(0, batch, weight)
+        model.backward(0)
+        assert others() == [0, 0]
+    kept = weight.data
+    weight.data = torch.zeros(8)
+    model.calls.know([weight], [weight])
+    assert kept.numel() == 8 and others() == [32, 32]
 
 
 def test_the_tree_does_not_grow_without_end(monkeypatch):

@@ -32,14 +32,14 @@ class Accounts:
         region = pass_.region
         unseen = self.is_share and not region.plans
         staying = self._calls.known.staying(False) if unseen else {}
-        return region.report.budget + sum(size for key, size in staying.items() if key not in region.own)
+        return region.report.budget + _staying_beside(pass_, staying)
 
     def others(self, pass_: ObservedPass, burst: list[ObservedPass], staying: Sizes, now: Sizes) -> int:
         """Bytes beside a pass of a burst, what forwards with a plan have saved apart.  now: gradients that stand
         before the next burst."""
-        own = pass_.region.own
-        given = {key: size for other in burst for key, size in other.given.items()} | staying
-        stands = sum(size for key, size in given.items() if key not in own)
+        given = {key: size for other in burst for key, size in other.given.items()}
+        stands = _staying_beside(pass_, staying)
+        stands += sum(size for key, size in given.items() if key not in pass_.own and key not in staying)
         made = {key for other in burst if other.backward for key in other.region.leaves}
         made = set() if burst[0].region is self.first else made
         old = {key: size for key, size in now.items() if key not in made} | pass_.old
@@ -66,6 +66,13 @@ class Accounts:
         report = region.report
         own = report.late_peak if pass_.backward else report.early_peak if region.trains else report.peak
         return own - counted(pass_) + region.to_plan.room(others)
+
+
+def _staying_beside(pass_: ObservedPass, staying: Sizes) -> int:
+    """Bytes of `staying` that a pass is not given.  Where parameters have got other storages since it was looked at, it
+    is given these in the place of those that are gone."""
+    gone = sum(size for key, size in pass_.stays.items() if key not in staying)
+    return max(0, sum(size for key, size in staying.items() if key not in pass_.own) - gone)
 
 
 def counted(pass_: ObservedPass) -> int:

@@ -179,10 +179,11 @@ class Calls:
         return fresh
 
     def _grow(self, pass_: ObservedPass, seen: ObservedPass) -> bool:
-        """Raise what a pass notes to what is seen now; was there more?"""
+        """Raise what a pass notes to what is seen now, of the tensors that are given now; was there more?"""
         more = {key: size for key, size in seen.old.items() if key not in pass_.old}
         pass_.old |= more
         grown = bool(more) or seen.new > pass_.new
+        pass_.own, pass_.stays, pass_.given = seen.own, seen.stays, seen.given
         pass_.new = max(pass_.new, seen.new)
         self.news = self.news or grown
         return grown
@@ -206,6 +207,7 @@ class Calls:
         # what another backward adds to is not there yet, but in the autograd engine
         new += sum(size for key, size in made_earlier.items() if key in waits and (key in old or key not in now))
         standing = {key: size for key, size in now.items() if key not in made_earlier or key in old}
+        stays = {key: size for key, size in own.items() if key in alive and alive[key].stays}
         return ObservedPass(region, backward, tuple(w.region for w in self._waiting.all()),
-                            sum(w.size for w in self._waiting.all() if w.region.report is None), given, made,
+                            sum(w.size for w in self._waiting.all() if w.region.report is None), own, stays, given, made,
                             sum(size for key, size in own.items() if key in left), standing, new)

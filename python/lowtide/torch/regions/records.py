@@ -45,7 +45,8 @@ class ObservedPass:
     """One run of a region's forward or backward, and what others held meanwhile.
 
     waiting: regions whose forwards have left something, once for each; unplanned: bytes that such a forward left
-    of which no plan knows.  given: what the user gave the region, beside parameters and buffers.  made: bytes of
+    of which no plan knows.  own: what the region was given; stays: the parameters and buffers among it; given: what the
+    user gave it beside those, all of one call.  made: bytes of
     what others were given and the model's own code had made.  twice: bytes that the region is given and a waiting
     forward has left.  old: gradients from before the burst, by leaf; new: bytes of those of this burst.
     """
@@ -54,6 +55,8 @@ class ObservedPass:
     backward: bool
     waiting: tuple[RegionRecord, ...]
     unplanned: int
+    own: Sizes
+    stays: Sizes
     given: Sizes
     made: int
     twice: int
