@@ -83,6 +83,24 @@ def test_what_has_a_kernel_of_its_own_keeps_it():
     assert torch._C.DispatchKey.Autograd in torch.ops.aten.upsample_bilinear2d.vec.py_kernels  # for everyone else
 
 
+class DropsAll(nn.Module):
+    """Drops all, which draws nothing, and half of what is left."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return (F.dropout(self.first(x), 1.0) + F.dropout(self.second(x), 0.5)).float().square().mean()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_dropout_of_all_draws_nothing(dtype):
+    x = torch.randn(9, 16).to(dtype)
+    got, expected = both(lambda: DropsAll().to(dtype), lambda module, step: train(module, (x,), step), share="100%")
+    assert equal(got, expected)
+
+
 seen = []
 
 

@@ -2,12 +2,14 @@
 
 Eager execution runs their kernels, forward and backward.  What the tracer would make of them has other last digits, and
 for an interpolation holds several tensors as large as its result: eight gathers for a trilinear one.
+
+A dropout of all stays what it is, too: eager execution multiplies by zero and draws nothing, where the tracer draws a mask.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 import torch._decomp.decompositions  # which enters what the tracer would make of them
@@ -25,6 +27,12 @@ def own_kernels() -> Iterator[None]:
     packets = [getattr(aten, name) for name in _NAMES]
     overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
     taken = [(op, key, op.py_kernels.pop(key)) for op in overloads for key in _KEYS if key in op.py_kernels]
+    dropout = aten.dropout.default
+    overloads.append(dropout)
+    for key in _KEYS:
+        if key in dropout.py_kernels:
+            taken.append((dropout, key, dropout.py_kernels[key]))
+            dropout.py_kernels[key] = _without_a_draw_of_all(dropout.py_kernels[key])
     for op in overloads:
         op._dispatch_cache.clear()
     try:
@@ -34,3 +42,12 @@ def own_kernels() -> Iterator[None]:
             op.py_kernels[key] = kernel
         for op in overloads:
             op._dispatch_cache.clear()
+
+
+def _without_a_draw_of_all(traced: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def dropout(x: torch.Tensor, p: float, train: bool | None) -> torch.Tensor:
+        if train and p == 1 and x.numel() > 0:
+            return x * x.new_zeros(())
+        return traced(x, p, train)
+
+    return dropout
