@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from torch import nn
-from torch_run import Body, both, equal, fresh, gradients, planned, train, twin
+from torch_run import Body, both, equal, fresh, gradients, optimized, planned, train, twin
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,32 @@ class Halves(nn.Module):
         if y.sum() > 1e9:
             y = y + 1
         return self.second(self.norm(y)).square().mean()
+
+
+class Queue(nn.Module):
+    """Compares with a queue of what came before, and puts what comes at a place that Python reads: a break of the graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(16, 16), nn.Tanh())
+        self.register_buffer("queue", torch.randn(16, 40))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x):
+        keys = nn.functional.normalize(self.body(x))
+        scores = keys @ self.queue.clone()
+        at = int(self.place)
+        self.queue[:, at:at + len(x)] = keys.detach().t()
+        self.place[0] = (at + len(x)) % 40
+        return nn.functional.cross_entropy(scores, torch.arange(len(x)))
+
+
+def test_a_buffer_that_a_later_region_writes_to_is_read_by_no_backward():
+    module, (x,) = fresh(lambda: (Queue(), (torch.randn(8, 16),)))
+    plain = twin(module)
+    expected = train(plain, (x,), plain)
+    mine, step, _ = optimized(module, x, 1)
+    assert equal(train(mine, (x,), step), expected)
 
 
 def test_regions_share_the_budget():

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from ..graph_builder import BrokenOrder, Op
 from .errors import CaptureError
 from .lowerings import lowering_of
-from .lowerings.barrier import lower_barrier
+from .lowerings.barrier import keep_from_backward, lower_barrier
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
 from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
@@ -49,7 +49,8 @@ class Price(Protocol):
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
           state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
-          techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None) -> Program:
+          techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None,
+          changing: Container[int] = ()) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
@@ -57,6 +58,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     operands?
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
     updates: what becomes of gradients of the model's parameters; the others, or all, are handed out.
+    changing: arguments that code between forward and backward may write to.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
     after an update in place, and for whatever else goes wrong on the way.
@@ -67,7 +69,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
             correct_types(joint)
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
-        return lowering.run(name)
+        return lowering.run(name, changing)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
     except CaptureError as error:
@@ -92,7 +94,7 @@ class _Lowering:
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
         self._tangents = [n for n in self._inputs if is_tangent(n)]
 
-    def run(self, name: str) -> Program:
+    def run(self, name: str, changing: Container[int]) -> Program:
         late = self._builder.late
         self._enter_inputs()
         for node in self._nodes:
@@ -102,6 +104,7 @@ class _Lowering:
         for node in self._nodes:
             if node in late:
                 self._lower(node)
+        keep_from_backward(self._builder, [n for n in self._inputs if getattr(n.meta.get("desc"), "idx", None) in changing])
         self._price_all()
         if self._updates:
             gradients = names_of_gradients(self._inputs, self._backward, self._backward_desc)

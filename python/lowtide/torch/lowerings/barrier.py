@@ -42,3 +42,14 @@ def lower_barrier(builder: ProgramBuilder, inputs: list[fx.Node], outputs: list[
     barrier = builder.graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
     barrier.mutates = overwritten
     barrier.runs = Run(_BarrierEmitter())
+
+
+def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> None:
+    """Have the barrier overwrite these inputs, where the backward, of which all is lowered, does not read them: code that
+    runs between may write to whatever eager execution has not saved."""
+    barrier = builder.graph.barrier
+    ops = builder.graph.ops
+    read = {t for op in ops[ops.index(barrier) + 1:] for t in op.inputs}
+    gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in barrier.mutates]
+    barrier.inputs += [t for t in gone if t not in barrier.inputs]
+    barrier.mutates = [*barrier.mutates, *gone]

@@ -68,7 +68,8 @@ class RegionPlanner:
         trained = trained_arguments(inputs)
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
-                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates)
+                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
+                        changing=_changing(gm, inputs) if trains else ())
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
             program = in_one_call(program)
@@ -175,3 +176,12 @@ class RegionPlanner:
             return None
         graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
         return lowtide.Problem(graph, self._settings.budget).budget
+
+
+def _changing(gm: fx.GraphModule, inputs: list[Any]) -> set[int]:
+    """Which inputs code behind the region may write to before the backward: all but parameters, where the tracer has broken
+    the graph, and so does not see what a later region does with a buffer."""
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    if not (reason and reason.graph_break):
+        return set()
+    return {i for i, value in enumerate(inputs) if not isinstance(value, torch.nn.Parameter)}
