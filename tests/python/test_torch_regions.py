@@ -1,7 +1,10 @@
 """Several regions of one model, and regions of several sizes."""
 
+import random
+
 import pytest
 
+numpy = pytest.importorskip("numpy")
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
@@ -72,6 +75,33 @@ def test_a_buffer_that_a_later_region_writes_to_is_read_by_no_backward():
     expected = train(plain, (x,), plain)
     mine, step, _ = optimized(module, x, 1)
     assert equal(train(mine, (x,), step), expected)
+
+
+class SkipsLayers(nn.Module):
+    """Leaves out a layer now and then, by draws that the tracer leaves to Python."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        if numpy.random.rand() < 0.5:
+            x = self.first(x)
+        if random.random() < 0.5:
+            x = self.first(x)
+        return self.second(x).square().mean()
+
+
+def test_planning_draws_nothing_between_regions():
+    module, (x,) = fresh(lambda: (SkipsLayers(), (torch.randn(8, 8),)))
+    random.seed(1)
+    numpy.random.seed(1)
+    mine = lowtide.torch.optimize(module, x, budget="100%", costs="cpu", work=10_000, time=None)
+    drawn = numpy.random.rand(), random.random()
+    random.seed(1)
+    numpy.random.seed(1)
+    assert drawn == (numpy.random.rand(), random.random())
+    mine(x).backward()
 
 
 def test_regions_share_the_budget():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import random
+import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -180,7 +183,7 @@ class _Compiled:
         self._breaks = _graph_breaks()
         self._rehearsing = True
         try:
-            with torch.random.fork_rng():
+            with torch.random.fork_rng(), _draws_of_python():
                 given, named = _copies((given, named))
                 (self._compile(module) if module else self.module)(*given, **named)
         except _Rehearsed:
@@ -198,6 +201,20 @@ class _Compiled:
 def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
     """What a copy of an optimized module is compiled by."""
     return _Compiled(module, settings, _group_of(module))
+
+
+@contextlib.contextmanager
+def _draws_of_python() -> Iterator[None]:
+    """Leaves the generators of Python and of NumPy as they are."""
+    state = random.getstate()
+    numpy = sys.modules.get("numpy")
+    of_numpy = numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        if numpy:
+            numpy.random.set_state(of_numpy)
 
 
 def _copies(values: Any) -> Any:
