@@ -242,6 +242,11 @@ def test_double_backward_is_refused_with_words():
         gradient.sum().backward()
 
 
+def test_a_lazy_module_is_called_before_it_is_planned():
+    with pytest.raises(ValueError, match="0.weight has no size yet"):
+        lowtide.torch.optimize(nn.Sequential(nn.LazyLinear(4)), torch.zeros(2, 3), budget="100%")
+
+
 def test_optimize_runs_nothing_and_draws_nothing():
     module, inputs = fresh(ZOO["cnn"])
     before, rng = [t.clone() for t in module.state_dict().values()], torch.get_rng_state()

@@ -90,6 +90,9 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
 def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
                     kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
     """`optimize` of these settings."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ValueError(f"{name} has no size yet: call the lazy module once, under torch.no_grad(), before it is planned")
     planned = example_inputs is not None or kwargs is not None
     given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
     group = _group_of(module)
