@@ -2,11 +2,15 @@
 // where others do.
 #include "lowtide/solve/search/drop.h"
 
+#include <optional>
+#include <string_view>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/evict/evict.h"
+#include "lowtide/solve/offload/offload.h"
 
 #include "solve/run_solver.h"
 #include "support/scale.h"
@@ -14,11 +18,17 @@
 namespace lowtide {
 namespace {
 
-double overhead(const solve::Solver& solver, const Graph& graph, int percent) {
+// 25 GB/s each way, where a tick is a nanosecond.
+constexpr Link kLink = {Ticks(10'000), Bytes(25), Ticks(1)};
+
+double overhead(const solve::Solver& solver, const Graph& graph, int percent,
+                std::optional<Link> link = {}, std::optional<Bytes> host_budget = {}) {
   const Bytes fixed = graph.input_bytes() + graph.resident();
-  const Problem problem{.graph = graph,
-                        .budget = fixed + Bytes((own_peak(graph) - fixed).count() / 100 * percent),
-                        .order = Order::given};
+  Problem problem{.graph = graph,
+                  .budget = fixed + Bytes((own_peak(graph) - fixed).count() / 100 * percent),
+                  .order = Order::given};
+  if (link) problem.machine = Machine{*link, *link};
+  problem.host_budget = host_budget;
   const Outcome outcome = run_solver(solver, problem);
   return outcome.plan ? overhead_percent(outcome.cost.duration, graph.total_time()) : 1e9;
 }
@@ -35,6 +45,29 @@ TEST_CASE(
     CHECK(overhead(*evict, layered, 85) == 1e9);
     CHECK(overhead(*drop, layered, 85) < 15);
   }
+}
+
+TEST_CASE("drop: with a link it swaps what takes longest to make again, and waits for no copy") {
+  const auto drop = solve::search::make_drop();
+  const auto offload = solve::offload::make_offload();
+  for (const std::string_view kind : {"unet", "transformer", "resnet"})
+    for (const std::uint64_t seed : {51, 52}) {
+      CAPTURE(kind);
+      CAPTURE(seed);
+      const Graph graph = generate(kind, 1000, seed);
+      const double with = overhead(*drop, graph, 40, kLink);
+      CHECK(with < 0.95 * overhead(*drop, graph, 40));
+      CHECK(with < 0.8 * overhead(*offload, graph, 40, kLink));
+    }
+}
+
+TEST_CASE("drop: a link too slow to be of use, and a host without room, change nothing") {
+  const auto drop = solve::search::make_drop();
+  const Graph graph = generate("unet", 500, 51);
+  const double without = overhead(*drop, graph, 50);
+  const Link slow{Ticks(1'000'000'000'000), Bytes(1), Ticks(1'000)};
+  CHECK(overhead(*drop, graph, 50, slow) == without);
+  CHECK(overhead(*drop, graph, 50, kLink, Bytes(0)) == without);
 }
 
 }  // namespace

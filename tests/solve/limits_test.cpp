@@ -24,7 +24,7 @@ constexpr Machine kMachine = {{Ticks(10000), Bytes(25), Ticks(1)},
 
 // Whether a link makes a difference to the solver.
 bool uses_link(const solve::Solver& solver) {
-  constexpr std::array kNames = {"offload", "search", "magis", "bounds", "auto"};
+  constexpr std::array kNames = {"drop", "offload", "search", "magis", "bounds", "auto"};
   return std::ranges::find(kNames, solver.name()) != kNames.end();
 }
 

@@ -1,5 +1,5 @@
 // Problem: an order is far over the budget; which tensors should be made again right before a use,
-// and not be held until then?
+// or be fetched from the host, and not be held until then?
 //
 // Idea: a lazy greedy choice. A heap holds, for each gap before a use, the price of a byte over the
 // budget, in one step, from which on it pays to drop it: at first a lower bound, its own
@@ -18,7 +18,11 @@
 #include "lowtide/solve/search/drop.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,14 +42,32 @@ constexpr std::size_t kMostPasses = 64;
 constexpr std::size_t kLeastFailed = 20;
 constexpr double kFailedShare = 0.02;  // of the gaps at its beginning, and in each pass more
 constexpr double kGrowth = 1.2;
+// Prices of the link, in ticks of the run for a tick of a copy.
+constexpr double kNoLink = Profile::kNever;
+constexpr double kFirstLinkPrice = 0.08, kLeastLinkPrice = 0.002, kMostLinkPrice = 2;
+constexpr std::array<double, 2> kLinkSteps = {2, 1.4};
+constexpr double kLinkedRun = 3;     // with the link, runs take so much longer, about
+constexpr double kLinkFull = 0.5;    // of the run, copies in
+constexpr double kIdle = 0.2;        // copies that take less of the run leave the link idle
 constexpr std::int64_t kLooks = 64;  // gaps looked at between two polls
 constexpr std::int64_t kLooksOfWork = 16;
 
 struct Gap {
-  double price;
+  Moves::Prices prices;  // at least
   Value value;
   Item use;
-  bool operator<(const Gap& other) const { return price > other.price; }  // the cheapest first
+  bool swaps() const { return prices.swap < prices.again; }
+  double price() const { return std::min(prices.swap, prices.again); }
+  bool operator<(const Gap& other) const { return price() > other.price(); }  // the cheapest first
+};
+
+// What a run comes to; the least first.
+struct Reached {
+  double over, duration;  // bytes over the budget, summed over the steps; ticks
+  double fetches;         // ticks of all copies in
+  bool operator<(const Reached& other) const {
+    return std::tie(over, duration) < std::tie(other.over, other.duration);
+  }
 };
 
 class Run {
@@ -56,7 +78,10 @@ class Run {
         state_(network),
         moves_(network, state_, context.random()) {}
 
-  void run(const std::vector<OpId>& order) {
+  // A tick of a copy costs `link_price` ticks of the run; kNoLink: nothing is copied.
+  Reached run(const std::vector<OpId>& order, double link_price) {
+    link_price_ = link_price;
+    moves_.switches.swap = network_.transfers && link_price < kNoLink;
     const std::vector<Event> events = events_from(order);
     state_.load(events);
     double share = kFailedShare;
@@ -64,6 +89,28 @@ class Run {
       if (state_.profile().over() <= 0 || !drop_gaps(share)) break;
     if (state_.within()) hold_again();
     context_.offer_events(without_unread(context_.problem(), state_.sequence()));
+    return {std::max(0.0, state_.profile().over()), state_.duration(), state_.fetch_time()};
+  }
+
+  // Of a run without the link: at which as much of what is made again would be copied as fits on
+  // the link, that which takes longest for its copies.
+  double guess_link_price() const {
+    std::vector<std::pair<double, double>> repeats;  // price from which on it is copied, copy in
+    for (std::size_t i = 0; i < state_.repeat_count(); ++i) {
+      const Node node = state_.node(state_.repeat(i));
+      if (!network_.is_op(node)) continue;
+      double in = 0, both = 0;
+      for (const Value value : network_.outputs(node)) {
+        in += network_.copy_in[value];
+        both += network_.copy_in[value] + network_.copy_out[value];
+      }
+      if (both > 0) repeats.emplace_back(network_.time_of(node) / both, in);
+    }
+    std::ranges::sort(repeats, std::greater());
+    double left = kLinkFull * state_.duration();
+    for (const auto& [price, in] : repeats)
+      if ((left -= in) <= 0) return std::clamp(price, kLeastLinkPrice, kMostLinkPrice);
+    return kFirstLinkPrice;
   }
 
  private:
@@ -75,9 +122,17 @@ class Run {
   }
 
   void add(Value value, Item use) {
-    if (network_.bytes_of(value) == 0 || !network_.may_repeat(network_.maker(value))) return;
-    const double price = moves_.least_price(value, use);
-    if (price < Profile::kNever) heap_.push({price, value, use});
+    if (network_.bytes_of(value) == 0) return;
+    push({moves_.least_prices(value, use, link_price_), value, use});
+  }
+  void push(const Gap& gap) {
+    if (gap.price() < Profile::kNever) heap_.push(gap);
+  }
+
+  // Ticks, with those of copies at their price, in and out.
+  double cost() const {
+    const double copies = moves_.switches.swap ? 2 * link_price_ * state_.fetch_time() : 0;
+    return state_.duration() + copies;
   }
 
   // Until so many of all gaps were dearer than they seemed. Says whether one was dropped.
@@ -96,13 +151,14 @@ class Run {
     bool dropped = false;
     while (!heap_.empty() && state_.profile().over() > 0 && !(dropped && failed > most_failed)) {
       if (stopped()) return false;
-      const Gap gap = heap_.top();
+      Gap gap = heap_.top();
       heap_.pop();
-      moves_.price = gap.price;
-      const double now = moves_.price_of_gap(gap.value, gap.use);
-      if (now == Profile::kNever) continue;
-      if (now > kSlack * gap.price)
-        heap_.push({now, gap.value, gap.use});
+      const double seemed = moves_.price = gap.price();
+      const Moves::Prices now = moves_.prices_of_gap(gap.value, gap.use, link_price_);
+      // What was tried was dearer than it seems.
+      gap.prices = {std::max(gap.prices.again, now.again), std::max(gap.prices.swap, now.swap)};
+      if (gap.price() > kSlack * seemed)
+        push(gap);
       else if (drop(gap))
         dropped = true;
       else
@@ -111,14 +167,20 @@ class Run {
     return dropped;
   }
 
-  bool drop(const Gap& gap) {
-    const double over = state_.profile().over(), time = state_.duration();
-    moves_.drop_before(gap.value, gap.use);
+  bool drop(Gap gap) {
+    const double over_before = state_.profile().over(), cost_before = cost();
+    const bool swaps = gap.swaps();
+    if (swaps)
+      moves_.swap_before(gap.value, gap.use);
+    else
+      moves_.drop_before(gap.value, gap.use);
     if (!state_.changed()) return false;
-    const double relief = over - state_.profile().over(), cost = state_.duration() - time;
-    if (relief <= 0 || cost > kRegret * gap.price * relief) {
+    if (network_.transfers) state_.settle();
+    const double relief = over_before - state_.profile().over(), more = cost() - cost_before;
+    if (relief <= 0 || more > kRegret * gap.price() * relief) {
       state_.undo();
-      if (relief > 0) heap_.push({cost / relief, gap.value, gap.use});
+      (swaps ? gap.prices.swap : gap.prices.again) = relief > 0 ? more / relief : Profile::kNever;
+      push(gap);
       return false;
     }
     std::vector<Item> added;
@@ -126,6 +188,7 @@ class Run {
     state_.commit();
     for (const Item item : added) {
       const Node node = state_.node(item);
+      if (!network_.is_op(node) && !network_.is_fetch(node)) continue;
       for (const Value value : network_.inputs(node)) add(value, item);
       for (const Value value : network_.outputs(node))
         if (const Item next = state_.first_use(value, state_.slot(item), Slot(state_.slot_count()));
@@ -139,14 +202,17 @@ class Run {
     std::vector<std::pair<double, Item>> repeats;
     for (std::size_t i = 0; i < state_.repeat_count(); ++i) {
       const Item item = state_.repeat(i);
+      if (!network_.is_op(state_.node(item))) continue;
       repeats.emplace_back(-network_.time_of(state_.node(item)), item);
     }
     std::sort(repeats.begin(), repeats.end());
     for (const auto& [time, item] : repeats) {
       if (stopped()) return;
       if (!state_.present(item) || state_.is_first(item) || !moves_.fits_without(item)) continue;
+      const double before = cost();
       moves_.remove_chain(item);
-      state_.within() ? state_.commit() : state_.undo();
+      if (network_.transfers) state_.settle();
+      state_.within() && cost() <= before ? state_.commit() : state_.undo();
     }
   }
 
@@ -156,13 +222,33 @@ class Run {
   Moves moves_;
   std::priority_queue<Gap> heap_;
   std::int64_t looks_ = 0, work_seen_ = 0;
+  double link_price_ = kNoLink;
 };
+
+double find_link_price(Run& run, const std::vector<OpId>& order, Context& context) {
+  double price = run.guess_link_price();
+  Reached best = run.run(order, price);
+  while (!context.done() && price > kLeastLinkPrice && best.fetches < kIdle * best.duration)
+    best = run.run(order, price /= 2);
+  for (const double step : kLinkSteps)
+    for (const double times : {step, 1 / step}) {
+      const double before = price;
+      while (!context.done() && price < kMostLinkPrice && price > kLeastLinkPrice) {
+        const Reached next = run.run(order, price * times);
+        if (!(next < best)) break;
+        best = next;
+        price *= times;
+      }
+      if (price != before) break;
+    }
+  return price;
+}
 
 class Drop final : public Solver {
  public:
   std::string_view name() const override { return "drop"; }
   std::string_view summary() const override {
-    return "tensors that wait are made again instead, those first in which a byte costs least";
+    return "tensors that wait are made again or swapped, those first in which a byte costs least";
   }
   Traits traits() const override { return {Trait::constructive, Trait::tight}; }
   Support supports(const Problem& problem) const override { return drop_supports(problem); }
@@ -184,15 +270,21 @@ Support drop_supports(const Problem& problem) {
 }
 
 void drop_from(std::span<const std::vector<OpId>> orders, Context& context) {
-  Problem own = context.problem();
-  own.machine.reset();
-  const Network network(own);
+  const Network network(context.problem());
   Run run(network, context);
+  std::optional<double> link_price;
   for (const auto& order : orders) {
     // Both take tens of milliseconds where there are 100,000 ops.
-    context.limits().spend(static_cast<std::int64_t>(own.graph.op_count() / 4));
+    context.limits().spend(static_cast<std::int64_t>(network.op_count() / 4));
     if (context.done()) break;
-    run.run(order);
+    const double before = context.limits().used();
+    run.run(order, kNoLink);
+    const double used = context.limits().used();
+    if (!network.transfers || kLinkedRun * (used - before) > 1 - used || context.done()) continue;
+    if (link_price)
+      run.run(order, *link_price);
+    else
+      link_price = find_link_price(run, order, context);
   }
 }
 

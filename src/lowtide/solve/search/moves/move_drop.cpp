@@ -170,22 +170,28 @@ Moves::Gap Moves::gap_before(Value value, Item use) const {
   return gap_at(item, value, slot);
 }
 
-double Moves::least_price(Value value, Item use) const {
+Moves::Prices Moves::least_prices(Value value, Item use, double link_price) const {
   const Gap gap = gap_before(value, use);
-  if (gap.item == kNone) return Profile::kNever;
-  const double relief = gap_relief(gap, state.slot(gap.next));
-  return relief > 0 ? network.time_of(network.maker(value)) / relief : Profile::kNever;
+  if (gap.item == kNone) return {Profile::kNever, Profile::kNever};
+  const Node node = network.maker(value);
+  const double relief = network.may_repeat(node) ? gap_relief(gap, state.slot(gap.next)) : 0;
+  return {relief > 0 ? network.time_of(node) / relief : Profile::kNever,
+          price_of_swap(gap, link_price)};
 }
 
-double Moves::price_of_gap(Value value, Item use) const {
+Moves::Prices Moves::prices_of_gap(Value value, Item use, double link_price) const {
   const Gap gap = gap_before(value, use);
-  if (gap.item == kNone) return Profile::kNever;
-  const Slot here = state.slot(gap.next);
-  const double relief = gap_relief(gap, here);
-  if (relief <= 0) return Profile::kNever;
+  if (gap.item == kNone) return {Profile::kNever, Profile::kNever};
   const Node node = network.maker(value);
-  if (!may_stand_before(node, gap.next)) return Profile::kNever;
-  return (network.time_of(node) + inputs_estimate(gap, here, Profile::kNever)) / relief;
+  const Slot here = state.slot(gap.next);
+  Prices prices{Profile::kNever, price_of_swap(gap, link_price)};
+  if (!network.may_repeat(node) || !may_stand_before(node, gap.next)) return prices;
+  const double relief = gap_relief(gap, here), time = network.time_of(node);
+  // What is dearer than a swap need not be known exactly.
+  const double most =
+      prices.swap < Profile::kNever ? std::max(0.0, prices.swap * relief - time) : Profile::kNever;
+  if (relief > 0) prices.again = (time + inputs_estimate(gap, here, most)) / relief;
+  return prices;
 }
 
 void Moves::drop_before(Value value, Item use) {

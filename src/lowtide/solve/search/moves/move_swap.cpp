@@ -38,6 +38,17 @@ double Moves::cost_of_swap(const Gap& gap) const {
   return gap_time < cost ? 3 * cost : cost;
 }
 
+double Moves::price_of_swap(const Gap& gap, double link_price) const {
+  if (link_price == Profile::kNever || !may_leave(gap.value)) return Profile::kNever;
+  const double relief = plain_relief(gap);
+  return relief > 0 ? link_price * cost_of_swap(gap) / relief : Profile::kNever;
+}
+
+void Moves::swap_before(Value value, Item use) {
+  const Gap gap = gap_before(value, use);
+  if (gap.item != kNone && may_leave(value)) swap_in(gap, {});
+}
+
 bool Moves::swap_gap(Slot slot) {
   const Gap gap = draw_gap<true>(slot);
   if (gap.item == kNone) return false;

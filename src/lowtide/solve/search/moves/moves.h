@@ -51,13 +51,20 @@ class Moves {
   bool shift_first = false;  // the order is free: first computations may move too
   double typical_time;       // mean of the ops, in ticks; positive
 
-  // What a byte must cost for it to pay that a tensor is made again right before a use, and not
-  // held until then: at least, and with its inputs at the price that there is. Profile::kNever if
-  // that relieves nothing.
-  double least_price(Value value, Item use) const;
-  double price_of_gap(Value value, Item use) const;
+  // What a byte must cost for it to pay that a tensor is not held until a use, but made again right
+  // before it, or, with a machine, copied to the host and back; Profile::kNever if that relieves
+  // nothing, or may not be.
+  struct Prices {
+    double again, swap;
+  };
+  // At least, and with the inputs of what is made again at the price that there is. A tick of a
+  // copy costs `link_price` ticks of the run.
+  Prices least_prices(Value value, Item use, double link_price) const;
+  Prices prices_of_gap(Value value, Item use, double link_price) const;
   // Makes it again there.
   void drop_before(Value value, Item use);
+  // Has it leave, and fetches it for that use.
+  void swap_before(Value value, Item use);
   // Whether what a repeated computation makes could be held instead, from the one before, with
   // nothing more over the budget.
   bool fits_without(Item item) const { return holding_instead(item, 1) <= 0; }
@@ -127,6 +134,7 @@ class Moves {
   Gap draw_gap(Slot slot);
   double cost_of_swap(const Gap& gap) const;
   double plain_relief(const Gap& gap) const;  // bytes, of the one tensor
+  double price_of_swap(const Gap& gap, double link_price) const;
   Gap gap_at(Item item, Value value, Slot slot) const;
   Gap gap_before(Value value, Item use) const;
   double gap_relief(const Gap& gap, Slot until) const;  // bytes, of all outputs of the op
