@@ -64,13 +64,9 @@ constexpr int kPasses = 3;               // of the constructive ones, until ther
 constexpr double kSliceShare = 0.1;      // of the limits, for each of them at first
 constexpr std::int64_t kSliceWork = 10;  // for each op, at least
 constexpr double kPassesShare = 0.05;    // of the limits, at most, for all but the first
-constexpr std::int64_t kTightWork = 50;  // for each op
-constexpr double kTightShare = 0.2;      // of the limits, at most
 // What is constructive and for tight budgets, too: by so much more than other constructive parts.
 constexpr std::int64_t kLonger = 4;
-constexpr double kLongerShare = 0.2;          // of the limits, at most
-constexpr std::int64_t kLongestWork = 2'000;  // for each op, where there is no plan
-constexpr double kLongestShare = 0.5;         // of the limits, at most
+constexpr double kLongerShare = 0.2;     // of the limits, at most
 constexpr double kQuickShare = 0.05;     // of the limits, for these where there is a plan already
 constexpr double kMostQuickShare = 0.2;  // where that comes to nothing
 constexpr std::int64_t kBriefProof = 10'000;
@@ -188,7 +184,9 @@ void Portfolio::construct() {
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      if (part->traits().has(Trait::tight) && (!begun || clocked_))
+      if (problem_.machine && pass == 0 && part->traits().has(Trait::tight))
+        ask_with_link(part, kLonger * enough);
+      else if (part->traits().has(Trait::tight) && (!begun || clocked_))
         run_one(part, kLonger * enough, begun ? kQuickShare : kLongerShare);
       else
         run_one(part, slice, share);
@@ -205,26 +203,9 @@ bool Portfolio::would_repeat(const solve::Solver& part) const {
          solve::follows_order(problem_.graph, computations(context_.best()));
 }
 
-// What is constructive and for tight budgets, too, needs more there than it gets as one of many.
-// Then comes what is for these alone: it computes far more again than the constructive ones, in far
-// less memory. A search that begins from its plan seldom gets rid of all that again: so half of the
-// lanes begin from what there was before it, until they are ahead.
-void Portfolio::ask_tight() {
-  for (const solve::Solver* part : std::vector(unfinished_)) {
-    if (context_.has_plan() || stop()) return;
-    if (part->traits().has(Trait::tight)) run_one(part, kLongestWork * ops_, kLongestShare);
-  }
-  if (tight_ == nullptr || context_.has_plan() || stop()) return;
-  const auto before = context_.smallest();
-  const auto peak = context_.smallest_peak();
-  run_one(tight_, kTightWork * (1000 + ops_), kTightShare);
-  if (!before || context_.smallest_peak() == peak) return;
-  best_without_tight_ = {before, {Ticks::max(), *peak, {}}};
-}
-
 void Portfolio::take_given(const Portfolio& given) {
   after_given_ = true;
-  best_without_tight_ = given.best_without_tight_;
+  best_elsewhere_ = given.best_elsewhere_;
   hear_from(given);
 }
 
@@ -273,7 +254,7 @@ bool Portfolio::epoch(int quarters) {
   // tried.
   std::vector<Task> others, lanes;
   const bool late = number >= kFirstProof || context_.limits().used() > kProofShare;
-  const bool proves = late || !context_.has_plan() || best_without_tight_.plan;
+  const bool proves = late || !context_.has_plan() || best_elsewhere_.plan;
   repairs_ = late;
   // Where the search stands still the proofs get more work, and most of all if the bound still
   // rises.
@@ -373,7 +354,7 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   if (!starts_.empty() && (context_.has_plan() || context_.smallest()))
     starts_.front() = context_.has_plan() ? context_.best() : *context_.smallest();
   std::vector<Plan> starts = starts_, starts_before = starts_, starts_swapped;
-  if (best_without_tight_.plan) starts_before.front() = *best_without_tight_.plan;
+  if (best_elsewhere_.plan) starts_before.front() = *best_elsewhere_.plan;
   const auto own = [&] {
     return plan_from_events(problem_.graph, own_events(problem_.graph), problem_.machine,
                             InPlace::never);
@@ -381,7 +362,7 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
   if (std::ranges::any_of(tasks, &Task::from_swapped))
     starts_swapped.push_back(swapped_.plan ? *swapped_.plan : own());
   // Half a search goes to the graph's own order where no start keeps the budget.
-  if (repairs_ && best_without_tight_.plan) starts_before.push_back(*best_without_tight_.plan);
+  if (repairs_ && best_elsewhere_.plan) starts_before.push_back(*best_elsewhere_.plan);
   if (repairs_ && context_.repair_start()) starts.push_back(*context_.repair_start());
   const Bound known = context_.own_bound();
   parallel_for(tasks.size(), threads, [&](std::size_t i) {
@@ -461,11 +442,11 @@ void Portfolio::keep(const Task& task) {
   const Outcome& outcome = *task.outcome;
   if (Kept made = task.made(); problem_.machine && made.plan && transfers(*made.plan))
     swapped_.take(std::move(made));
-  if (task.from_before && best_without_tight_.plan) {
+  if (task.from_before && best_elsewhere_.plan) {
     if (outcome.plan && outcome.cost.duration <= context_.best_cost().duration)
-      best_without_tight_.plan.reset();
+      best_elsewhere_.plan.reset();
     else
-      best_without_tight_.take(task.made());
+      best_elsewhere_.take(task.made());
   }
 }
 

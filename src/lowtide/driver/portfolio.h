@@ -65,6 +65,7 @@ class Portfolio {
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
   int lane_count(int quarters) const;
   bool would_repeat(const solve::Solver& part) const;
+  void ask_with_link(const solve::Solver* part, std::int64_t work);
   std::uint64_t task_seed(std::uint64_t number) const;
   bool stop();
 
@@ -93,7 +94,7 @@ class Portfolio {
   const int threads_;
   const std::int64_t ops_;
   std::vector<Plan> starts_;        // the best plan so far, then the caller's
-  Kept best_without_tight_;         // the best not derived from tight_'s plan
+  Kept best_elsewhere_;             // the best not derived from what half of the lanes leave out
   Cost given_cost_;                 // where the order is free: of the best in the graph's own
   bool after_given_ = false;        // take_given was called
   Kept swapped_;                    // with a machine: the best that transfers

@@ -27,7 +27,7 @@ struct PortfolioTask {
   std::int64_t work;
   std::uint64_t seed;
   bool endless = false;       // is not asked whether it finished
-  bool from_before = false;   // begins from the portfolio's best_without_tight_
+  bool from_before = false;   // begins from the portfolio's best_elsewhere_
   bool without_link = false;  // asks about plans that transfer nothing: what it claims of others
                               // does not count
   bool from_swapped = false;  // begins from swapped_ or the graph's own plan

@@ -21,7 +21,7 @@ Portfolio::Task Portfolio::part_task(const solve::Solver* part, std::int64_t wor
   return {.part = part,
           .work = work,
           .seed = context_.seed(),
-          .from_before = best_without_tight_.plan.has_value()};
+          .from_before = best_elsewhere_.plan.has_value()};
 }
 
 // Each begins anew, and with less than twice the work would only find again what it has found.
@@ -66,7 +66,7 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
       .work = slice,
       .seed = task_seed(index),
       .endless = true,
-      .from_before = best_without_tight_.plan && turn % 2 == 0,
+      .from_before = best_elsewhere_.plan && turn % 2 == 0,
       .options = search_options(turn, slice < kBriefWork * ops_, problem_.machine.has_value())};
   task.options.emplace_back("near", (number / 2 + place / 2) % 2 == 0 ? "on" : "off");
   if (problem_.order == Order::free) choose_orders(task, number, place);
@@ -85,7 +85,7 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
 // that look for another one some anneal the order alone at first.
 void Portfolio::choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const {
   const std::uint64_t turn = number + place;
-  const bool tight = best_without_tight_.plan.has_value(), alone = lead() == Lead::none;
+  const bool tight = best_elsewhere_.plan.has_value(), alone = lead() == Lead::none;
   task.from_before = tight && turn % 4 < 2;
   const bool keeps = !alone && turn % 2 == 0 && !task.from_before;
   const bool reorders = !keeps && (alone ? number % 2 == 1 : (number / 2 + place / 2) % 2 == 0);
