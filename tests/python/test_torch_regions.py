@@ -104,6 +104,24 @@ def test_planning_draws_nothing_between_regions():
     mine(x).backward()
 
 
+def test_planning_moves_no_generator_that_the_code_has_by_a_name():
+    ours, pythons, numpys = torch.Generator(), random.Random(3), numpy.random.default_rng(3)
+
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+
+        def forward(self, x):
+            scale = pythons.random() + numpys.random()
+            return self.inner(x + scale * torch.randn(8, 8, generator=ours)).square().mean()
+
+    module, (x,) = fresh(lambda: (Noisy(), (torch.randn(8, 8),)))
+    before = ours.get_state(), pythons.getstate(), numpys.bit_generator.state
+    lowtide.torch.optimize(module, x, budget="100%", costs="cpu", work=10_000, time=None)
+    assert torch.equal(before[0], ours.get_state()) and before[1:] == (pythons.getstate(), numpys.bit_generator.state)
+
+
 def test_regions_share_the_budget():
     torch.manual_seed(0)
     module, inputs = Halves(), (torch.randn(512, 64),)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import inspect
 import random
 import sys
 import weakref
@@ -186,7 +188,7 @@ class _Compiled:
         self._breaks = _graph_breaks()
         self._rehearsing = True
         try:
-            with torch.random.fork_rng(), _draws_of_python():
+            with torch.random.fork_rng(), _generators_kept(self._plain):
                 given, named = _copies((given, named))
                 (self._compile(module) if module else self.module)(*given, **named)
         except _Rehearsed:
@@ -207,17 +209,40 @@ def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
 
 
 @contextlib.contextmanager
-def _draws_of_python() -> Iterator[None]:
-    """Leaves the generators of Python and of NumPy as they are."""
-    state = random.getstate()
+def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
+    """Leaves the generators of Python and of NumPy as they are, and those that the code of a module has by a name."""
     numpy = sys.modules.get("numpy")
-    of_numpy = numpy.random.get_state() if numpy else None
+    back = [functools.partial(random.setstate, random.getstate())]
+    if numpy:
+        back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
+    for held in _named_in_code(module):
+        if isinstance(held, torch.Generator):
+            back.append(functools.partial(held.set_state, held.get_state()))
+        elif isinstance(held, random.Random):
+            back.append(functools.partial(held.setstate, held.getstate()))
+        elif numpy and isinstance(held, numpy.random.Generator):
+            back.append(functools.partial(setattr, held.bit_generator, "state", held.bit_generator.state))
     try:
         yield
     finally:
-        random.setstate(state)
-        if numpy:
-            numpy.random.set_state(of_numpy)
+        for put in back:
+            put()
+
+
+def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
+    """What the forwards of a module's parts have of variables around them: globals, and locals of functions outside."""
+    seen: set[Any] = set()
+    for part in module.modules():
+        forward = inspect.unwrap(getattr(part.forward, "__func__", part.forward))
+        if forward in seen or not inspect.isfunction(forward):
+            continue
+        seen.add(forward)
+        for cell in forward.__closure__ or ():
+            with contextlib.suppress(ValueError):  # nothing is in it yet
+                yield cell.cell_contents
+        for name in forward.__code__.co_names:
+            if name in forward.__globals__:
+                yield forward.__globals__[name]
 
 
 def _copies(values: Any) -> Any:
