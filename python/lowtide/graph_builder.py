@@ -108,5 +108,5 @@ class GraphBuilder:
                 if t in changed:
                     raise BrokenOrder(f"{op.name} (in {op.origin or 'the model itself'}) reads "
                                       f"{self.tensors[t]['name']} as it was before {changed[t].name} changed it in "
-                                      "place; eager PyTorch refuses this too: clone the tensor before the change")
+                                      "place, and is to run after that: clone the tensor before the change")
             changed.update(dict.fromkeys(op.mutates, op))
