@@ -177,19 +177,22 @@ void Portfolio::construct() {
     share = kQuickShare / static_cast<double>(std::max<std::ptrdiff_t>(1, asked));
     slice = work_within(share, slice);
   }
-  const double until = context_.limits().used() + (clocked_ ? kQuickShare : kMostQuickShare);
+  double until = context_.limits().used() + (clocked_ ? kQuickShare : kMostQuickShare);
   for (int pass = 0; pass < kPasses && !(pass > 0 && context_.has_plan()); ++pass, slice *= 4)
     for (const solve::Solver* part : std::vector(unfinished_)) {
       if (stop()) return;
       if (pass > 0 && context_.limits().used() > kPassesShare) break;
       if (begun && context_.limits().used() > until) break;
       if (would_repeat(*part)) continue;
-      if (problem_.machine && pass == 0 && part->traits().has(Trait::tight))
+      if (problem_.machine && pass == 0 && part->traits().has(Trait::tight)) {
+        const double before = context_.limits().used();
         ask_with_link(part, kLonger * enough);
-      else if (part->traits().has(Trait::tight) && (!begun || clocked_))
+        until += context_.limits().used() - before;  // not at the cost of the others
+      } else if (part->traits().has(Trait::tight) && (!begun || clocked_)) {
         run_one(part, kLonger * enough, begun ? kQuickShare : kLongerShare);
-      else
+      } else {
         run_one(part, slice, share);
+      }
     }
 }
 
