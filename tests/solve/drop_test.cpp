@@ -52,6 +52,7 @@ TEST_CASE("drop: with a link it swaps what takes longest to make again, and wait
   const auto offload = solve::offload::make_offload();
   for (const std::string_view kind : {"unet", "transformer", "resnet"})
     for (const std::uint64_t seed : {51, 52}) {
+      if (kSanitized && seed != 51) continue;
       CAPTURE(kind);
       CAPTURE(seed);
       const Graph graph = generate(kind, 1000, seed);
