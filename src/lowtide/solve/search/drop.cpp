@@ -10,6 +10,12 @@
 // cheaper, so once many have cost more than was thought all are priced anew. At the end whatever
 // has become superfluous is held again, the dearest first.
 //
+// With a link a gap can be swapped, too: its price then is that of its copies, at so many ticks of
+// the run for a tick of a copy. That price of the link is one number for the whole run, and decides
+// which tensors go where: too low, and copies are waited for; too high, and the link stands idle.
+// So after a run without the link, which says where it may lie, others look for it, in steps that
+// double or halve it and then in shorter ones, as long as the plan gets shorter.
+//
 // Invariant: the state's profile is exact, so the sequence keeps the budget once nothing is over
 // it.
 //
@@ -175,7 +181,7 @@ class Run {
     else
       moves_.drop_before(gap.value, gap.use);
     if (!state_.changed()) return false;
-    if (network_.transfers) state_.settle();
+    state_.settle();
     const double relief = over_before - state_.profile().over(), more = cost() - cost_before;
     if (relief <= 0 || more > kRegret * gap.price() * relief) {
       state_.undo();
@@ -188,7 +194,7 @@ class Run {
     state_.commit();
     for (const Item item : added) {
       const Node node = state_.node(item);
-      if (!network_.is_op(node) && !network_.is_fetch(node)) continue;
+      if (network_.is_hold(node)) continue;
       for (const Value value : network_.inputs(node)) add(value, item);
       for (const Value value : network_.outputs(node))
         if (const Item next = state_.first_use(value, state_.slot(item), Slot(state_.slot_count()));
@@ -211,7 +217,7 @@ class Run {
       if (!state_.present(item) || state_.is_first(item) || !moves_.fits_without(item)) continue;
       const double before = cost();
       moves_.remove_chain(item);
-      if (network_.transfers) state_.settle();
+      state_.settle();
       state_.within() && cost() <= before ? state_.commit() : state_.undo();
     }
   }

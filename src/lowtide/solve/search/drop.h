@@ -1,6 +1,6 @@
 // Gaps dropped by the price of a byte: a plan at once, from the state and the moves of the search.
-// Least time within a budget, both orders, with a link or without. A unit of work is as of the search,
-// or sixteen gaps looked at. See drop.cpp.
+// Least time within a budget, both orders, with a link or without. A unit of work is as of the
+// search, or sixteen gaps looked at. See drop.cpp.
 #pragma once
 
 #include <memory>
