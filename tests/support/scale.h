@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "support/scale.h"
-
 namespace lowtide {
 
 inline int test_scale() {
