@@ -3,8 +3,8 @@
     build/venv/bin/python tools/suites.py build/release build/suite [--jobs 2] [--timeout 600] [suite...]
 
 A suite that needs torch is forked from one process that has imported it, which takes longer than most such
-suites. Writes release.test_x.xml into the second folder for each suite; what a suite that fails printed is
-shown at once. Exits with 1 if one failed.
+suites. Writes release.cli.test_x.xml into the second folder for tests/cli/test_x.py; what a suite that fails
+printed is shown at once. Exits with 1 if one failed.
 """
 import argparse
 import gc
@@ -12,7 +12,6 @@ import importlib
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +21,11 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 NOTHING_TO_RUN = 5  # Pytest's word for it: where a suite's own import is skipped, as without torch.
 IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
+
+
+def label(suite: Path) -> str:
+    """Two folders may have suites of one name."""
+    return f"{suite.parent.name}.{suite.stem}"
 
 
 def needs_torch(suite: Path) -> bool:
@@ -45,8 +49,12 @@ def arguments(suite: Path, results: Path) -> list[str]:
     return ["-q", "-p", "no:cacheprovider", "-p", "no:logging", f"--junitxml={results}", str(suite)]
 
 
-def fork(suite: Path, results: Path, output) -> int:
-    """Pytest in a copy of this process; returns its id."""
+def start(suite: Path, results: Path, output) -> int:
+    """Pytest in a process of its own, a copy of this one where the suite needs torch; returns its id.
+
+    Without subprocess, which waits by itself for processes that it was not asked about again: main would then
+    wait for ever for those.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -58,6 +66,8 @@ def fork(suite: Path, results: Path, output) -> int:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if not needs_torch(suite):
+            os.execv(sys.executable, [sys.executable, "-m", "pytest", *arguments(suite, results)])
         import pytest
 
         code = int(pytest.main(arguments(suite, results)))
@@ -65,12 +75,6 @@ def fork(suite: Path, results: Path, output) -> int:
         sys.stderr.flush()
     finally:
         os._exit(code)
-
-
-def start(suite: Path, results: Path, output) -> int:
-    command = [sys.executable, "-m", "pytest", *arguments(suite, results)]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                            start_new_session=True).pid
 
 
 def write_failure(results: Path, name: str, why: str):
@@ -94,7 +98,7 @@ def told(results: Path) -> bool:
 def dearest_first(suites, times: Path):
     """By what each took the last time: one that starts last keeps the other jobs waiting."""
     took = dict(line.rsplit(" ", 1) for line in times.read_text().splitlines()) if times.exists() else {}
-    return sorted(suites, key=lambda suite: -float(took.get(suite.stem, 50 if needs_torch(suite) else 20)))
+    return sorted(suites, key=lambda suite: -float(took.get(label(suite), 50 if needs_torch(suite) else 20)))
 
 
 def main() -> int:
@@ -124,11 +128,10 @@ def main() -> int:
     while waiting or running:
         while waiting and len(running) < given.jobs:
             suite = waiting.pop(0)
-            results = folder / f"{build.name}.{suite.stem}.xml"
+            results = folder / f"{build.name}.{label(suite)}.xml"
             results.unlink(missing_ok=True)
             output = tempfile.TemporaryFile("w+", errors="replace")
-            child = (fork if needs_torch(suite) else start)(suite, results, output)
-            running[child] = suite, results, output, time.monotonic()
+            running[start(suite, results, output)] = suite, results, output, time.monotonic()
         child, status = os.waitpid(-1, os.WNOHANG)
         if not child:
             for late, (*_, since) in running.items():
@@ -139,17 +142,17 @@ def main() -> int:
         if child not in running:
             continue
         suite, results, output, since = running.pop(child)
-        took[suite.stem] = time.monotonic() - since
+        took[label(suite)] = time.monotonic() - since
         code = os.waitstatus_to_exitcode(status)
         good = code in (0, NOTHING_TO_RUN)
         print(f"[{count - len(waiting) - len(running)}/{count}] {build.name}.pytest {os.path.relpath(suite, ROOT)}"
-              f" {'passed' if good else f'FAILED ({code})'} {took[suite.stem]:.1f} s", flush=True)
+              f" {'passed' if good else f'FAILED ({code})'} {took[label(suite)]:.1f} s", flush=True)
         if not good:
             failed += 1
             output.seek(0)
             print(output.read(), flush=True)
             if not told(results):
-                write_failure(results, suite.stem, f"ended with {code}")
+                write_failure(results, label(suite), f"ended with {code}")
         output.close()
     if not given.suites:
         times.write_text("".join(f"{name} {seconds:.1f}\n" for name, seconds in took.items()))

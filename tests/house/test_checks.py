@@ -69,3 +69,18 @@ def test_deps_says_what_to_type_where_it_may_not_install(tmp_path):
     assert result.returncode == 1
     assert "apt-get install --no-install-recommends --no-upgrade g++ cmake" in result.stderr
     assert result.stdout == ""
+
+
+def test_suites_of_one_name_that_end_at_once_are_all_counted(tmp_path):
+    """Six suites, of which one fails, end while others are started: none may be lost, nor take another's results."""
+    suites = [tmp_path / str(i) / "test_same.py" for i in range(6)]
+    for i, suite in enumerate(suites):
+        suite.parent.mkdir()
+        suite.write_text(f"def test_it(): assert {i != 2}")
+    run = [sys.executable, ROOT / "tools/suites.py", tmp_path / "release", tmp_path / "results", "--jobs", "3"]
+    done = subprocess.run([*run, *suites], capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stdout.count(" passed ") == 5 and done.stdout.count(" FAILED (1) ") == 1
+    results = sorted((tmp_path / "results").iterdir())
+    summary = subprocess.run([sys.executable, ROOT / "tools/test_summary.py", *results], capture_output=True, text=True)
+    assert summary.returncode == 1 and summary.stdout.endswith("5 passed, 1 failed, 0 skipped\n")
