@@ -36,7 +36,7 @@ demo: build ## Plan the training of a ResNet-50 into half its memory, write buil
 	@tools/demo
 
 test: ## Everything that CI runs, in about twenty minutes on two cores
-	@tools/deps build wheel test engines bench
+	@tools/deps build wheel test engines
 	@tools/test
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
