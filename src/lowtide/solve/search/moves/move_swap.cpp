@@ -16,7 +16,7 @@ namespace lowtide::solve::search {
 
 namespace {
 
-constexpr int kMostCopies = 20;  // copies moved along with one
+constexpr int kMostCopies = 80;  // copies moved along with one
 
 }  // namespace
 
