@@ -1,5 +1,7 @@
 // Each move alone: whatever it does, the state holds, the plan is legal, and a refusal leaves no
 // trace.
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "lowtide/solve/search/moves/moves.h"
@@ -103,6 +105,15 @@ TEST_CASE("search moves: exchange") {
         [](Fixture&, Moves& moves) { return moves.exchange(moves.random.chance(0.5)); });
 }
 
+TEST_CASE("search moves: hand over a place on the link") {
+  sweep(
+      [](Fixture& fixture, Moves& moves) {
+        some_repeat(fixture, moves);
+        if (fixture.state.fetch_time() == 0) moves.swap_gap(any_slot(fixture, moves));
+      },
+      [](Fixture&, Moves& moves) { return moves.hand_over(); }, true);
+}
+
 TEST_CASE("search moves: shift a computation") {
   sweep(some_repeat, [](Fixture& fixture, Moves& moves) {
     const std::size_t slots = fixture.state.slot_count();
@@ -196,6 +207,59 @@ TEST_CASE("search moves: holds of one tensor keep their order among themselves")
     state.undo();
   }
   CHECK(moved > 50);
+}
+
+// Neither tensor 0 nor tensor 1 may be there while op 3 runs. The link has time for the copy of one
+// of them until then; what is swapped is the larger one, which is cheap to make again.
+TEST_CASE("search moves: where the link is full only a hand-over leads on") {
+  const Graph graph = Sketch({200, 100, 1, 300, 1, 1, 1, 1})
+                          .op({}, {0}, 10)
+                          .op({}, {1}, 40)
+                          .op({}, {2}, 65)
+                          .op({2}, {3}, 100)
+                          .op({3}, {4}, 100)
+                          .op({4}, {5}, 100)
+                          .op({5, 1}, {6}, 100)
+                          .op({6, 0}, {7}, 100)
+                          .keep({7})
+                          .graph();
+  const Problem problem{.graph = graph, .budget = Bytes(305), .machine = machine_by_hand()};
+  const Network network(problem);
+  State state(network);
+  Random random(1);
+  Moves moves(network, state, random);
+  state.load(events_from(graph.order()));
+  const Value large = network.value_for(TensorId(0));
+  state.insert(network.hold(large), Item(3));
+  state.insert(network.fetch(large), Item(6));
+  state.insert(Network::node_of(OpId(1)), Item(6));
+  state.settle();
+  state.commit();
+  REQUIRE(state.within());
+  REQUIRE(state.duration() == 615 + 40);
+
+  const auto best_of = [&](auto move) {
+    double best = state.duration();
+    for (int i = 0; i < 2000; ++i) {
+      moves.temperature = i % 2 == 0 ? 1 : 100;
+      move();
+      state.settle();
+      if (state.within()) best = std::min(best, state.duration());
+      state.undo();
+    }
+    return best;
+  };
+  const auto any_slot = [&] { return Slot(random.below(state.slot_count())); };
+  CHECK(best_of([&] { moves.exchange(random.chance(0.5)); }) == 655);
+  CHECK(best_of([&] { moves.remove_repeat(); }) == 655);
+  CHECK(best_of([&] { moves.relieve(any_slot()); }) == 655);
+  CHECK(best_of([&] {
+          const Item item = moves.any_later();
+          network.is_op(state.node(item)) ? moves.shift(item) : moves.shift_transfer(item);
+        }) == 655);
+  CHECK(best_of([&] { moves.hand_over(); }) == 615 + 10);
+  moves.switches.swap = false;
+  CHECK_FALSE(moves.hand_over());
 }
 
 TEST_CASE("search moves: an overload is a step above the budget") {

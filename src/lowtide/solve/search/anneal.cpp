@@ -103,7 +103,7 @@ Anneal::Anneal(const Network& network, Context& context, bool shift_first)
   moves_.switches = {options.on("remove"),    options.on("exchange"), options.on("shift"),
                      options.on("push"),      options.on("chains"),   options.on("estimates"),
                      options.on("recompute"), options.on("swap"),     options.on("holds"),
-                     options.on("queues")};
+                     options.on("queues"),    options.on("handover")};
   moves_.shift_first = shift_first;
   moves_.price = first_price(network, moves_.typical_time);
   least_price_ = 1e-3 * moves_.price;
@@ -187,6 +187,7 @@ void Anneal::propose_first() {
 
 void Anneal::propose_with_transfers() {
   const auto draw = moves_.random.below(100);
+  const bool hands_over = moves_.switches.hand_over && state_.fetch_time() > 0;
   const auto shift = [&] {
     const Item item = moves_.any_later();
     if (item == kNone) return;
@@ -204,6 +205,8 @@ void Anneal::propose_with_transfers() {
       shift();
     } else if (draw < 80) {
       moves_.remove_repeat();
+    } else if (hands_over && draw < 90) {
+      moves_.hand_over();
     } else {
       moves_.exchange(false);
     }
@@ -212,6 +215,8 @@ void Anneal::propose_with_transfers() {
       moves_.remove_repeat();
     else if (draw < 44)
       shift();
+    else if (hands_over && draw < 60)
+      moves_.hand_over();
     else
       moves_.exchange(true);
   }

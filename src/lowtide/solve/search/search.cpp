@@ -26,8 +26,8 @@ namespace lowtide::solve::search {
 
 namespace {
 
-const std::array<OptionSpec, 16>& specs() {
-  static const std::array<OptionSpec, 16> table = {{
+const std::array<OptionSpec, 17>& specs() {
+  static const std::array<OptionSpec, 17> table = {{
       {.name = "rounds",
        .usage = "annealings in a row, each from the best so far and longer than the one before",
        .default_number = 7,
@@ -67,6 +67,8 @@ const std::array<OptionSpec, 16>& specs() {
                     "stay as they are"),
       switch_option("holds", "with a link: a tensor is held until its copy to the host has ended"),
       switch_option("queues", "with a link: what is in the way of a copy is moved along with it"),
+      switch_option("handover",
+                    "with a link: what is computed again takes the place there of what is swapped"),
   }};
   return table;
 }

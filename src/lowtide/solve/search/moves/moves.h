@@ -36,6 +36,7 @@ struct Switches {
   bool swap = true;       // tensors leave and are fetched; without, those of the start stay as is
   bool holds = true;      // tensors are held until their copies have ended
   bool queues = true;     // a swap moves along what its copies stand in the way of
+  bool hand_over = true;  // what is made again takes the place on the link of what is swapped
 };
 
 class Moves {
@@ -82,6 +83,9 @@ class Moves {
   bool remove_repeat();
   // Deletes a repeated computation and drops a gap elsewhere, whatever the price in between.
   bool exchange(bool at_overload);
+  // With a machine: swaps what was made again, and makes again, or holds, what was swapped, so that
+  // there is room on the link.
+  bool hand_over();
   // Moves a computation within the span in which no reader changes its server.
   bool shift(Item item);
   // The same for a fetch or a hold: to where its copy, or the one that it waits for, suggests.
@@ -102,9 +106,10 @@ class Moves {
 
   // What several moves are made of (repeat.cpp).
   struct Allowance {
-    int insertions;   // so many at most
-    double duration;  // stop when the whole would last longer
-    int depth;        // chains of inputs up to this length
+    int insertions;       // so many at most
+    double duration;      // stop when the whole would last longer
+    int depth;            // chains of inputs up to this length
+    bool fetches = true;  // with a machine: inputs may be fetched instead
   };
   // Computes the op again in front of `before`, and its inputs too where that is cheaper than to
   // hold them until then.
@@ -168,6 +173,20 @@ class Moves {
   void push_holds(Value value, bool changed, int most);
   void push_fetches(Item fetch, int most);
   Slot issued_at(std::int32_t copy) const;
+
+  // To hand over a place on the link (move_hand_over.cpp).
+  struct Giver {
+    Item fetch = kNone;
+    Node node;
+    double cost = 0;    // ticks, of what it does instead
+    bool held = false;  // rather than made again
+    bool operator==(const Giver& other) const { return fetch == other.fetch; }
+  };
+  Value largest_read(Item item) const;           // of what it makes; not valid if nothing is read
+  Item reader_of(Item item, Value value) const;  // the first; kNone
+  Item draw_taker();
+  Giver draw_giver(Value taker, double limit);  // `limit`: what it may cost
+  void give_way(const Giver& giver, double left);
 
   std::vector<Item> doomed_;  // of remove_chain
 };

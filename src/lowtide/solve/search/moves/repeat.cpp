@@ -58,7 +58,8 @@ void Moves::repeat(Node node, Item before, Allowance& allowance, int depth) {
     const Item use = state.last_use(value, state.slot(server), here);
     const Slot from = state.slot(use == kNone ? server : use) + 1;
     if (here - from < 2) continue;
-    if (network.transfers && fetch_instead(value, server, use, item, repeats)) continue;
+    if (network.transfers && allowance.fetches && fetch_instead(value, server, use, item, repeats))
+      continue;
     if (!repeats) continue;
     const double wanted = (0.3 + 1.4 * random.uniform()) * network.time_of(maker) / price;
     if (state.profile().relief(from, here - 1, network.bytes_of(value), wanted + 1) <= wanted)
