@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,10 @@ namespace lowtide::driver {
 namespace {
 
 constexpr std::size_t kContenders = 12, kEntrants = 3;
-constexpr int kPhases = 5, kTurns = 4, kMostTurns = 40;
-constexpr int kEnterUntil = 2;  // phases
+constexpr int kPhases = 5, kTurns = 4, kLeaps = 2, kMostTurns = 40;  // of a phase
+constexpr int kMostSteps = 4;                                        // at a time
+constexpr double kLeapSolves = 6;                                    // of work, at least
+constexpr int kEnterUntil = 2;                                       // phases
 // Of a budget.
 constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
 // Of what is left: of these limits both take parts themselves.
@@ -49,8 +52,8 @@ struct Contender {
   Transforms transforms;
   double ops = 0;  // of the graph that they make
   Frontier own = {};
-  double step = kMostStep;  // down, of the smallest peak
-  Bytes asked = {};         // in the last turn
+  double step = kMostStep, leap = 2 * kFirstStep;  // down, of the smallest peak
+  Bytes asked = {};                                // in the last turn
   std::uint64_t turns = 0;
   bool begun = false;  // it has reached something
 
@@ -124,6 +127,9 @@ class Race {
   void sort();  // the best first
   void keep(std::size_t most);
   bool run_phase(double until);
+  SweepTask next_turn(Contender& one, bool leap) const;
+  void use_idle_threads(std::vector<SweepTask>& tasks);
+  bool take_turn(Contender& one, bool leap) const;  // whether it has reached what it asked for
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
 
   Sweep& sweep_;
@@ -132,6 +138,9 @@ class Race {
   const double all_, rest_;  // of the work that is left: for this, and for what comes after it
   std::vector<Contender> contenders_;
   std::size_t most_ = 0;  // in the first phase
+  // The last one leaps when no more than this is left; and how much longer than a leap that has
+  // missed it takes steps after it.
+  double leap_at_ = std::numeric_limits<double>::infinity(), pause_ = 1;
   std::vector<Transforms> seen_;
 };
 
@@ -246,40 +255,75 @@ void Race::keep(std::size_t most) {
   contenders_ = std::move(kept);
 }
 
+SweepTask Race::next_turn(Contender& one, bool leap) const {
+  const auto high = one.peak(limit_);
+  const double down = 1 - (leap ? one.leap : one.step);
+  one.asked = std::max(
+      sweep_.known().floor(),
+      std::min(high - Bytes(1),
+               Bytes(static_cast<std::int64_t>(down * static_cast<double>(high.count())))));
+  SweepTask task{
+      .budget = one.asked, .enough = limit_, .transforms = one.transforms, .own = &one.own};
+  // What constructive parts make does not change: after them the search alone goes further; and
+  // where there is too little work for them, from the own order too.
+  if (!leap && (one.begun || one.turns % 2 == 1)) {
+    task.solver = sweep_.improving();
+    task.options = search_options(one.turns, true, sweep_.problem(one.asked).machine.has_value());
+  }
+  ++one.turns;
+  return task;
+}
+
+// A step is one search, on one thread. Under a clock the others take longer steps.
+void Race::use_idle_threads(std::vector<SweepTask>& tasks) {
+  Contender& one = contenders_.front();
+  const Bytes asked = one.asked;
+  const double step = one.step;
+  for (int i = 1; sweep_.by_clock() && i < std::min(sweep_.threads(), kMostSteps); ++i) {
+    one.step = std::min(1.5 * one.step, kMostStep);
+    tasks.push_back(next_turn(one, false));
+  }
+  one.asked = asked;
+  one.step = step;
+}
+
+bool Race::take_turn(Contender& one, bool leap) const {
+  const bool reached = one.peak(limit_) <= one.asked;
+  one.begun = one.begun || reached;
+  double& step = leap ? one.leap : one.step;
+  const double other = reached ? 1.5 * step : step / 2;
+  const double to_limit = one.step_to_limit(limit_).value_or(other);
+  if (leap)
+    step = reached ? std::max(2 * to_limit, kFirstStep) : 0.9 * to_limit;
+  else if (reached)
+    step = other;
+  else
+    step = std::max(other / 4, std::min(to_limit, other));
+  step = std::clamp(step, one.begun ? kLeastStep : kFirstStep, kMostStep);
+  return reached;
+}
+
 bool Race::run_phase(double until) {
-  const double turn = std::max((sweep_.work_left() - until) / kTurns, least_turn());
+  const double all = sweep_.work_left() - until;
+  bool leap = false;
   for (int i = 0; i < kMostTurns; ++i) {
     const double left = sweep_.work_left();
     if (std::isfinite(left) ? left <= until : i == kTurns) return true;
     std::vector<SweepTask> tasks;
-    for (Contender& one : contenders_) {
-      const auto high = one.peak(limit_);
-      one.asked = std::max(
-          sweep_.known().floor(),
-          std::min(high - Bytes(1), Bytes(static_cast<std::int64_t>(
-                                        (1 - one.step) * static_cast<double>(high.count())))));
-      tasks.push_back(
-          {.budget = one.asked, .enough = limit_, .transforms = one.transforms, .own = &one.own});
-      // What constructive parts make does not change: after them the search alone goes further; and
-      // where there is too little work for them, from the own order too.
-      if (one.begun || one.turns % 2 == 1) {
-        tasks.back().solver = sweep_.improving();
-        tasks.back().options =
-            search_options(one.turns, true, sweep_.problem(one.asked).machine.has_value());
-      }
-      ++one.turns;
-    }
+    for (Contender& one : contenders_) tasks.push_back(next_turn(one, leap));
+    if (contenders_.size() == 1 && !leap) use_idle_threads(tasks);
+    const double turn = std::max(all / (leap ? kLeaps : kTurns), least_turn());
     const double share = std::isfinite(left) ? std::min(1.0, turn / left) : 1;
     if (!sweep_.round(tasks, share)) return !over();
-    for (Contender& one : contenders_) {
-      const bool reached = one.peak(limit_) <= one.asked;
-      one.begun = one.begun || reached;
-      const double other = reached ? 1.5 * one.step : one.step / 2;
-      const double to_limit = one.step_to_limit(limit_).value_or(other);
-      one.step = std::clamp(reached ? std::min(other, 1.5 * to_limit)
-                                    : std::max(other / 4, std::min(to_limit, other)),
-                            one.begun ? kLeastStep : kFirstStep, kMostStep);
+    bool missed = true;
+    for (Contender& one : contenders_) missed = !take_turn(one, leap) && missed;
+    const double now = sweep_.work_left();
+    if (leap && missed) {
+      leap_at_ = now - pause_ * (left - now);
+      pause_ *= 2;
     }
+    leap = contenders_.size() == 1 && all / kLeaps >= kLeapSolves * least_turn() &&
+           (leap ? !missed : missed && now <= leap_at_);
     told_();
   }
   return true;

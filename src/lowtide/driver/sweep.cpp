@@ -133,9 +133,8 @@ double Sweep::work_left() const {
 }
 
 double Sweep::share(std::size_t tasks, const std::vector<std::size_t>& later) const {
-  const bool clock = settings_.limits.seconds.has_value();
   const auto size = [&](std::size_t count) {
-    return clock ? ceil_div(count, settings_.threads) : static_cast<double>(count);
+    return by_clock() ? ceil_div(count, settings_.threads) : static_cast<double>(count);
   };
   const double all =
       std::accumulate(later.begin(), later.end(), size(tasks),

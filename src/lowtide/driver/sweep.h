@@ -59,6 +59,8 @@ class Sweep {
   double seconds() const { return limits_.seconds(); }
   Limits& limits() { return limits_; }  // for what is done beside the rounds
   int threads() const { return settings_.threads; }
+  // Then what threads there are may change what is found; without a clock it may not.
+  bool by_clock() const { return settings_.limits.seconds.has_value(); }
 
   Problem problem(Bytes budget) const;
   // Whether transforms are looked for. Then the known plans begin with what splits give for
