@@ -14,6 +14,10 @@ constexpr std::int64_t kBriefWork = 200;  // of a lane, for each op
 // Of a lane while there is no plan, in mean op times.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
     {{"hot", "10"}, {"cold", "0.1"}}};
+// Of one lane in four that has the time to cool down: of its start nothing is left, so that it
+// comes to plans to which no lane comes that keeps most of the best.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kAfresh = {
+    {{"hot", "1"}, {"cold", "0.0005"}, {"rounds", "1"}}};
 
 }  // namespace
 
@@ -61,19 +65,21 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
   const auto place = static_cast<std::uint64_t>(lane);
   const std::uint64_t index = number * 1024 + place;
   const std::uint64_t turn = number + place;
-  Task task{
-      .part = search_,
-      .work = slice,
-      .seed = task_seed(index),
-      .endless = true,
-      .from_before = best_elsewhere_.plan && turn % 2 == 0,
-      .options = search_options(turn, slice < kBriefWork * ops_, problem_.machine.has_value())};
+  const bool brief = slice < kBriefWork * ops_;
+  Task task{.part = search_,
+            .work = slice,
+            .seed = task_seed(index),
+            .endless = true,
+            .from_before = best_elsewhere_.plan && turn % 2 == 0,
+            .options = search_options(turn, brief, problem_.machine.has_value())};
   task.options.emplace_back("near", (number / 2 + place / 2) % 2 == 0 ? "on" : "off");
   if (problem_.order == Order::free) choose_orders(task, number, place);
   if (problem_.machine && !best_transfers() && turn % 2 == 0) {
     task.from_swapped = true;
     task.from_before = false;
   }
+  if (!brief && !problem_.machine && turn % 4 == 3)
+    for (const auto& [name, value] : kAfresh) task.options.emplace_back(name, value);
   // Where several changes help together and none of them alone, cold lanes stay where they are.
   if (!context_.has_plan() && number > 0 && turn % 4 == 1)
     for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
