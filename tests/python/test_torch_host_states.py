@@ -12,6 +12,7 @@ import lowtide.torch
 from lowtide.torch.meter import bytes_held, measure_peak, peak_rise
 from lowtide.torch.offloading import transfers
 from lowtide.torch.offloading.host import host_of, is_on_host
+from lowtide.torch.updating.host_states import HostStates
 from torch import nn
 from torch.nn import functional as F
 from torch_run import alone, equal, twin
@@ -219,6 +220,29 @@ def test_the_smallest_budget_is_less_than_half_of_that_by_recomputation_and_is_k
     step(*inputs)
     peak = bytes_held(mine, inputs) + peak_rise(lambda: step(*inputs))
     assert peak <= found.value.smallest + SLACK
+
+
+def test_what_a_plan_fetches_for_nothing_is_at_home_as_before():
+    p = nn.Parameter(torch.randn(64, 64))
+    optimizer = torch.optim.AdamW([p])
+    states = HostStates(optimizer)
+    for name in ("fetch", "gone"):  # before the first update there is nothing yet
+        getattr(states, name)(p, "exp_avg")
+    p.grad = torch.randn(64, 64)
+    optimizer.step()
+    made = optimizer.state[p]["exp_avg"].clone()
+    states.go_home([(p, "exp_avg")])
+    home = optimizer.state[p]["exp_avg"]
+    for _ in range(2):
+        states.fetch(p, "exp_avg")
+        states.gone(p, "exp_avg")
+        assert optimizer.state[p]["exp_avg"] is home and torch.equal(home, made)
+    states.fetch(p, "exp_avg")
+    states.arrive(p)
+    optimizer.state[p]["exp_avg"].add_(1)
+    states.leave(p, "exp_avg")
+    states.gone(p, "exp_avg")
+    assert is_on_host(optimizer.state[p]["exp_avg"]) and torch.equal(optimizer.state[p]["exp_avg"], made + 1)
 
 
 def test_what_is_refused():

@@ -59,11 +59,16 @@ class HostStates:
         self._leaving[id(p), name] = Leaving(now, _bytes(home))
 
     def gone(self, p: torch.Tensor, name: str) -> None:
-        """Wait for that copy, and give up what is on the device."""
-        leaving = self._leaving.pop((id(p), name))
-        leaving.land()
-        self._optimizer.state[p][name] = self._homes.pop((id(p), name))
-        leaving.give_up()
+        """Wait for that copy, and give up what is on the device; where it was fetched for nothing, home has it still."""
+        key = id(p), name
+        coming, leaving, home = self._coming.pop(key, None), self._leaving.pop(key, None), self._homes.pop(key, None)
+        for copy in (coming, leaving):
+            if copy is not None:
+                copy.land()
+        if home is not None:
+            self._optimizer.state[p][name] = home
+        if leaving is not None:
+            leaving.give_up()
 
     def _home(self, p: torch.Tensor, name: str, now: torch.Tensor) -> torch.Tensor:
         """A tensor on the host for what is on the device `now`: where it has come from, if it is as large as that."""
