@@ -205,7 +205,7 @@ void Anneal::propose_with_transfers() {
       shift();
     } else if (draw < 80) {
       moves_.remove_repeat();
-    } else if (hands_over && draw < 90) {
+    } else if (hands_over && draw < 85) {
       moves_.hand_over();
     } else {
       moves_.exchange(false);
