@@ -42,7 +42,7 @@ double Moves::gap_relief(const Gap& gap, Slot until) const {
   return relief;
 }
 
-double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
+double Moves::inputs_estimate(const Gap& gap, Slot here, double limit, bool fetches) const {
   if (price <= 0) return 0;  // to hold them costs nothing
   double estimate = 0;
   const Slot freed_from = state.slot(gap.last) + 1;
@@ -54,7 +54,7 @@ double Moves::inputs_estimate(const Gap& gap, Slot here, double limit) const {
     const Node maker = network.maker(value);
     const double bytes = network.bytes_of(value);
     double again = network.may_repeat(maker) ? network.time_of(maker) : Profile::kNever;
-    if (network.transfers && switches.swap)
+    if (network.transfers && switches.swap && fetches)
       again = std::min(again, kFetchShare * network.copy_in[value]);
     // More than either is all that need be known of it.
     const double enough = std::min(again, limit - estimate + 1) / price;

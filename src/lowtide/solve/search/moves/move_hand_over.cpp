@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::array<int, 4> kTakers = {1, 4, 8, 16}, kGivers = {2, 8, 16, 32};  // looked at
 constexpr std::size_t kMostGivers = 6;
-// With this share less room will do, for the lane may have idle time; and none that is known of.
+// The lane to the host may have idle time. So in this share of the draws less is freed of it than
+// the copy takes; and so many of those that have found too little go on all the same.
 constexpr double kLessRoom = 0.25, kNoRoom = 0.25;
 constexpr int kMostInsertions = 30;  // to make one of them again
 
@@ -47,6 +48,7 @@ Item Moves::draw_taker() {
     if (!network.is_op(node)) continue;
     const Value value = largest_read(item);
     if (!value.valid() || network.bytes_of(value) < network.small || !may_leave(value)) continue;
+    if (network.copy_out[value] <= 0) continue;
     const double ratio = network.time_of(node) / network.copy_out[value];
     if (ratio <= best_ratio) continue;
     best_ratio = ratio;
@@ -67,14 +69,16 @@ Moves::Giver Moves::draw_giver(Value taker, double limit) {
     if (state.last_of(node) != fetch || state.previous(fetch) != kNone) continue;
     const Item use = reader_of(fetch, value);
     if (use == kNone) continue;
-    const double copy = network.copy_out[value], most = std::min(limit, best_ratio * copy);
+    const double copy = network.copy_out[value];
+    if (copy <= 0) continue;
+    const double most = std::min(limit, best_ratio * copy);
     const Node maker = network.maker(value);
     const double time = network.time_of(maker);
     double cost = most;
     if (network.may_repeat(maker) && time < most && may_stand_before(maker, use)) {
       const Item before = state.previous_maker(fetch, value);
       const Gap gap{.item = before, .value = value, .last = state.end(before, value), .next = use};
-      cost = time + inputs_estimate(gap, state.slot(use), most - time);
+      cost = time + inputs_estimate(gap, state.slot(use), most - time, false);
     }
     const double holding = price > 0 ? price * holding_instead(fetch, cost / price) : 0;
     if (std::min(holding, cost) >= most) continue;

@@ -143,7 +143,7 @@ class Moves {
   Gap gap_at(Item item, Value value, Slot slot) const;
   Gap gap_before(Value value, Item use) const;
   double gap_relief(const Gap& gap, Slot until) const;  // bytes, of all outputs of the op
-  double inputs_estimate(const Gap& gap, Slot here, double limit) const;
+  double inputs_estimate(const Gap& gap, Slot here, double limit, bool fetches = true) const;
   Item place_in_gap(const Gap& gap, Slot slot);
   bool worth_trying(const Gap& gap, Item before, double& limit);
   bool may_stand_before(Node node, Item before) const;
