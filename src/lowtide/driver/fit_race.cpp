@@ -10,6 +10,11 @@
 // with more parts and with fewer, with another transform behind, with substitutions. Where there is
 // little work, few begin, since a turn that is too short says nothing.
 //
+// A step is a search from the plan before, which stays near that. The last contender also leaps,
+// where there is enough work for it and a step has missed: the whole portfolio gets as much as two
+// steps for one that is longer. While it reaches what it asks for it goes on; after a miss come
+// steps, for twice as long each time.
+//
 // Source: successive halving (Jamieson and Talwalkar, AISTATS 2016), over budgets instead of
 // losses.
 //
@@ -37,10 +42,10 @@ namespace lowtide::driver {
 namespace {
 
 constexpr std::size_t kContenders = 12, kEntrants = 3;
-constexpr int kPhases = 5, kTurns = 4, kLeaps = 2, kMostTurns = 40;  // of a phase
-constexpr int kMostSteps = 4;                                        // at a time
-constexpr double kLeapSolves = 6;                                    // of work, at least
-constexpr int kEnterUntil = 2;                                       // phases
+constexpr int kPhases = 5, kTurns = 4, kMostTurns = 40;  // turns: of a phase
+constexpr int kMostSteps = 4;                            // at a time
+constexpr double kLeapShare = 0.5, kLeapSolves = 6;      // of a phase, and worth of work at least
+constexpr int kEnterUntil = 2;                           // phases
 // Of a budget.
 constexpr double kMostStep = 0.2, kFirstStep = 0.02, kLeastStep = 0.002;
 // Of what is left: of these limits both take parts themselves.
@@ -128,7 +133,7 @@ class Race {
   void keep(std::size_t most);
   bool run_phase(double until);
   SweepTask next_turn(Contender& one, bool leap) const;
-  void use_idle_threads(std::vector<SweepTask>& tasks);
+  void use_idle_threads(std::vector<SweepTask>& tasks) const;
   bool take_turn(Contender& one, bool leap) const;  // whether it has reached what it asked for
   Transforms substituted(const Transforms& given, rewrite::Taken taken);
 
@@ -274,17 +279,16 @@ SweepTask Race::next_turn(Contender& one, bool leap) const {
   return task;
 }
 
-// A step is one search, on one thread. Under a clock the others take longer steps.
-void Race::use_idle_threads(std::vector<SweepTask>& tasks) {
-  Contender& one = contenders_.front();
-  const Bytes asked = one.asked;
-  const double step = one.step;
+// A search has one thread. Under a clock the others take longer steps.
+void Race::use_idle_threads(std::vector<SweepTask>& tasks) const {
+  Contender longer = contenders_.front();
   for (int i = 1; sweep_.by_clock() && i < std::min(sweep_.threads(), kMostSteps); ++i) {
-    one.step = std::min(1.5 * one.step, kMostStep);
-    tasks.push_back(next_turn(one, false));
+    longer.step = std::min(1.5 * longer.step, kMostStep);
+    SweepTask task = next_turn(longer, false);
+    if (task.solver.empty() || task.budget == tasks.back().budget) return;
+    task.own = tasks.front().own;
+    tasks.push_back(std::move(task));
   }
-  one.asked = asked;
-  one.step = step;
 }
 
 bool Race::take_turn(Contender& one, bool leap) const {
@@ -312,9 +316,15 @@ bool Race::run_phase(double until) {
     std::vector<SweepTask> tasks;
     for (Contender& one : contenders_) tasks.push_back(next_turn(one, leap));
     if (contenders_.size() == 1 && !leap) use_idle_threads(tasks);
-    const double turn = std::max(all / (leap ? kLeaps : kTurns), least_turn());
-    const double share = std::isfinite(left) ? std::min(1.0, turn / left) : 1;
-    if (!sweep_.round(tasks, share)) return !over();
+    const double turn = leap ? std::min(kLeapShare * all, left - until) : all / kTurns;
+    const double share =
+        std::isfinite(left) ? std::min(1.0, std::max(turn, least_turn()) / left) : 1;
+    if (!sweep_.round(tasks, share)) {
+      if (!leap || over()) return !over();
+      leap_at_ = 0;  // all that the portfolio finds there is known
+      leap = false;
+      continue;
+    }
     bool missed = true;
     for (Contender& one : contenders_) missed = !take_turn(one, leap) && missed;
     const double now = sweep_.work_left();
@@ -322,7 +332,8 @@ bool Race::run_phase(double until) {
       leap_at_ = now - pause_ * (left - now);
       pause_ *= 2;
     }
-    leap = contenders_.size() == 1 && all / kLeaps >= kLeapSolves * least_turn() &&
+    leap = contenders_.size() == 1 && std::isfinite(now) &&
+           kLeapShare * all >= kLeapSolves * least_turn() &&
            (leap ? !missed : missed && now <= leap_at_);
     told_();
   }
