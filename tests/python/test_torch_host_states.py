@@ -243,6 +243,10 @@ def test_what_a_plan_fetches_for_nothing_is_at_home_as_before():
     states.leave(p, "exp_avg")
     states.gone(p, "exp_avg")
     assert is_on_host(optimizer.state[p]["exp_avg"]) and torch.equal(optimizer.state[p]["exp_avg"], made + 1)
+    states.fetch(p, "exp_avg")
+    states.arrive(p)
+    with pytest.raises(lowtide.InternalError, match="exp_avg: what an update has made is given up before it is home"):
+        states.gone(p, "exp_avg")
 
 
 def test_what_is_refused():

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 import torch
 
+import lowtide
+
 from ..offloading.host import host_of
 from ..offloading.transfers import Coming, Leaving
 
@@ -66,6 +68,8 @@ class HostStates:
             if copy is not None:
                 copy.land()
         if home is not None:
+            if coming is None and leaving is None:
+                raise lowtide.InternalError(f"{name}: what an update has made is given up before it is home")
             self._optimizer.state[p][name] = home
         if leaving is not None:
             leaving.give_up()
