@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -53,7 +54,7 @@ def start(suite: Path, results: Path, output) -> int:
     """Pytest in a process of its own, a copy of this one where the suite needs torch; returns its id.
 
     Without subprocess, which waits by itself for processes that it was not asked about again: main would then
-    wait for ever for those.
+    never hear of their end.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -71,9 +72,11 @@ def start(suite: Path, results: Path, output) -> int:
         import pytest
 
         code = int(pytest.main(arguments(suite, results)))
+    except BaseException:  # there is nobody to raise it to
+        traceback.print_exc()
+    finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:
         os._exit(code)
 
 
