@@ -187,8 +187,7 @@ void Anneal::propose_first() {
 
 void Anneal::propose_with_transfers() {
   const auto draw = moves_.random.below(100);
-  const bool hands_over = moves_.switches.hand_over && moves_.switches.swap &&
-                          moves_.switches.recompute && state_.fetch_time() > 0;
+  const bool hands_over = moves_.switches.may_hand_over() && state_.fetch_time() > 0;
   const auto shift = [&] {
     const Item item = moves_.any_later();
     if (item == kNone) return;

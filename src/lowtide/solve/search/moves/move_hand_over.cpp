@@ -104,7 +104,7 @@ void Moves::give_way(const Giver& giver, double left) {
 }
 
 bool Moves::hand_over() {
-  if (!switches.swap || !switches.recompute) return false;
+  if (!switches.may_hand_over()) return false;
   const Item taker = draw_taker();
   if (taker == kNone) return false;
   const Node node = state.node(taker);

@@ -37,6 +37,8 @@ struct Switches {
   bool holds = true;      // tensors are held until their copies have ended
   bool queues = true;     // a swap moves along what its copies stand in the way of
   bool hand_over = true;  // what is made again takes the place on the link of what is swapped
+
+  bool may_hand_over() const { return hand_over && swap && recompute; }
 };
 
 class Moves {
