@@ -281,8 +281,9 @@ SweepTask Race::next_turn(Contender& one, bool leap) const {
 
 // A search has one thread. Under a clock the others take longer steps.
 void Race::use_idle_threads(std::vector<SweepTask>& tasks) const {
+  if (!sweep_.by_clock()) return;
   Contender longer = contenders_.front();
-  for (int i = 1; sweep_.by_clock() && i < std::min(sweep_.threads(), kMostSteps); ++i) {
+  for (int i = 1; i < std::min(sweep_.threads(), kMostSteps); ++i) {
     longer.step = std::min(1.5 * longer.step, kMostStep);
     SweepTask task = next_turn(longer, false);
     if (task.solver.empty() || task.budget == tasks.back().budget) return;
