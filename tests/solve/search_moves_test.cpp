@@ -53,6 +53,18 @@ void sweep(Prepare prepare, Move move) {
   sweep(prepare, move, true);
 }
 
+// A graph's own order, for moves that are made by hand.
+struct ByHand {
+  explicit ByHand(const Problem& problem) : network(problem) {
+    state.load(events_from(problem.graph.order()));
+  }
+
+  Network network;
+  State state{network};
+  Random random{1};
+  Moves moves{network, state, random};
+};
+
 Slot any_slot(const Fixture& fixture, Moves& moves) {
   const Slot over = moves.any_overload();
   if (over.valid() && moves.random.chance(0.7)) return over;
@@ -146,15 +158,11 @@ TEST_CASE("search moves: a push passes what a shift cannot, and takes the chain 
                           .keep({7})
                           .graph();
   const Problem problem{.graph = graph, .budget = Bytes(8), .order = Order::free};
-  const Network network(problem);
-  State state(network);
-  Random random(1);
-  Moves moves(network, state, random);
-  const auto order = graph.order();
+  ByHand made(problem);
+  auto& [network, state, random, moves] = made;
   const auto chain_is_whole = [&] {
     return state.slot(Item(0)) < state.slot(Item(1)) && state.slot(Item(1)) < state.slot(Item(2));
   };
-  state.load(events_from(order));
   CHECK_FALSE(moves.push(Item(0)));  // a given order
   moves.shift_first = true;
   bool passed = false;
@@ -191,11 +199,8 @@ TEST_CASE("search moves: holds of one tensor keep their order among themselves")
                           .keep({4})
                           .graph();
   const Problem problem{.graph = graph, .budget = Bytes(8), .machine = machine_by_hand()};
-  const Network network(problem);
-  State state(network);
-  Random random(1);
-  Moves moves(network, state, random);
-  state.load(events_from(graph.order()));
+  ByHand made(problem);
+  auto& [network, state, random, moves] = made;
   const Node hold = network.hold(network.value_for(TensorId(0)));
   const Item first = state.insert(hold, Item(1)), second = state.insert(hold, Item(3));
   state.commit();
@@ -224,11 +229,8 @@ TEST_CASE("search moves: where the link is full only a hand-over leads on") {
                           .keep({7})
                           .graph();
   const Problem problem{.graph = graph, .budget = Bytes(305), .machine = machine_by_hand()};
-  const Network network(problem);
-  State state(network);
-  Random random(1);
-  Moves moves(network, state, random);
-  state.load(events_from(graph.order()));
+  ByHand made(problem);
+  auto& [network, state, random, moves] = made;
   const Value large = network.value_for(TensorId(0));
   state.insert(network.hold(large), Item(3));
   state.insert(network.fetch(large), Item(6));
