@@ -1,5 +1,7 @@
 // The profile against an array that is looked at from end to end each time.
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -120,6 +122,64 @@ TEST_CASE("search profile: against a plain array") {
     check_equal(random, profile, plain);
     for (int step = 0; step < 200; ++step) {
       change(random, profile, plain);
+      if (random.chance(0.2)) profile.commit();
+      // What stands above the budget is added up only when it is asked for.
+      if (random.chance(0.5)) check_equal(random, profile, plain);
+    }
+    check_equal(random, profile, plain);
+  }
+}
+
+// A change by its opposite, last first. A step that comes back does so in any slot with a hole,
+// with the bytes that it had; the one that it left takes over what stands there.
+TEST_CASE("search profile: changes that are reverted") {
+  for (int i = 0; i < samples(60); ++i) {
+    CAPTURE(i);
+    Random random(static_cast<std::uint64_t>(i));
+    Plain plain = random_profile(random, 1 + random.below(6));
+    Profile profile(plain.budget);
+    profile.assign(plain.values());
+    const std::size_t slots = plain.bytes.size();
+    for (int round = 0; round < 20; ++round) {
+      profile.commit();
+      const double before = plain.over();
+      CHECK(profile.over() == before);
+      std::vector<std::function<void()>> back;
+      for (std::size_t count = random.below(6); count > 0; --count) {
+        std::size_t first = random.below(slots), last = random.below(slots);
+        if (first > last) std::swap(first, last);
+        const auto bytes = static_cast<double>(random.between(-30, 30));
+        if (random.chance(0.6)) {
+          const auto add = [&, first, last](double delta) {
+            profile.add(Slot(first), Slot(last), delta);
+            for (std::size_t k = first; k <= last; ++k) plain.bytes[k] += delta;
+          };
+          add(bytes);
+          back.emplace_back([add, bytes] { add(-bytes); });
+        } else if (plain.step[first] && !plain.step[last]) {
+          const auto go = [&](std::size_t from, std::size_t to) {
+            const double difference =
+                profile.at(Slot(from)) - profile.at(Slot(to)) - Profile::kHole;
+            profile.vacate(Slot(from), difference);
+            profile.fill(Slot(to), difference);
+            plain.bytes[from] -= difference;
+            plain.bytes[to] += difference;
+            plain.step[from] = false;
+            plain.step[to] = true;
+          };
+          go(first, last);
+          // The first change is reverted last, so that nothing else depends on the slot.
+          std::size_t home = first;
+          if (const std::size_t other = random.below(slots); back.empty() && !plain.step[other])
+            home = other;
+          back.emplace_back([go, home, last] { go(last, home); });
+        }
+        if (random.chance(0.3)) CHECK(profile.over() == plain.over());
+      }
+      if (random.chance(0.3)) continue;
+      for (auto undo = back.rbegin(); undo != back.rend(); ++undo) (*undo)();
+      profile.reverted();
+      CHECK(plain.over() == before);
       check_equal(random, profile, plain);
     }
   }

@@ -1,8 +1,9 @@
-// Ranges are cut at block borders; whole blocks are changed by their `lazy` alone.
+// Ranges are cut at block borders; whole blocks are changed by their `lazy` alone. Of a hundred
+// changes that are tried ninety are reverted, and each is of several ranges over the same blocks:
+// so what stands above the budget is added up late, and comes back from where it was noted.
 #include "lowtide/solve/search/state/profile.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace lowtide::solve::search {
@@ -15,14 +16,55 @@ void Profile::assign(std::vector<double> values) {
   low_.assign(blocks, 0);
   spread_.assign(blocks, 0);
   steps_.assign(blocks, 0);
-  const Slot last(values_.size() - 1);
-  refresh(Slot(0), last);
-  over_ = excess(Slot(0), last, budget_, kMostBytes, kNever);
+  above_.assign(blocks, 0);
+  since_.assign(blocks, Since::untouched);
+  committed_above_.assign(blocks, 0);
+  touched_blocks_.clear();
+  over_ = 0;
+  refresh(Slot(0), Slot(values_.size() - 1));
 }
 
 bool Profile::within() const {
-  if (over_ > 1e-3 * budget_ + 1) return false;  // more than any sum of roundings
+  if (over() > 1e-3 * budget_ + 1) return false;  // more than any sum of roundings
   return std::all_of(top_.begin(), top_.end(), [&](double top) { return top <= budget_; });
+}
+
+void Profile::settle(std::size_t b) const {
+  const double before = above_[b];
+  above_[b] = 0;
+  if (top_[b] > budget_) {
+    ++touched_;
+    above_[b] =
+        kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, budget_ - lazy_[b], kMostBytes);
+  }
+  over_ += above_[b] - before;
+  since_[b] = Since::settled;
+}
+
+void Profile::settle() const {
+  for (const std::size_t b : touched_blocks_)
+    if (since_[b] == Since::stale) settle(b);
+  stale_ = false;
+}
+
+void Profile::commit() {
+  if (stale_) settle();
+  for (const std::size_t b : touched_blocks_) since_[b] = Since::untouched;
+  touched_blocks_.clear();
+  committed_over_ = over_;
+}
+
+void Profile::reverted() {
+  for (const std::size_t b : touched_blocks_) {
+    if (committed_above_[b] == kMoved)
+      settle(b);
+    else
+      above_[b] = committed_above_[b];
+    since_[b] = Since::untouched;
+  }
+  touched_blocks_.clear();
+  stale_ = false;
+  over_ = committed_over_;
 }
 
 double Profile::peak() const { return *std::max_element(top_.begin(), top_.end()); }
@@ -34,13 +76,13 @@ void Profile::fill(Slot slot, double born) {
   top_[block(slot)] = std::max(top_[block(slot)], now);
   low_[block(slot)] = std::min(low_[block(slot)], now);
   ++steps_[block(slot)];
-  over_ += std::max(0.0, now - budget_);
+  mark_moved(block(slot));
 }
 
 void Profile::vacate(Slot slot, double dying) {
   double& value = values_[slot];
   const double before = value + lazy_[block(slot)];
-  over_ -= std::max(0.0, before - budget_);
+  mark_moved(block(slot));
   value -= kHole + dying;
   --steps_[block(slot)];
   if (before >= top_[block(slot)]) refresh_top(block(slot));
@@ -48,6 +90,7 @@ void Profile::vacate(Slot slot, double dying) {
 
 void Profile::refresh(Slot first, Slot last) {
   for (std::size_t b = block(first); b <= block(last); ++b) {
+    mark_moved(b);
     refresh_top(b);
     steps_[b] = static_cast<std::int32_t>(
         std::count_if(values_.begin() + static_cast<std::ptrdiff_t>(b * kBlock),
@@ -91,12 +134,7 @@ void Profile::add_part(Slot first, Slot last, double delta) {
   const auto count = static_cast<std::size_t>(last - first + 1);
   double* values = values_.data() + first.index();
   ++touched_;
-  if (delta > 0) {
-    if (top_[b] + delta > budget_)
-      over_ += kernels_.clamped_sum(values, count, budget_ - delta - lazy_[b], delta);
-  } else if (top_[b] > budget_) {
-    over_ -= kernels_.clamped_sum(values, count, budget_ - lazy_[b], -delta);
-  }
+  if (top_[b] + std::max(0.0, delta) > budget_) mark(b);
   kernels_.add(values, count, delta);
   // The rest of the block matters only where the largest was among these, and falls.
   const double most = kernels_.max(values, count) + lazy_[b];
@@ -123,16 +161,10 @@ void Profile::add(Slot first, Slot last, double delta) {
   }
   if (from > to) return;
   touched_ += static_cast<std::int64_t>(to - from) / 16 + 1;
-  const double level = delta > 0 ? budget_ - delta : budget_, cap = std::fabs(delta);
+  const double level = budget_ - std::max(0.0, delta);
+  for (std::size_t b = from; b <= to; ++b)
+    if (top_[b] > level) mark(b);
   for (std::size_t b = from; b <= to; ++b) {
-    if (top_[b] > level) {
-      const bool whole = all_at(b, level + cap);
-      touched_ += whole ? 0 : 1;
-      const double change =
-          whole ? steps_[b] * cap
-                : kernels_.clamped_sum(values_.data() + b * kBlock, kBlock, level - lazy_[b], cap);
-      over_ += delta > 0 ? change : -change;
-    }
     lazy_[b] += delta;
     top_[b] += delta;
     low_[b] += delta;

@@ -82,6 +82,7 @@ void State::load(std::span<const Event> sequence) {
     live[i] -= in_place_[items[i]] = overwritten(items[i]);
   occupant_.clear();
   place(items, live);
+  profile_.commit();
   index_spans();
   if (network_.transfers) load_transfers();
 }
@@ -353,6 +354,7 @@ void State::undo() {
       case Change::move: move_item(entry.item, entry.before); break;
     }
   }
+  profile_.reverted();
   duration_ = committed_duration_;
 }
 
@@ -360,6 +362,7 @@ void State::commit() {
   for (const Entry& entry : log_)
     if (entry.change == Change::remove) spare_of(entry.node).push_back(entry.item);
   log_.clear();
+  profile_.commit();
   settle();
   committed_duration_ = duration_;
 }
