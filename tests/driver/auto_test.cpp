@@ -264,5 +264,23 @@ TEST_CASE("auto: a long lane begins afresh where all others stay with the plan t
   }
 }
 
+TEST_CASE("auto: lanes are hot where the best plan is far from what is proven") {
+  const solve::SolverTable table = driver::all_solvers();
+  const Graph graph = generate("layered", 1000, 61);
+  const Problem problem{
+      .graph = graph, .budget = Bytes(own_peak(graph).count() * 75 / 100), .order = Order::given};
+  for (const std::uint64_t seed : {1, 4}) {
+    if (kSanitized && seed != 1) continue;
+    CAPTURE(seed);
+    driver::Request request;
+    request.limits.work = 1'000'000;
+    request.seed = seed;
+    const driver::Answer answer = driver::solve(table, problem, request);
+    REQUIRE(answer.outcome.plan.has_value());
+    // With one in four, and as hot as anywhere, 6.85 and 6.50.
+    CHECK(overhead_percent(answer.outcome.cost.duration, graph.total_time()) < 6.4);
+  }
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -277,6 +277,8 @@ bool Portfolio::epoch(int quarters) {
     for (const solve::Solver* part : unfinished_)
       if (search_ == nullptr || !context_.has_plan() || part->traits().has(Trait::guest))
         others.push_back(part_task(part, slice / 4));
+  excess_ = excess_of_repeats();
+  won_now_ = {Ticks(-1), Ticks(-1)};
   const int count = lane_count(quarters);
   for (int lane = 0; lane < count; ++lane) lanes.push_back(lane_task(number, lane, slice));
   // Nobody has anything left to do.
@@ -292,6 +294,8 @@ bool Portfolio::epoch(int quarters) {
   // What a proof keeps is a start for the search, if it is not a plan already.
   share_out_what_is_left(lanes);
   run(lanes, threads_);
+  for (std::size_t i = 0; i < won_.size(); ++i)
+    if (won_now_[i] >= Ticks(0)) won_[i] = won_now_[i];
   // Whoever did nothing now may do something in a longer epoch; but no limit is waited for in vain.
   if (context_.limits().work() == before) context_.limits().spend(Limits::kPollWork);
   return true;
@@ -421,6 +425,7 @@ void Portfolio::merge(Task& task) {
   part.seconds += task.seconds;
   part.work += task.work_done;
   if (!task.outcome) return;
+  count_won(task);
   const Outcome& outcome = *task.outcome;
   if (task.claims() && outcome.link_price && outcome.bound.duration >= context_.bound().duration)
     context_.tell_link_price(*outcome.link_price);

@@ -1,6 +1,7 @@
 // All solvers for one problem: some one after the other, then epochs of lanes. See portfolio.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -62,6 +63,9 @@ class Portfolio {
   void add_proof(std::vector<Task>& tasks, std::int64_t work);
   void share_out_what_is_left(std::vector<Task>& lanes) const;
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
+  void choose_heat(Task& task, std::uint64_t turn, bool brief) const;
+  double excess_of_repeats() const;
+  void count_won(const Task& task);
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
   int lane_count(int quarters) const;
   bool would_repeat(const solve::Solver& part) const;
@@ -103,6 +107,12 @@ class Portfolio {
   std::uint64_t number_ = 0;
   std::int64_t slice_ = 0;
   Ticks last_duration_ = Ticks::max(), last_bound_;
+  // By how many mean op times a repeated computation of the best plan costs more than is proven.
+  double excess_ = 0;
+  // The most that a lane which was not hot has won, and one that was: in the last epoch with such a
+  // lane, and in this one (negative: there was none). As epochs double, what a lane wins in one of
+  // them compares with what another wins in the next.
+  std::array<Ticks, 2> won_{}, won_now_{};
   bool repairs_ = false;  // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
   const solve::Solver* tight_ = nullptr;

@@ -1,6 +1,8 @@
 // What is asked in an epoch: of the search, in lanes, and of the bounds.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <string>
 #include <string_view>
 
 #include "lowtide/driver/portfolio.h"
@@ -16,8 +18,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
     {{"hot", "10"}, {"cold", "0.1"}}};
 // Of one lane in four that has the time to cool down: of its start nothing is left, so that it
 // comes to plans to which no lane comes that keeps most of the best.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kAfresh = {
-    {{"hot", "1"}, {"cold", "0.0005"}, {"rounds", "1"}}};
+constexpr double kAfresh = 1, kAfreshCold = 0.0005;
+// Where a repeated computation costs that many op times more than is proven, the best plan is far
+// from what can be, and hot lanes are hotter and more: what is won by one change is of the order of
+// that.
+constexpr double kFar = 0.1, kFarBrief = 0.3;
+constexpr double kHotter = 8, kHotterBrief = 4;  // times that
+constexpr double kHottest = 10;
+constexpr double kCooling = 100, kCoolingBrief = 10;
+
+// As options are read, whatever the locale.
+std::string text_of(double number) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
 
 }  // namespace
 
@@ -78,12 +92,42 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
     task.from_swapped = true;
     task.from_before = false;
   }
-  if (!brief && !problem_.machine && turn % 4 == 3)
-    for (const auto& [name, value] : kAfresh) task.options.emplace_back(name, value);
+  if (!problem_.machine) choose_heat(task, turn, brief);
   // Where several changes help together and none of them alone, cold lanes stay where they are.
   if (!context_.has_plan() && number > 0 && turn % 4 == 1)
     for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
   return task;
+}
+
+// Where the best plan is far from what is proven every other lane is hot, and three of four once
+// that has won more.
+void Portfolio::choose_heat(Task& task, std::uint64_t turn, bool brief) const {
+  const bool far = excess_ >= (brief ? kFarBrief : kFar);
+  const bool ahead = won_[1] > won_[0];
+  task.hot = !far ? !brief && turn % 4 == 3 : ahead ? turn % 4 != 0 : turn % 2 == 1;
+  if (!task.hot) return;
+  const double hot = far ? std::min(kHottest, (brief ? kHotterBrief : kHotter) * excess_) : kAfresh;
+  const double cold = far ? hot / (brief ? kCoolingBrief : kCooling) : kAfreshCold;
+  task.options.emplace_back("hot", text_of(hot));
+  task.options.emplace_back("cold", text_of(cold));
+  task.options.emplace_back("rounds", "1");
+}
+
+double Portfolio::excess_of_repeats() const {
+  if (problem_.machine || !context_.has_plan()) return 0;
+  const auto repeats = static_cast<std::int64_t>(computations(context_.best()).size()) - ops_;
+  const Ticks time = problem_.graph.total_time();
+  if (repeats <= 0 || time == Ticks(0)) return 0;
+  const Ticks excess = context_.best_cost().duration - context_.bound().duration;
+  return static_cast<double>(excess.count()) / static_cast<double>(time.count()) *
+         static_cast<double>(ops_) / static_cast<double>(repeats);
+}
+
+void Portfolio::count_won(const Task& task) {
+  if (task.part != search_ || last_duration_ == Ticks::max()) return;
+  const Ticks made = task.outcome->plan ? task.outcome->cost.duration : last_duration_;
+  Ticks& most = won_now_[task.hot ? 1 : 0];
+  most = std::max({most, Ticks(0), last_duration_ - made});
 }
 
 // Lanes that keep the order that they find would repeat what a portfolio in the given order does,
