@@ -16,6 +16,7 @@
 
 #include "lowtide/graph/generate.h"
 #include "lowtide/io/graph_json.h"
+#include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/bounds/stage/stage_branch.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -221,6 +222,20 @@ TEST_CASE("bounds: with a free order, windows prove of skip connections what one
     return (outcome.bound.duration - graph.total_time()).count();
   };
   CHECK(overhead("windows=on") * 100 > overhead("windows=off") * 105);
+}
+
+// Without, it was 17.34.
+TEST_CASE("bounds: few moments that are chosen prove more than many from all over the graph" *
+          doctest::skip(kSanitized)) {
+  const Graph graph = generate("unet", 300, 2);
+  const Problem problem{.graph = graph,
+                        .budget = resolve_budget(parse_budget("act:35%"), graph),
+                        .order = Order::given};
+  solve::ContextSettings settings;
+  settings.limits.work = 1'000'000;
+  const Outcome outcome = run_solver(*solve::bounds::make_bounds(), problem,
+                                     "branching=off stages=off gaps=off", std::move(settings));
+  CHECK(overhead_percent(outcome.bound.duration, graph.total_time()) > 17.5);
 }
 
 TEST_CASE("bounds: strong enough to prove most small graphs" * doctest::skip(kSanitized)) {

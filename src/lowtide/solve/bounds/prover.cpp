@@ -30,6 +30,10 @@ constexpr std::int64_t kWindowRounds = 4;
 // Ops, tensors and links times cut points, for the sake of memory, of the first few iterations, and
 // of the clock, at which nobody looks while the windows are made.
 constexpr std::size_t kMostWindowed = 1'000'000;
+constexpr std::int64_t kGrowthWork = 20'000;
+constexpr std::size_t kMostGrown = 16;              // cut points at a time
+constexpr std::size_t kMostCandidates = 128;        // cut points to choose from
+constexpr std::size_t kMostChosenFrom = 4'000'000;  // ops, tensors and links times these
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
 constexpr std::size_t kMostStaged = 300'000;  // the same
@@ -180,12 +184,41 @@ void Prover::branch_at(Cut& cut) {
   }
 }
 
+// False if stopped, or if there is no cut point.
+bool Prover::begin_growth(std::size_t size) {
+  const std::size_t most = std::clamp<std::size_t>(kMostChosenFrom / size, 8, kMostCandidates);
+  std::vector<CutPoint> candidates;
+  for (const OpId op : critical_ops(problem_, profile_, most)) {
+    if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    candidates.push_back(cut_point_of(problem_, op));
+  }
+  if (candidates.empty()) return false;
+  CutPoint first = cuts_.empty() ? candidates.front() : cut_point_of(problem_, cuts_.front().op);
+  growth_.emplace(problem_, scale_, std::move(first), std::move(candidates),
+                  std::min(kMostWindowed / size, kMostGrown));
+  return true;
+}
+
 // Says whether more is to be hoped for. A gap of half a per cent is small enough to leave to
 // others.
 bool Prover::windows() {
   if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
   const Graph& graph = problem_.graph;
   const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+  if (!growth_ && !begin_growth(size)) return false;
+  const bool grows = !growth_->finished();
+  const Ticks before = proven();
+  if (grows) {
+    growth_->run(kGrowthWork + static_cast<std::int64_t>(size), proven(), context_.limits());
+    claim(growth_->bound());
+    if (growth_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+    if (proven() > before || context_.done()) return true;
+  }
+  return spread_windows(size) || grows;
+}
+
+// Windows over moments from all over the graph, more and more of them.
+bool Prover::spread_windows(std::size_t size) {
   if (!windows_) {
     if (window_sizes_ == kWindowPoints.size()) return false;
     const std::size_t count = kWindowPoints[window_sizes_++];
@@ -197,7 +230,7 @@ bool Prover::windows() {
     if (points.size() < 2) return window_sizes_ < kWindowPoints.size();
     if (points.size() < count && problem_.order == Order::given)
       window_sizes_ = kWindowPoints.size();
-    windows_.emplace(problem_, std::move(points), scale_);
+    windows_.emplace(problem_, std::move(points), scale_, WindowSet::to_next_and_end);
   }
   windows_->run(kWindowRounds, context_.limits());
   claim(windows_->bound());

@@ -11,6 +11,7 @@
 #include "lowtide/solve/bounds/gap/gap_cover.h"
 #include "lowtide/solve/bounds/stage/stage_branch.h"
 #include "lowtide/solve/bounds/window/window_bound.h"
+#include "lowtide/solve/bounds/window/window_growth.h"
 #include "lowtide/solve/interface/context.h"
 
 namespace lowtide::solve::bounds {
@@ -43,6 +44,8 @@ class Prover {
   void cover(std::int64_t steps);
   void branch_at(Cut& cut);
   bool windows();
+  bool begin_growth(std::size_t size);  // of windows; size of the graph
+  bool spread_windows(std::size_t size);
   bool stages(std::int64_t work);
   // Of the given order, ascending.
   std::vector<std::size_t> critical_positions(std::size_t most) const;
@@ -65,6 +68,7 @@ class Prover {
   std::vector<Bytes> profile_;
   std::vector<Cut> cuts_;
   std::optional<GapCover> cover_;
+  std::optional<WindowGrowth> growth_;
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried
   std::optional<StageBranch> stages_;

@@ -93,7 +93,8 @@ std::vector<std::uint8_t> in_use_at(const Graph& graph, OpId op) {
   return in_use;
 }
 
-std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments) {
+std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments,
+                                 WindowSet set) {
   const Graph& graph = problem.graph;
   Maker maker(graph, moments);
   std::vector<Window> windows;
@@ -101,6 +102,8 @@ std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoin
     const std::vector<std::uint8_t> in_use = in_use_at(graph, moments[from].op);
     const AfterCut after(graph, moments[from]);
     windows.push_back(maker.make(from, from + 1, in_use, after));
+    for (std::size_t to = from + 2; set == WindowSet::all && to < moments.size(); ++to)
+      windows.push_back(maker.make(from, to, in_use, after));
     if (from + 1 < moments.size())
       windows.push_back(maker.make(from, moments.size(), in_use, after));
   }

@@ -36,9 +36,13 @@ struct Window {
   std::int32_t node(std::size_t item) const { return static_cast<std::int32_t>(ops.size() + item); }
 };
 
-// Between consecutive moments and from each moment to the end. Where a window ends, what windows
-// that begin there hold counts as read.
-std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments);
+// Between consecutive moments and from each moment to the end; or between all pairs as well, which
+// proves more of the same moments: their number is the square.
+enum class WindowSet : std::uint8_t { to_next_and_end, all };
+
+// Where a window ends, what windows that begin there hold counts as read.
+std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments,
+                                 WindowSet set);
 
 // In use while the op runs in any case, by tensor: what it touches, and inputs that stay.
 std::vector<std::uint8_t> in_use_at(const Graph& graph, OpId op);

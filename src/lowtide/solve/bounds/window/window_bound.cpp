@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "lowtide/solve/bounds/common/index.h"
 
@@ -41,11 +42,11 @@ constexpr int kPatience = 3;                 // rounds without gain
 }  // namespace
 
 WindowBound::WindowBound(const Problem& problem, std::vector<CutPoint> moments,
-                         const CutScale& scale)
+                         const CutScale& scale, WindowSet set)
     : problem_(problem),
       scale_(scale),
       moments_(std::move(moments)),
-      windows_(make_windows(problem, moments_)) {
+      windows_(make_windows(problem, moments_, set)) {
   const Graph& graph = problem.graph;
   for (const CutPoint& moment : moments_) {
     const std::vector<std::uint8_t> in_use = in_use_at(graph, moment.op);
@@ -280,39 +281,48 @@ void WindowBound::share_holding(std::span<const double> duals) {
   }
 }
 
-// Windows to the end propose their shares, which all meet in the last interval; each interval's own
-// window takes what they leave there.
+// Windows over several intervals propose their shares, which are cut so that in each interval they
+// sum to no more than the whole; an interval's own window takes what they leave there.
 void WindowBound::share_time(std::span<const double> duals) {
   const Graph& graph = problem_.graph;
   const std::size_t moments = moments_.size();
-  std::vector<double> wanted(graph.op_count(), 0);
-  const auto dual = [&](std::size_t w, std::size_t op) {
-    return std::max(0.0, duals[splits_begin() + index(places_[w].split_row[op])]);
-  };
-  for (std::size_t w = 0; w < windows_.size(); ++w)
-    for (std::size_t i = 0; !windows_[w].unit() && i < windows_[w].ops.size(); ++i)
-      wanted[windows_[w].ops[i].index()] += dual(w, i);
-  // used[op]: by the windows to the end that begin no later than the interval looked at.
-  std::vector<std::int64_t> used(graph.op_count(), 0);
-  for (std::size_t from = 0; from < moments; ++from) {
-    for (const bool unit : {false, true})
-      for (std::size_t w = 0; w < windows_.size(); ++w) {
-        if (windows_[w].from != from || windows_[w].unit() != unit) continue;
-        for (std::size_t i = 0; i < windows_[w].ops.size(); ++i) {
-          const OpId op = windows_[w].ops[i];
-          if (!has_run(op, from)) continue;
-          const std::int64_t left = scale_.scaled(graph.time(op)) - used[op.index()];
-          if (unit) {
-            time_[w][i] = left;
-            continue;
-          }
-          const double time = static_cast<double>(graph.time(op).count()) / tick_unit_;
-          const double shrink = std::min(1.0, time / std::max(wanted[op.index()], 1e-30));
-          time_[w][i] = std::min(left, scaled(dual(w, i) * shrink));
-          used[op.index()] += time_[w][i];
-        }
+  const auto each_share = [&](auto visit) {
+    for (std::size_t w = 0; w < windows_.size(); ++w)
+      for (std::size_t i = 0; !windows_[w].unit() && i < windows_[w].ops.size(); ++i) {
+        const OpId op = windows_[w].ops[i];
+        // What may run for nothing in the first interval does.
+        if (!has_run(op, windows_[w].from)) continue;
+        const double dual = duals[splits_begin() + index(places_[w].split_row[i])];
+        visit(w, i, op.index(), std::max(0.0, dual));
       }
+  };
+  const auto each_interval = [&](std::size_t w, auto visit) {
+    for (std::size_t at = windows_[w].from; at < std::min(moments, windows_[w].to); ++at) visit(at);
+  };
+  std::vector<double> wanted(graph.op_count() * moments, 0);
+  each_share([&](std::size_t w, std::size_t, std::size_t op, double dual) {
+    each_interval(w, [&](std::size_t at) { wanted[op * moments + at] += dual; });
+  });
+  std::vector<double> shrink(graph.op_count(), 1);
+  std::vector<std::int64_t> left(graph.op_count() * moments, 0);
+  for (std::size_t op = 0; op < graph.op_count(); ++op) {
+    const Ticks whole = graph.time(OpId(op));
+    const double time = static_cast<double>(whole.count()) / tick_unit_;
+    for (std::size_t at = 0; at < moments; ++at) {
+      if (!has_run(OpId(op), at)) continue;
+      left[op * moments + at] = scale_.scaled(whole);
+      shrink[op] = std::min(shrink[op], time / std::max(wanted[op * moments + at], 1e-30));
+    }
   }
+  each_share([&](std::size_t w, std::size_t i, std::size_t op, double dual) {
+    std::int64_t share = scaled(dual * shrink[op]);
+    each_interval(w, [&](std::size_t at) { share = std::min(share, left[op * moments + at]); });
+    each_interval(w, [&](std::size_t at) { left[op * moments + at] -= share; });
+    time_[w][i] = share;
+  });
+  for (std::size_t w = 0; w < windows_.size(); ++w)
+    for (std::size_t i = 0; windows_[w].unit() && i < windows_[w].ops.size(); ++i)
+      time_[w][i] = left[windows_[w].ops[i].index() * moments + windows_[w].from];
 }
 
 std::int64_t WindowBound::certify(std::span<const double> duals, Limits& limits) {
@@ -358,6 +368,52 @@ std::int64_t WindowBound::certify(std::span<const double> duals, Limits& limits)
     value += window.flow.value();
   }
   return static_cast<std::int64_t>(std::clamp(value, Wide{0}, Wide{1} << 61));
+}
+
+std::optional<double> WindowBound::overload(const CutPoint& cut, bool soon) const {
+  const Graph& graph = problem_.graph;
+  const auto side_of = [&](const CutPoint& moment) { return cut.side[moment.op.index()]; };
+  const std::size_t next = static_cast<std::size_t>(
+      std::ranges::find(moments_, Side::after, side_of) - moments_.begin());
+  for (std::size_t i = 0; i < moments_.size(); ++i)
+    if (side_of(moments_[i]) != (i < next ? Side::before : Side::after)) return std::nullopt;
+  const CutPoint* before = next == 0 ? nullptr : &moments_[next - 1];
+  const CutPoint* after = next == moments_.size() ? nullptr : &moments_[next];
+  const auto in_use = in_use_at(graph, cut.op);
+  const auto used_before = before ? in_use_at(graph, before->op) : std::vector<std::uint8_t>();
+  const auto used_after = after ? in_use_at(graph, after->op) : std::vector<std::uint8_t>();
+  const auto live = [&](std::size_t moment, std::size_t tensor) {
+    const std::int32_t variable = live_[moment][tensor];
+    return variable < 0 ? 0 : x_[index(variable)];
+  };
+  const auto needed = [&](TensorId id) {
+    if (after ? used_after[id.index()] != 0 : graph.is_output(id)) return 1.0;
+    for (const OpId reader : graph.consumers(id)) {
+      if (cut.side[reader.index()] != Side::after) continue;
+      if (!after) return 1.0;
+      const Side side = after->side[reader.index()];
+      if (side == Side::before || side == Side::at) return 1.0;
+    }
+    return after ? live(next, id.index()) : 0.0;
+  };
+  const auto there = [&](TensorId id) {
+    const OpId producer = graph.producer(id);
+    const bool old = before && (!producer.valid() || has_run(producer, next - 1));
+    if (!old || used_before[id.index()] != 0) return 1.0;
+    const double kept = live(next - 1, id.index());
+    if (!soon || !producer.valid() || first_run_[producer.index()] < 0) return kept;
+    return std::min(1.0, kept + x_[index(first_run_[producer.index()]) + next - 1]);
+  };
+  double bytes = static_cast<double>(
+      (graph.resident() + graph.least_workspace(cut.op) - problem_.budget).count());
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i) {
+    const TensorId id(i);
+    const OpId producer = graph.producer(id);
+    const bool made = !producer.valid() || cut.side[producer.index()] == Side::before;
+    const double share = in_use[i] != 0 ? 1 : made ? std::min(needed(id), there(id)) : 0;
+    bytes += share * static_cast<double>(graph.bytes(id).count());
+  }
+  return bytes;
 }
 
 bool WindowBound::infeasible() const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace lowtide::solve::bounds {
 class WindowBound {
  public:
   // `moments` follow one another in every plan of the problem, as critical_chain has them.
-  WindowBound(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale);
+  WindowBound(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale,
+              WindowSet set);
 
   // So many times: some iterations that propose multipliers, and the cuts that they prove. Fewer if
   // stopped, or if nothing has been gained for long.
@@ -26,6 +28,15 @@ class WindowBound {
   bool infeasible() const;
   // Proven beside the base duration.
   Ticks bound() const { return scale_.ticks(best_); }
+
+  std::span<const CutPoint> moments() const { return moments_; }
+  // What a byte costs there, in units of its own.
+  double price(std::size_t moment) const { return dual_[memory_begin() + moment]; }
+  // Of the solution at hand, which may hold tensors in part: how many bytes it is over the budget
+  // at another moment, if that follows the others, or comes before them, in every plan. `soon`:
+  // what runs again between the moments around it does so before it. A guess, to choose moments by.
+  // Linear.
+  std::optional<double> overload(const CutPoint& cut, bool soon) const;
 
  private:
   // x[plus] + x[also] - x[minus] >= least; -1 stands for no variable.

@@ -1,0 +1,93 @@
+// Problem: of the steps over the budget, which few moments prove most together? More of them are
+// not better: between moments that lie close there is little to run again, and the windows that
+// span them cost as much as there are moments.
+//
+// Idea: cutting planes. The best single moment first. The windows' solution says what is kept, and
+// so how many bytes are in use at any other moment; where that is most over the budget the next
+// moment joins in, and moments whose bytes cost nothing leave. First what is in use for sure
+// counts; once that fits everywhere, also what runs again, as if it did so at once.
+//
+// Source: cutting planes for large linear programs (G. Dantzig, R. Fulkerson, S. Johnson, 1954);
+// the windows are ours.
+//
+// Invariant: any set of moments that follow one another in every plan proves a bound; how they are
+// chosen needs no proof.
+//
+// Loses: where hundreds of steps stand just above the budget, as on random layered graphs; there
+// many moments prove more, however they are chosen.
+#include "lowtide/solve/bounds/window/window_growth.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lowtide::solve::bounds {
+
+namespace {
+
+constexpr int kPatience = 5, kMostBehind = 10;  // sets of moments
+constexpr std::int64_t kGain = 2000;            // a gain is more than one part in so many
+constexpr double kNegligible = 1e-4;            // of all prices
+constexpr std::int64_t kLinksPerUnit = 16;
+
+}  // namespace
+
+WindowGrowth::WindowGrowth(const Problem& problem, const CutScale& scale, CutPoint first,
+                           std::vector<CutPoint> candidates, std::size_t most)
+    : problem_(problem), scale_(scale), candidates_(std::move(candidates)), most_(most) {
+  moments_.push_back(std::move(first));
+  finished_ = most < 2;
+}
+
+void WindowGrowth::run(std::int64_t work, Ticks proven, Limits& limits) {
+  const std::int64_t until = limits.work() + work;
+  while (!finished_ && !limits.stopped() && limits.work() < until) {
+    if (!windows_) {
+      const Graph& graph = problem_.graph;
+      const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
+      if (limits.spend(static_cast<std::int64_t>(size * moments_.size()) / kLinksPerUnit)) return;
+      windows_.emplace(problem_, moments_, scale_, WindowSet::all);
+    }
+    windows_->run(1, limits);
+    if (windows_->bound() > bound_ + Ticks(bound_.count() / kGain)) idle_ = 0;
+    bound_ = std::max(bound_, windows_->bound());
+    infeasible_ |= windows_->infeasible();
+    if (windows_->finished() && !limits.stopped()) grow(proven, limits);
+  }
+}
+
+const CutPoint* WindowGrowth::most_overloaded(Limits& limits) const {
+  const auto links = static_cast<std::int64_t>(problem_.graph.link_count());
+  for (const bool soon : {false, true}) {
+    const CutPoint* worst = nullptr;
+    double most = 0;
+    for (const CutPoint& candidate : candidates_) {
+      if (limits.spend(links / kLinksPerUnit)) return nullptr;
+      const double over = windows_->overload(candidate, soon).value_or(0);
+      if (over <= most) continue;
+      most = over;
+      worst = &candidate;
+    }
+    if (worst != nullptr) return worst;
+  }
+  return nullptr;
+}
+
+void WindowGrowth::grow(Ticks proven, Limits& limits) {
+  const CutPoint* worst = most_overloaded(limits);
+  if (limits.stopped()) return;
+  finished_ = worst == nullptr || infeasible_ || ++idle_ > kPatience ||
+              (bound_ < proven && ++behind_ > kMostBehind);
+  if (finished_) return;
+  double prices = 0;
+  for (std::size_t i = 0; i < moments_.size(); ++i) prices += windows_->price(i);
+  std::vector<CutPoint> next{*worst};
+  for (std::size_t i = 0; i < moments_.size(); ++i)
+    if (windows_->price(i) > kNegligible * prices) next.push_back(std::move(moments_[i]));
+  windows_.reset();
+  moments_ = std::move(next);
+  std::ranges::sort(moments_, {},
+                    [&](const CutPoint& cut) { return problem_.graph.position(cut.op); });
+  finished_ = moments_.size() > most_;
+}
+
+}  // namespace lowtide::solve::bounds

@@ -1,0 +1,43 @@
+// Windows over moments that are chosen one after the other, each where the solution so far is most
+// over the budget. Private to the solver; see window_growth.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lowtide/base/limits.h"
+#include "lowtide/plan/problem.h"
+#include "lowtide/solve/bounds/cut/cut_point.h"
+#include "lowtide/solve/bounds/window/window_bound.h"
+
+namespace lowtide::solve::bounds {
+
+class WindowGrowth {
+ public:
+  // Begins at one moment; the others come from these. `most`: so many of them at a time.
+  WindowGrowth(const Problem& problem, const CutScale& scale, CutPoint first,
+               std::vector<CutPoint> candidates, std::size_t most);
+
+  // About so much work, or less if stopped or nothing is gained any more. `proven`: by others.
+  void run(std::int64_t work, Ticks proven, Limits& limits);
+  bool finished() const { return finished_; }
+  bool infeasible() const { return infeasible_; }
+  // Proven beside the base duration.
+  Ticks bound() const { return bound_; }
+
+ private:
+  void grow(Ticks proven, Limits& limits);
+  const CutPoint* most_overloaded(Limits& limits) const;
+
+  const Problem& problem_;
+  CutScale scale_;
+  std::vector<CutPoint> moments_, candidates_;
+  std::size_t most_;
+  std::optional<WindowBound> windows_;
+  Ticks bound_;
+  int idle_ = 0, behind_ = 0;  // sets of moments without gain, and with no more than others prove
+  bool finished_ = false, infeasible_ = false;
+};
+
+}  // namespace lowtide::solve::bounds
