@@ -32,7 +32,7 @@ const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = {
       switch_option("gaps", "the cover of the gaps between uses; given order only"),
       switch_option("cuts", "the minimum cut of what one cut point keeps"),
-      switch_option("branching", "branch on what the best cut points keep"),
+      switch_option("branching", "branch on what the best cut points keep, one or several"),
       switch_option("windows", "several cut points at once"),
       switch_option("stages", "branch on what several cut points make run again; given order only"),
       {.name = "nodes",
@@ -71,10 +71,12 @@ class Bounds final : public Solver {
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count()));
     const Options& options = context.options();
     const bool given = problem.order == Order::given && !problem.machine;
+    const bool windows = !problem.machine && options.on("windows");
     const ProverSettings settings{.gaps = given && options.on("gaps"),
                                   .cuts = options.on("cuts"),
                                   .branching = options.on("cuts") && options.on("branching"),
-                                  .windows = !problem.machine && options.on("windows"),
+                                  .windows = windows,
+                                  .window_branching = windows && options.on("branching"),
                                   .stages = given && options.on("stages"),
                                   .nodes = static_cast<std::int64_t>(options.number("nodes"))};
     if (!context.done()) Prover(problem, context, settings).run();

@@ -31,6 +31,8 @@ constexpr std::int64_t kWindowRounds = 4;
 // of the clock, at which nobody looks while the windows are made.
 constexpr std::size_t kMostWindowed = 1'000'000;
 constexpr std::int64_t kGrowthWork = 20'000;
+constexpr std::int64_t kLagging = 4;  // what has proven less gets one part of the work in so many
+constexpr std::int64_t kWindowBranchWork = 100'000;
 constexpr std::size_t kMostGrown = 16;              // cut points at a time
 constexpr std::size_t kMostCandidates = 128;        // cut points to choose from
 constexpr std::size_t kMostChosenFrom = 4'000'000;  // ops, tensors and links times these
@@ -206,15 +208,45 @@ bool Prover::windows() {
   const Graph& graph = problem_.graph;
   const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
   if (!growth_ && !begin_growth(size)) return false;
-  const bool grows = !growth_->finished();
+  // Whichever has proven more gets more.
   const Ticks before = proven();
-  if (grows) {
-    growth_->run(kGrowthWork + static_cast<std::int64_t>(size), proven(), context_.limits());
-    claim(growth_->bound());
-    if (growth_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  const Ticks chosen =
+      std::max(growth_->bound(), window_branch_ ? window_branch_->bound() : Ticks(0));
+  const bool lags = chosen < before;
+  const auto count = [&](std::int64_t& work, auto run) {
+    const std::int64_t start = context_.limits().work();
+    const bool more = run();
+    work += context_.limits().work() - start;
+    return more;
+  };
+  if (chosen_left_ && (!lags || !spread_left_ || kLagging * chosen_work_ <= spread_work_)) {
+    chosen_left_ = count(chosen_work_, [&] { return chosen_windows(size); });
     if (proven() > before || context_.done()) return true;
   }
-  return spread_windows(size) || grows;
+  if (spread_left_ && (lags || !chosen_left_ || spread_work_ <= chosen_work_))
+    spread_left_ = count(spread_work_, [&] { return spread_windows(size); });
+  return chosen_left_ || spread_left_;
+}
+
+// Windows over few moments, which are chosen first, and branched on then.
+bool Prover::chosen_windows(std::size_t size) {
+  if (growth_->finished()) return settings_.window_branching && branch_windows(size);
+  growth_->run(kGrowthWork + static_cast<std::int64_t>(size), proven(), context_.limits());
+  claim(growth_->bound());
+  if (growth_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  return true;
+}
+
+// What is live at the moments that have proven most. Says whether more is to be hoped for.
+bool Prover::branch_windows(std::size_t size) {
+  if (growth_->best().empty()) return false;
+  if (!window_branch_) window_branch_.emplace(problem_, growth_->best(), scale_);
+  if (window_branch_->finished()) return false;
+  const std::int64_t work = kWindowBranchWork + static_cast<std::int64_t>(size);
+  window_branch_->run(enough(), work, context_.limits());
+  claim(window_branch_->bound());
+  if (window_branch_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  return true;
 }
 
 // Windows over moments from all over the graph, more and more of them.

@@ -11,13 +11,14 @@
 #include "lowtide/solve/bounds/gap/gap_cover.h"
 #include "lowtide/solve/bounds/stage/stage_branch.h"
 #include "lowtide/solve/bounds/window/window_bound.h"
+#include "lowtide/solve/bounds/window/window_branch.h"
 #include "lowtide/solve/bounds/window/window_growth.h"
 #include "lowtide/solve/interface/context.h"
 
 namespace lowtide::solve::bounds {
 
 struct ProverSettings {
-  bool gaps, cuts, branching, windows, stages;
+  bool gaps, cuts, branching, windows, window_branching, stages;
   std::int64_t nodes;  // of branching, at one cut point
 };
 
@@ -45,6 +46,8 @@ class Prover {
   void branch_at(Cut& cut);
   bool windows();
   bool begin_growth(std::size_t size);  // of windows; size of the graph
+  bool chosen_windows(std::size_t size);
+  bool branch_windows(std::size_t size);
   bool spread_windows(std::size_t size);
   bool stages(std::int64_t work);
   // Of the given order, ascending.
@@ -69,6 +72,9 @@ class Prover {
   std::vector<Cut> cuts_;
   std::optional<GapCover> cover_;
   std::optional<WindowGrowth> growth_;
+  std::optional<WindowBranch> window_branch_;
+  std::int64_t chosen_work_ = 0, spread_work_ = 0;  // of both before, and of windows_
+  bool chosen_left_ = true, spread_left_ = true;    // more is to be hoped for of them
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried
   std::optional<StageBranch> stages_;

@@ -15,6 +15,18 @@ namespace lowtide::solve::bounds {
 
 class WindowBound {
  public:
+  // That a tensor is live at a moment, or is not.
+  struct Fixed {
+    std::size_t moment;
+    TensorId tensor;
+    bool live;
+  };
+  // Where the iterations are.
+  struct Start {
+    std::vector<float> x, dual;
+    std::size_t size() const { return x.size() + dual.size(); }
+  };
+
   // `moments` follow one another in every plan of the problem, as critical_chain has them.
   WindowBound(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale,
               WindowSet set);
@@ -28,6 +40,13 @@ class WindowBound {
   bool infeasible() const;
   // Proven beside the base duration.
   Ticks bound() const { return scale_.ticks(best_); }
+
+  // Begins anew, from here, for the plans that obey these.
+  void begin(const Start& start, std::span<const Fixed> fixed);
+  Start start() const;
+  // What the solution at hand holds in part, of all that is not fixed the most bytes; none if
+  // nothing.
+  std::optional<Fixed> in_part() const;
 
   std::span<const CutPoint> moments() const { return moments_; }
   // What a byte costs there, in units of its own.
@@ -56,6 +75,7 @@ class WindowBound {
   };
 
   std::int32_t variable(double cost);
+  void fix(std::span<const Fixed> fixed);
   void index_windows();
   void place(std::size_t window);
   void set_steps();
@@ -63,7 +83,8 @@ class WindowBound {
   void restart(bool from_average);
   // The value that the multipliers prove, scaled; 0 if stopped.
   std::int64_t certify(std::span<const double> duals, Limits& limits);
-  void share_holding(std::span<const double> duals);
+  // The value of what is fixed as live, scaled.
+  std::int64_t share_holding(std::span<const double> duals);
   void share_time(std::span<const double> duals);
   std::int64_t scaled(double dual) const;
   // Whether the op has run by the moment in every plan, so that another run costs its time. If not,
@@ -88,6 +109,8 @@ class WindowBound {
   std::vector<std::vector<std::pair<std::int32_t, double>>> memory_;
   double byte_unit_ = 1, tick_unit_ = 1;
 
+  std::vector<double> least_, most_;      // of variables
+  std::vector<std::vector<Hold>> fixed_;  // by moment and tensor
   std::vector<double> cost_, x_, extrapolated_, gradient_, dual_, step_, dual_step_;
   std::vector<double> x_sum_, dual_sum_, x_start_, dual_start_;
   double weight_ = 1, sum_count_ = 0;
@@ -96,7 +119,7 @@ class WindowBound {
   std::vector<std::vector<std::int64_t>> hold_, carry_, time_;
   std::vector<std::int64_t> multiplier_;  // by moment
   std::int64_t best_ = 0, length_ = 60;
-  int idle_ = 0;
+  int idle_ = 0, patience_ = 3;
   bool finished_ = false;
 };
 

@@ -24,7 +24,7 @@ namespace lowtide::solve::bounds {
 
 namespace {
 
-constexpr int kPatience = 5, kMostBehind = 10;  // sets of moments
+constexpr int kPatience = 1, kMostBehind = 10;  // sets of moments
 constexpr std::int64_t kGain = 2000;            // a gain is more than one part in so many
 constexpr double kNegligible = 1e-4;            // of all prices
 constexpr std::int64_t kLinksPerUnit = 16;
@@ -48,7 +48,10 @@ void WindowGrowth::run(std::int64_t work, Ticks proven, Limits& limits) {
       windows_.emplace(problem_, moments_, scale_, WindowSet::all);
     }
     windows_->run(1, limits);
-    if (windows_->bound() > bound_ + Ticks(bound_.count() / kGain)) idle_ = 0;
+    if (windows_->bound() > bound_ + Ticks(bound_.count() / kGain)) {
+      idle_ = 0;
+      best_ = moments_;
+    }
     bound_ = std::max(bound_, windows_->bound());
     infeasible_ |= windows_->infeasible();
     if (windows_->finished() && !limits.stopped()) grow(proven, limits);

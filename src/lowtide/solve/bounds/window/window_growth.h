@@ -25,6 +25,8 @@ class WindowGrowth {
   bool infeasible() const { return infeasible_; }
   // Proven beside the base duration.
   Ticks bound() const { return bound_; }
+  // The first that have proven that.
+  const std::vector<CutPoint>& best() const { return best_; }
 
  private:
   void grow(Ticks proven, Limits& limits);
@@ -32,7 +34,7 @@ class WindowGrowth {
 
   const Problem& problem_;
   CutScale scale_;
-  std::vector<CutPoint> moments_, candidates_;
+  std::vector<CutPoint> moments_, candidates_, best_;
   std::size_t most_;
   std::optional<WindowBound> windows_;
   Ticks bound_;

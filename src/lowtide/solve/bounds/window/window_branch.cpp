@@ -1,0 +1,92 @@
+// Problem: windows may hold a tensor in part, and with a few large tensors that is most of what
+// they do not see.
+//
+// Idea: of all that is held in part at one of the moments take the most bytes; in every plan that
+// tensor is either live there or it is not. Either way the multipliers are sought again, from those
+// of the node before. Best first, so that the bound is that of the node to be handled next.
+//
+// Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
+// Econometrica 1960; multipliers carried on from node to node: M. Held and R. Karp, 1971.
+//
+// Invariant: every plan obeys the decisions of an open node, or of one that was closed with at
+// least `closed_`, or does not keep the budget.
+//
+// Loses: a node costs a hundred times what it does with a single moment, so where many small
+// tensors are left the bound hardly rises.
+#include "lowtide/solve/bounds/window/window_branch.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lowtide::solve::bounds {
+
+namespace {
+
+constexpr std::size_t kMostNumbers = 10'000'000;  // of the starts of all open nodes
+
+}  // namespace
+
+WindowBranch::WindowBranch(const Problem& problem, std::vector<CutPoint> moments,
+                           const CutScale& scale)
+    : windows_(problem, std::move(moments), scale, WindowSet::all) {}
+
+Ticks WindowBranch::bound() const {
+  const Ticks least = open_.empty() ? Ticks::max() : open_.front().bound;
+  const Ticks bound = std::min(least, closed_);
+  return bound == Ticks::max() ? Ticks(0) : bound;
+}
+
+void WindowBranch::run(Ticks enough, std::int64_t work, Limits& limits) {
+  const std::int64_t until = limits.work() + work;
+  if (!rooted_) {
+    solve(-1, Ticks(0), enough, limits);
+    if (limits.stopped()) return;
+    rooted_ = true;
+  }
+  while (!finished_ && !limits.stopped() && limits.work() < until) {
+    const std::size_t numbers = open_.empty() ? 0 : open_.front().start.size();
+    finished_ = open_.empty() || open_.front().bound >= std::min(enough, closed_) ||
+                open_.size() * numbers > kMostNumbers;
+    if (finished_) return;
+    std::pop_heap(open_.begin(), open_.end(), later);
+    Node node = std::move(open_.back());
+    open_.pop_back();
+    branch(node, enough, limits);
+    if (!limits.stopped()) continue;
+    // It covers whatever its halves have left undecided.
+    open_.push_back(std::move(node));
+    std::push_heap(open_.begin(), open_.end(), later);
+  }
+}
+
+void WindowBranch::branch(const Node& node, Ticks enough, Limits& limits) {
+  std::vector<WindowBound::Fixed> fixed;
+  for (const bool live : {true, false}) {
+    decisions_.push_back({node.last, {node.next.moment, node.next.tensor, live}});
+    const auto last = static_cast<std::int32_t>(decisions_.size()) - 1;
+    fixed.clear();
+    for (std::int32_t i = last; i >= 0; i = decisions_[static_cast<std::size_t>(i)].before)
+      fixed.push_back(decisions_[static_cast<std::size_t>(i)].fixed);
+    windows_.begin(node.start, fixed);
+    solve(last, node.bound, enough, limits);
+    if (limits.stopped()) return;
+  }
+}
+
+void WindowBranch::solve(std::int32_t last, Ticks bound, Ticks enough, Limits& limits) {
+  while (!windows_.finished() && windows_.bound() < enough) {
+    windows_.run(1, limits);
+    if (limits.stopped()) return;
+  }
+  if (windows_.infeasible()) return;
+  bound = std::max(bound, windows_.bound());
+  const auto next = windows_.in_part();
+  if (bound >= enough || !next) {
+    closed_ = std::min(closed_, bound);
+    return;
+  }
+  open_.push_back({bound, last, *next, windows_.start()});
+  std::push_heap(open_.begin(), open_.end(), later);
+}
+
+}  // namespace lowtide::solve::bounds
