@@ -23,6 +23,7 @@ constexpr std::size_t kFirstBranched = 6;  // cut points at which branching is t
 constexpr std::int64_t kFirstSteps = 150;
 constexpr std::int64_t kFirstNodes = 50;
 constexpr std::int64_t kLinksPerUnit = 16;
+constexpr std::int64_t kSizePerUnit = 128;  // of what only marks ops, tensors and links
 // What branching may keep open: networks of so many ops and links in all.
 constexpr std::size_t kMostOpen = 400'000;
 constexpr std::array<std::size_t, 4> kWindowPoints = {4, 16, 32, 64};
@@ -34,7 +35,7 @@ constexpr std::int64_t kGrowthWork = 20'000;
 constexpr std::int64_t kLagging = 4;  // what has proven less gets one part of the work in so many
 constexpr std::int64_t kWindowBranchWork = 100'000;
 constexpr std::size_t kMostGrown = 16;              // cut points at a time
-constexpr std::size_t kMostCandidates = 128;        // cut points to choose from
+constexpr std::size_t kMostCandidates = 64;         // cut points to choose from
 constexpr std::size_t kMostChosenFrom = 4'000'000;  // ops, tensors and links times these
 constexpr std::size_t kFirstStages = 8;
 constexpr std::size_t kMostStages = 64;
@@ -191,7 +192,7 @@ bool Prover::begin_growth(std::size_t size) {
   const std::size_t most = std::clamp<std::size_t>(kMostChosenFrom / size, 8, kMostCandidates);
   std::vector<CutPoint> candidates;
   for (const OpId op : critical_ops(problem_, profile_, most)) {
-    if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+    if (context_.limits().spend(static_cast<std::int64_t>(size) / kSizePerUnit)) return false;
     candidates.push_back(cut_point_of(problem_, op));
   }
   if (candidates.empty()) return false;
@@ -221,7 +222,8 @@ bool Prover::windows() {
   };
   if (chosen_left_ && (!lags || !spread_left_ || kLagging * chosen_work_ <= spread_work_)) {
     chosen_left_ = count(chosen_work_, [&] { return chosen_windows(size); });
-    if (proven() > before || context_.done()) return true;
+    const bool ahead = proven() > before && chosen_work_ < kLagging * spread_work_;
+    if (ahead || context_.done()) return true;
   }
   if (spread_left_ && (lags || !chosen_left_ || spread_work_ <= chosen_work_))
     spread_left_ = count(spread_work_, [&] { return spread_windows(size); });

@@ -48,7 +48,6 @@ class WindowBound {
   // nothing.
   std::optional<Fixed> in_part() const;
 
-  std::span<const CutPoint> moments() const { return moments_; }
   // What a byte costs there, in units of its own.
   double price(std::size_t moment) const { return dual_[memory_begin() + moment]; }
   // Of the solution at hand, which may hold tensors in part: how many bytes it is over the budget

@@ -27,7 +27,7 @@ namespace {
 constexpr int kPatience = 1, kMostBehind = 10;  // sets of moments
 constexpr std::int64_t kGain = 2000;            // a gain is more than one part in so many
 constexpr double kNegligible = 1e-4;            // of all prices
-constexpr std::int64_t kLinksPerUnit = 16;
+constexpr std::int64_t kLinksPerUnit = 16, kLookedAtPerUnit = 64;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ const CutPoint* WindowGrowth::most_overloaded(Limits& limits) const {
     const CutPoint* worst = nullptr;
     double most = 0;
     for (const CutPoint& candidate : candidates_) {
-      if (limits.spend(links / kLinksPerUnit)) return nullptr;
+      if (limits.spend(links / kLookedAtPerUnit)) return nullptr;
       const double over = windows_->overload(candidate, soon).value_or(0);
       if (over <= most) continue;
       most = over;
