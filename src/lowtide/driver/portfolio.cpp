@@ -21,8 +21,10 @@
 // again it seldom comes to what the two together can do: so as long as the best plan transfers
 // nothing, every other lane begins from the best that does, or from the graph's own order.
 //
-// While there is no plan, some lanes are hot. It never ends for want of ideas: as long as there is
-// time or work left and neither a proof nor the best plan, the next epoch is longer.
+// While there is no plan, some lanes are hot. Where the best plan is far from what is proven half of
+// them are, and more once that has won more (portfolio_tasks.cpp). It never ends for want of ideas:
+// as long as there is time or work left and neither a proof nor the best plan, the next epoch is
+// longer.
 //
 // Without a clock a whole epoch has kWhole lanes, and nothing is exchanged within an epoch: the
 // same seed gives the same answer, whatever the number of threads. Under a clock there is a lane
@@ -261,7 +263,7 @@ bool Portfolio::epoch(int quarters) {
   repairs_ = late;
   // Where the search stands still the proofs get more work, and most of all if the bound still
   // rises.
-  const Ticks duration = context_.has_plan() ? context_.best_cost().duration : Ticks::max();
+  const Ticks duration = best_duration();
   const bool stands = duration == std::exchange(last_duration_, duration);
   const bool rises =
       context_.bound().duration > std::exchange(last_bound_, context_.bound().duration);
@@ -289,10 +291,12 @@ bool Portfolio::epoch(int quarters) {
     lanes.clear();
   }
   const std::int64_t before = context_.limits().work();
+  before_lanes_ = best_duration();
   run(others, threads_);
   if (stop()) return false;
   // What a proof keeps is a start for the search, if it is not a plan already.
   share_out_what_is_left(lanes);
+  if (!lanes.empty()) before_lanes_ = best_duration();
   run(lanes, threads_);
   for (std::size_t i = 0; i < won_.size(); ++i)
     if (won_now_[i] >= Ticks(0)) won_[i] = won_now_[i];

@@ -63,8 +63,11 @@ class Portfolio {
   void add_proof(std::vector<Task>& tasks, std::int64_t work);
   void share_out_what_is_left(std::vector<Task>& lanes) const;
   Task lane_task(std::uint64_t number, int lane, std::int64_t slice) const;
-  void choose_heat(Task& task, std::uint64_t turn, bool brief) const;
+  void choose_heat(Task& task, std::uint64_t number, std::uint64_t place, bool brief) const;
   double excess_of_repeats() const;
+  Ticks best_duration() const {
+    return context_.has_plan() ? context_.best_cost().duration : Ticks::max();
+  }
   void count_won(const Task& task);
   void choose_orders(Task& task, std::uint64_t number, std::uint64_t place) const;
   int lane_count(int quarters) const;
@@ -113,6 +116,7 @@ class Portfolio {
   // lane, and in this one (negative: there was none). As epochs double, what a lane wins in one of
   // them compares with what another wins in the next.
   std::array<Ticks, 2> won_{}, won_now_{};
+  Ticks before_lanes_;    // duration of the best plan; Ticks::max(): there was none
   bool repairs_ = false;  // whether plans over the budget are starts too
   std::vector<const solve::Solver*> unfinished_;
   const solve::Solver* tight_ = nullptr;

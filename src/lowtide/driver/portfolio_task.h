@@ -31,7 +31,7 @@ struct PortfolioTask {
   bool without_link = false;  // asks about plans that transfer nothing: what it claims of others
                               // does not count
   bool from_swapped = false;  // begins from swapped_ or the graph's own plan
-  bool hot = false;           // a lane of which nothing is left of its start
+  bool hot = false;           // a lane that may keep nothing of its start
   double share = 1;           // of the time left
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};

@@ -16,8 +16,8 @@ constexpr std::int64_t kBriefWork = 200;  // of a lane, for each op
 // Of a lane while there is no plan, in mean op times.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kHot = {
     {{"hot", "10"}, {"cold", "0.1"}}};
-// Of one lane in four that has the time to cool down: of its start nothing is left, so that it
-// comes to plans to which no lane comes that keeps most of the best.
+// Of one lane in four that has the time to cool down: it keeps nothing of its start, and so comes
+// to plans to which no lane comes that keeps most of the best.
 constexpr double kAfresh = 1, kAfreshCold = 0.0005;
 // Where a repeated computation costs that many op times more than is proven, the best plan is far
 // from what can be, and hot lanes are hotter and more: what is won by one change is of the order of
@@ -92,7 +92,7 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
     task.from_swapped = true;
     task.from_before = false;
   }
-  if (!problem_.machine) choose_heat(task, turn, brief);
+  if (!problem_.machine) choose_heat(task, number, place, brief);
   // Where several changes help together and none of them alone, cold lanes stay where they are.
   if (!context_.has_plan() && number > 0 && turn % 4 == 1)
     for (const auto& [name, value] : kHot) task.options.emplace_back(name, value);
@@ -100,11 +100,14 @@ Portfolio::Task Portfolio::lane_task(std::uint64_t number, int lane, std::int64_
 }
 
 // Where the best plan is far from what is proven every other lane is hot, and three of four once
-// that has won more.
-void Portfolio::choose_heat(Task& task, std::uint64_t turn, bool brief) const {
+// that has won more. Which ones goes neither with where lanes begin nor with what they make of the
+// order, which hang on whether the turn is even.
+void Portfolio::choose_heat(Task& task, std::uint64_t number, std::uint64_t place,
+                            bool brief) const {
+  const std::uint64_t turn = number + place;
   const bool far = excess_ >= (brief ? kFarBrief : kFar);
-  const bool ahead = won_[1] > won_[0];
-  task.hot = !far ? !brief && turn % 4 == 3 : ahead ? turn % 4 != 0 : turn % 2 == 1;
+  const bool odd = turn % 2 == 1, other = (turn + number / 2 + place / 2) % 2 == 1;
+  task.hot = !far ? !brief && turn % 4 == 3 : won_[1] > won_[0] ? other || !odd : other;
   if (!task.hot) return;
   const double hot = far ? std::min(kHottest, (brief ? kHotterBrief : kHotter) * excess_) : kAfresh;
   const double cold = far ? hot / (brief ? kCoolingBrief : kCooling) : kAfreshCold;
@@ -123,11 +126,12 @@ double Portfolio::excess_of_repeats() const {
          static_cast<double>(ops_) / static_cast<double>(repeats);
 }
 
+// Of lanes that begin from the best plan: others have to come to it first.
 void Portfolio::count_won(const Task& task) {
-  if (task.part != search_ || last_duration_ == Ticks::max()) return;
-  const Ticks made = task.outcome->plan ? task.outcome->cost.duration : last_duration_;
+  if (task.part != search_ || task.from_before || before_lanes_ == Ticks::max()) return;
+  const Ticks made = task.outcome->plan ? task.outcome->cost.duration : before_lanes_;
   Ticks& most = won_now_[task.hot ? 1 : 0];
-  most = std::max({most, Ticks(0), last_duration_ - made});
+  most = std::max({most, Ticks(0), before_lanes_ - made});
 }
 
 // Lanes that keep the order that they find would repeat what a portfolio in the given order does,

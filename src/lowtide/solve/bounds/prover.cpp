@@ -197,8 +197,10 @@ bool Prover::begin_growth(std::size_t size) {
   }
   if (candidates.empty()) return false;
   CutPoint first = cuts_.empty() ? candidates.front() : cut_point_of(problem_, cuts_.front().op);
-  growth_.emplace(problem_, scale_, std::move(first), std::move(candidates),
-                  std::min(kMostWindowed / size, kMostGrown));
+  std::size_t moments = 1;
+  while (moments < kMostGrown && (moments + 1) * (moments + 2) / 2 * size <= 2 * kMostWindowed)
+    ++moments;
+  growth_.emplace(problem_, scale_, std::move(first), std::move(candidates), moments);
   return true;
 }
 
@@ -234,20 +236,27 @@ bool Prover::windows() {
 bool Prover::chosen_windows(std::size_t size) {
   if (growth_->finished()) return settings_.window_branching && branch_windows(size);
   growth_->run(kGrowthWork + static_cast<std::int64_t>(size), proven(), context_.limits());
-  claim(growth_->bound());
-  if (growth_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  claim_windows(growth_->bound(), growth_->infeasible());
   return true;
+}
+
+void Prover::claim_windows(Ticks extra, bool infeasible) {
+  claim(extra);
+  if (infeasible) context_.raise_floor(problem_.budget + Bytes(1));
 }
 
 // What is live at the moments that have proven most. Says whether more is to be hoped for.
 bool Prover::branch_windows(std::size_t size) {
   if (growth_->best().empty()) return false;
-  if (!window_branch_) window_branch_.emplace(problem_, growth_->best(), scale_);
+  if (!window_branch_) {
+    const std::vector<CutPoint>& moments = growth_->best();
+    if (context_.limits().spend(work_of_windows(problem_.graph, moments.size()))) return false;
+    window_branch_.emplace(problem_, moments, scale_, growth_->start());
+  }
   if (window_branch_->finished()) return false;
   const std::int64_t work = kWindowBranchWork + static_cast<std::int64_t>(size);
   window_branch_->run(enough(), work, context_.limits());
-  claim(window_branch_->bound());
-  if (window_branch_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  claim_windows(window_branch_->bound(), window_branch_->infeasible());
   return true;
 }
 
@@ -267,8 +276,7 @@ bool Prover::spread_windows(std::size_t size) {
     windows_.emplace(problem_, std::move(points), scale_, WindowSet::to_next_and_end);
   }
   windows_->run(kWindowRounds, context_.limits());
-  claim(windows_->bound());
-  if (windows_->infeasible()) context_.raise_floor(problem_.budget + Bytes(1));
+  claim_windows(windows_->bound(), windows_->infeasible());
   if (windows_->finished()) windows_.reset();
   return true;
 }

@@ -49,6 +49,7 @@ class Prover {
   bool chosen_windows(std::size_t size);
   bool branch_windows(std::size_t size);
   bool spread_windows(std::size_t size);
+  void claim_windows(Ticks extra, bool infeasible);
   bool stages(std::int64_t work);
   // Of the given order, ascending.
   std::vector<std::size_t> critical_positions(std::size_t most) const;
@@ -73,7 +74,7 @@ class Prover {
   std::optional<GapCover> cover_;
   std::optional<WindowGrowth> growth_;
   std::optional<WindowBranch> window_branch_;
-  std::int64_t chosen_work_ = 0, spread_work_ = 0;  // of both before, and of windows_
+  std::int64_t chosen_work_ = 0, spread_work_ = 0;  // of growth_ and window_branch_, of windows_
   bool chosen_left_ = true, spread_left_ = true;    // more is to be hoped for of them
   std::optional<WindowBound> windows_;
   std::size_t window_sizes_ = 0;  // so many of them have been tried

@@ -6,18 +6,19 @@
 // what is needed inside it, or live at its end, was live at its beginning or is made again inside.
 // With multipliers on the budget of each moment, on what is carried from window to window, and on
 // the time of an op among the windows that share it, each window is a minimum cut of its own.
-// Windows: each interval, and from each moment to the end. The primal-dual hybrid gradient method
-// on the linear relaxation proposes the multipliers. With a free order only what is sure to come
-// inside a window needs anything there, and a run costs nothing where it may be the op's first.
+// Windows: each interval, from each moment to the end, and, of few moments, between any two. The
+// primal-dual hybrid gradient method on the linear relaxation proposes the multipliers. With a free
+// order only what is sure to come inside a window needs anything there, and a run costs nothing
+// where it may be the op's first.
 //
 // Source: A. Chambolle and T. Pock, J. Math. Imaging Vis. 2011; D. Applegate et al., Practical
 // large-scale linear programming using primal-dual hybrid gradient, NeurIPS 2021. The free order is
 // ours.
 //
-// Invariant: `certify` first turns the proposal into integers that obey the dual's rows (prices of
-// holding a tensor at a moment sum to no more than the budget's price and what carrying pays for;
-// shares of an op's time sum to no more than the time, in every interval), then adds up cuts. So
-// whatever was proposed, the value is a bound.
+// Invariant: `certify` (window_certify.cpp) first turns the proposal into integers that obey the
+// dual's rows (prices of holding a tensor at a moment sum to no more than the budget's price and
+// what carrying pays for; shares of an op's time sum to no more than the time, in every interval),
+// then adds up cuts. So whatever was proposed, the value is a bound.
 //
 // Loses: slow to converge, and where one moment decides it only repeats what its cut has proven.
 #include "lowtide/solve/bounds/window/window_bound.h"
@@ -90,6 +91,13 @@ void WindowBound::begin(const Start& start, std::span<const Fixed> fixed) {
   length_ = kNodeLength;
   patience_ = 0;
   finished_ = false;
+}
+
+bool WindowBound::has_room_for(std::span<const Fixed> fixed) const {
+  std::vector<std::int64_t> left = room_;
+  for (const Fixed& one : fixed)
+    if (one.live) left[one.moment] -= problem_.graph.bytes(one.tensor).count();
+  return std::ranges::all_of(left, [](std::int64_t bytes) { return bytes >= 0; });
 }
 
 WindowBound::Start WindowBound::start() const {

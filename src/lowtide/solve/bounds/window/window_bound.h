@@ -1,4 +1,5 @@
-// A bound from several moments at once. Private to the solver; see window_bound.cpp.
+// A bound from several moments at once. Private to the solver; see window_bound.cpp for how
+// multipliers are found, and window_certify.cpp for what they prove.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,8 @@ class WindowBound {
   // stopped, or if nothing has been gained for long.
   void run(std::int64_t rounds, Limits& limits);
   bool finished() const { return finished_; }
-  // It would take longer than running everything again in every interval: nothing keeps within the
-  // budget.
+  // It would take longer than running everything again in every interval: nothing that obeys what
+  // is fixed keeps the budget.
   bool infeasible() const;
   // Proven beside the base duration.
   Ticks bound() const { return scale_.ticks(best_); }
@@ -44,8 +45,10 @@ class WindowBound {
   // Begins anew, from here, for the plans that obey these.
   void begin(const Start& start, std::span<const Fixed> fixed);
   Start start() const;
-  // What the solution at hand holds in part, of all that is not fixed the most bytes; none if
-  // nothing.
+  // Whether there is room for what is fixed as live, at each moment.
+  bool has_room_for(std::span<const Fixed> fixed) const;
+  // What the solution at hand holds in part, of all that is not fixed the most bytes, and whether
+  // it holds more than half of that; none if nothing.
   std::optional<Fixed> in_part() const;
 
   // What a byte costs there, in units of its own.
@@ -82,7 +85,7 @@ class WindowBound {
   void restart(bool from_average);
   // The value that the multipliers prove, scaled; 0 if stopped.
   std::int64_t certify(std::span<const double> duals, Limits& limits);
-  // The value of what is fixed as live, scaled.
+  // Divides the prices of holding between windows, and returns those of what is fixed as live.
   std::int64_t share_holding(std::span<const double> duals);
   void share_time(std::span<const double> duals);
   std::int64_t scaled(double dual) const;

@@ -27,8 +27,10 @@ constexpr std::size_t kMostNumbers = 10'000'000;  // of the starts of all open n
 }  // namespace
 
 WindowBranch::WindowBranch(const Problem& problem, std::vector<CutPoint> moments,
-                           const CutScale& scale)
-    : windows_(problem, std::move(moments), scale, WindowSet::all) {}
+                           const CutScale& scale, const WindowBound::Start& start)
+    : windows_(problem, std::move(moments), scale, WindowSet::all) {
+  windows_.begin(start, {});
+}
 
 Ticks WindowBranch::bound() const {
   const Ticks least = open_.empty() ? Ticks::max() : open_.front().bound;
@@ -61,12 +63,13 @@ void WindowBranch::run(Ticks enough, std::int64_t work, Limits& limits) {
 
 void WindowBranch::branch(const Node& node, Ticks enough, Limits& limits) {
   std::vector<WindowBound::Fixed> fixed;
-  for (const bool live : {true, false}) {
+  for (const bool live : {node.next.live, !node.next.live}) {
     decisions_.push_back({node.last, {node.next.moment, node.next.tensor, live}});
     const auto last = static_cast<std::int32_t>(decisions_.size()) - 1;
     fixed.clear();
     for (std::int32_t i = last; i >= 0; i = decisions_[static_cast<std::size_t>(i)].before)
       fixed.push_back(decisions_[static_cast<std::size_t>(i)].fixed);
+    if (!windows_.has_room_for(fixed)) continue;
     windows_.begin(node.start, fixed);
     solve(last, node.bound, enough, limits);
     if (limits.stopped()) return;

@@ -12,9 +12,12 @@ namespace lowtide::solve::bounds {
 
 class WindowBranch {
  public:
-  WindowBranch(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale);
+  // Begins where the multipliers of all windows over these moments are.
+  WindowBranch(const Problem& problem, std::vector<CutPoint> moments, const CutScale& scale,
+               const WindowBound::Start& start);
 
-  // About so much work, or less if stopped, if so much is proven, or if nothing is left to decide.
+  // Whole nodes, until so much work is done. Less if stopped, if so much is proven, or if nothing
+  // is left to decide.
   void run(Ticks enough, std::int64_t work, Limits& limits);
   bool finished() const { return finished_; }
   // No plan obeys any decisions.

@@ -27,7 +27,7 @@ namespace {
 constexpr int kPatience = 1, kMostBehind = 10;  // sets of moments
 constexpr std::int64_t kGain = 2000;            // a gain is more than one part in so many
 constexpr double kNegligible = 1e-4;            // of all prices
-constexpr std::int64_t kLinksPerUnit = 16, kLookedAtPerUnit = 64;
+constexpr std::int64_t kLookedAtPerUnit = 64;   // links
 
 }  // namespace
 
@@ -42,16 +42,12 @@ void WindowGrowth::run(std::int64_t work, Ticks proven, Limits& limits) {
   const std::int64_t until = limits.work() + work;
   while (!finished_ && !limits.stopped() && limits.work() < until) {
     if (!windows_) {
-      const Graph& graph = problem_.graph;
-      const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
-      if (limits.spend(static_cast<std::int64_t>(size * moments_.size()) / kLinksPerUnit)) return;
+      if (limits.spend(work_of_windows(problem_.graph, moments_.size()))) return;
       windows_.emplace(problem_, moments_, scale_, WindowSet::all);
+      gains_ = false;
     }
     windows_->run(1, limits);
-    if (windows_->bound() > bound_ + Ticks(bound_.count() / kGain)) {
-      idle_ = 0;
-      best_ = moments_;
-    }
+    gains_ |= windows_->bound() - bound_ > Ticks(bound_.count() / kGain);
     bound_ = std::max(bound_, windows_->bound());
     infeasible_ |= windows_->infeasible();
     if (windows_->finished() && !limits.stopped()) grow(proven, limits);
@@ -78,12 +74,23 @@ const CutPoint* WindowGrowth::most_overloaded(Limits& limits) const {
 void WindowGrowth::grow(Ticks proven, Limits& limits) {
   const CutPoint* worst = most_overloaded(limits);
   if (limits.stopped()) return;
-  finished_ = worst == nullptr || infeasible_ || ++idle_ > kPatience ||
-              (bound_ < proven && ++behind_ > kMostBehind);
-  if (finished_) return;
+  if (gains_) {
+    best_ = moments_;
+    start_ = windows_->start();
+  }
+  idle_ = gains_ ? 0 : idle_ + 1;
+  behind_ += bound_ < proven ? 1 : 0;
+  finished_ = worst == nullptr || infeasible_ || idle_ > kPatience || behind_ > kMostBehind;
+  if (!finished_) replace_moments(*worst);
+  if (!finished_) return;
+  windows_.reset();
+  candidates_.clear();
+}
+
+void WindowGrowth::replace_moments(const CutPoint& added) {
   double prices = 0;
   for (std::size_t i = 0; i < moments_.size(); ++i) prices += windows_->price(i);
-  std::vector<CutPoint> next{*worst};
+  std::vector<CutPoint> next{added};
   for (std::size_t i = 0; i < moments_.size(); ++i)
     if (windows_->price(i) > kNegligible * prices) next.push_back(std::move(moments_[i]));
   windows_.reset();

@@ -25,11 +25,14 @@ class WindowGrowth {
   bool infeasible() const { return infeasible_; }
   // Proven beside the base duration.
   Ticks bound() const { return bound_; }
-  // The first that have proven that.
+  // The last moments that were a gain, and where their multipliers have come to. None until a set
+  // has come to its end.
   const std::vector<CutPoint>& best() const { return best_; }
+  const WindowBound::Start& start() const { return start_; }
 
  private:
   void grow(Ticks proven, Limits& limits);
+  void replace_moments(const CutPoint& added);
   const CutPoint* most_overloaded(Limits& limits) const;
 
   const Problem& problem_;
@@ -37,7 +40,9 @@ class WindowGrowth {
   std::vector<CutPoint> moments_, candidates_, best_;
   std::size_t most_;
   std::optional<WindowBound> windows_;
+  WindowBound::Start start_;
   Ticks bound_;
+  bool gains_ = false;         // the moments at hand
   int idle_ = 0, behind_ = 0;  // sets of moments without gain, and with no more than others prove
   bool finished_ = false, infeasible_ = false;
 };

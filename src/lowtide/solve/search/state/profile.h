@@ -4,9 +4,8 @@
 // A slot holds a step or is a hole. A hole knows the bytes that stand there between two steps, so
 // that a step can be put into it at once, but lies far below every budget until then. Slots come in
 // blocks: a range that covers a block costs one addition (`lazy`), and a block whose largest value
-// stays within the budget is never looked into. One that stands across the budget is, once, when
-// `over` is asked for, however many ranges have changed it; and not again where the changes are
-// reverted.
+// stays within the budget is never looked into. One that exceeds it is summed once, when `over` is
+// asked for, however many ranges have changed it, and not again where the changes are reverted.
 //
 // Invariants: bytes at a slot = values[slot] + lazy[block] (- kHole in a hole); top[block] = the
 // largest of its slots; low[block] <= the least of its steps; above[block] = sum over its steps of
