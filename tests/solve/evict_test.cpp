@@ -85,5 +85,14 @@ TEST_CASE("evict: plans whose links are quadratic are given up") {
   CHECK_FALSE(outcome.plan);
 }
 
+TEST_CASE("evict: a plan that would take more than 2^63 ticks is given up") {
+  Maker make;
+  const std::int64_t hub = make.op({make.tensor(1)}, 1000, std::int64_t{1} << 62);
+  const std::int64_t beside = make.op({make.op({hub}, 1)}, 1, 1, 1000);
+  const Graph graph = make.keep({make.op({hub, beside}, 1)});
+  CHECK(solve(graph, 3000).plan);
+  CHECK_FALSE(solve(graph, 1004).plan);
+}
+
 }  // namespace
 }  // namespace lowtide

@@ -119,7 +119,8 @@ bool EvictRun::produce(OpId target) {
       over.push_back(id);
       return true;
     });
-    if (!make_room(needed)) return false;
+    // A plan that takes more than 2^63 ticks is none.
+    if (!make_room(needed) || graph_.time(op) > Ticks::max() - duration_) return false;
     run(op);
     for (TensorId input : inputs) unlock(input);
     for (TensorId gone : over) evict(gone);
@@ -162,7 +163,7 @@ bool EvictRun::make_room(Bytes needed) {
 
 void EvictRun::run(OpId op) {
   sequence_.push_back(op);
-  duration_ = checked_add(duration_, graph_.time(op));
+  duration_ += graph_.time(op);
   for (TensorId output : graph_.outputs(op)) set_live(output);
 }
 
