@@ -31,11 +31,12 @@
 namespace lowtide {
 namespace {
 
-constexpr std::array<std::string_view, 6> kParts = {
+constexpr std::array<std::string_view, 7> kParts = {
     "gaps=on cuts=off windows=off stages=off",
     "gaps=off cuts=on branching=off windows=off stages=off",
     "gaps=off cuts=on branching=on windows=off stages=off",
-    "gaps=off cuts=off windows=on stages=off",
+    "gaps=off cuts=off branching=off windows=on stages=off",
+    "gaps=off cuts=off branching=on windows=on stages=off",
     "gaps=off cuts=off windows=off stages=on",
     ""};
 
