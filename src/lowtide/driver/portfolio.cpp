@@ -21,10 +21,10 @@
 // again it seldom comes to what the two together can do: so as long as the best plan transfers
 // nothing, every other lane begins from the best that does, or from the graph's own order.
 //
-// While there is no plan, some lanes are hot. Where the best plan is far from what is proven half of
-// them are, and more once that has won more (portfolio_tasks.cpp). It never ends for want of ideas:
-// as long as there is time or work left and neither a proof nor the best plan, the next epoch is
-// longer.
+// While there is no plan, some lanes are hot. Where the best plan is far from what is proven half
+// of them are, and more once that has won more (portfolio_tasks.cpp). It never ends for want of
+// ideas: as long as there is time or work left and neither a proof nor the best plan, the next
+// epoch is longer.
 //
 // Without a clock a whole epoch has kWhole lanes, and nothing is exchanged within an epoch: the
 // same seed gives the same answer, whatever the number of threads. Under a clock there is a lane
@@ -75,6 +75,7 @@ constexpr std::int64_t kBriefProof = 10'000;
 constexpr std::int64_t kBriefProofPerOp = 5;
 constexpr double kBriefProofShare = 0.06;  // of the limits, at most
 constexpr std::uint64_t kFirstProof = 3;   // epoch
+constexpr std::int64_t kRises = 50;        // of the gap, one part in so many
 constexpr double kProofShare = 0.4;        // of the limits, if that comes first
 constexpr std::uint64_t kUnlimitedEpochs = 4;
 constexpr std::int64_t kSmall = 100;      // ops
@@ -265,8 +266,10 @@ bool Portfolio::epoch(int quarters) {
   // rises.
   const Ticks duration = best_duration();
   const bool stands = duration == std::exchange(last_duration_, duration);
+  const Ticks bound = context_.bound().duration;
+  const Ticks risen = bound - std::exchange(last_bound_, bound);
   const bool rises =
-      context_.bound().duration > std::exchange(last_bound_, context_.bound().duration);
+      context_.has_plan() ? risen > Ticks((duration - bound).count() / kRises) : risen > Ticks(0);
   const bool idle = late && stands && context_.limits().used() > kEngineFrom;
   if (idle && std::exchange(engine_, false)) {
     prove_by_engine();

@@ -23,6 +23,10 @@ namespace lowtide::solve::bounds {
 namespace {
 
 constexpr std::size_t kMostNumbers = 10'000'000;  // of the starts of all open nodes
+// After so many decisions the bound has to have come nearer to what would be enough by one part in
+// so many.
+constexpr std::size_t kLook = 64;
+constexpr std::int64_t kProgress = 400;
 
 }  // namespace
 
@@ -54,11 +58,20 @@ void WindowBranch::run(Ticks enough, std::int64_t work, Limits& limits) {
     Node node = std::move(open_.back());
     open_.pop_back();
     branch(node, enough, limits);
-    if (!limits.stopped()) continue;
+    if (!limits.stopped()) {
+      finished_ |= decisions_.size() % kLook == 0 && !progresses(std::min(enough, closed_));
+      continue;
+    }
     // It covers whatever its halves have left undecided.
     open_.push_back(std::move(node));
     std::push_heap(open_.begin(), open_.end(), later);
   }
+}
+
+bool WindowBranch::progresses(Ticks aim) {
+  const Ticks before = std::exchange(seen_, bound());
+  const Ticks left = aim == Ticks::max() ? seen_ : aim - seen_;
+  return seen_ - before >= Ticks(left.count() / kProgress);
 }
 
 void WindowBranch::branch(const Node& node, Ticks enough, Limits& limits) {

@@ -41,12 +41,14 @@ class WindowBranch {
 
   // The plans that obey the decisions up to this one.
   void solve(std::int32_t last, Ticks bound, Ticks enough, Limits& limits);
+  bool progresses(Ticks aim);
   void branch(const Node& node, Ticks enough, Limits& limits);
 
   WindowBound windows_;
   std::vector<Decision> decisions_;
   std::vector<Node> open_;  // a heap
   Ticks closed_ = Ticks::max();
+  Ticks seen_;  // the bound when it was last looked at
   bool rooted_ = false, finished_ = false;
 };
 
