@@ -49,7 +49,8 @@ Prover::Prover(const Problem& problem, Context& context, const ProverSettings& s
       context_(context),
       settings_(settings),
       scale_(problem.graph),
-      profile_(own_profile(problem.graph)) {}
+      profile_(own_profile(problem.graph)),
+      size_(size_of(problem.graph)) {}
 
 void Prover::run() {
   const std::vector<OpId> ops = moments();
@@ -188,17 +189,17 @@ void Prover::branch_at(Cut& cut) {
 }
 
 // False if stopped, or if there is no cut point.
-bool Prover::begin_growth(std::size_t size) {
-  const std::size_t most = std::clamp<std::size_t>(kMostChosenFrom / size, 8, kMostCandidates);
+bool Prover::begin_growth() {
+  const std::size_t most = std::clamp<std::size_t>(kMostChosenFrom / size_, 8, kMostCandidates);
   std::vector<CutPoint> candidates;
   for (const OpId op : critical_ops(problem_, profile_, most)) {
-    if (context_.limits().spend(static_cast<std::int64_t>(size) / kSizePerUnit)) return false;
+    if (context_.limits().spend(static_cast<std::int64_t>(size_) / kSizePerUnit)) return false;
     candidates.push_back(cut_point_of(problem_, op));
   }
   if (candidates.empty()) return false;
   CutPoint first = cuts_.empty() ? candidates.front() : cut_point_of(problem_, cuts_.front().op);
   std::size_t moments = 1;
-  while (moments < kMostGrown && (moments + 1) * (moments + 2) / 2 * size <= 2 * kMostWindowed)
+  while (moments < kMostGrown && (moments + 1) * (moments + 2) / 2 * size_ <= 2 * kMostWindowed)
     ++moments;
   growth_.emplace(problem_, scale_, std::move(first), std::move(candidates), moments);
   return true;
@@ -208,9 +209,7 @@ bool Prover::begin_growth(std::size_t size) {
 // others.
 bool Prover::windows() {
   if (context_.has_plan() && (enough() - proven()).count() <= enough().count() / 200) return false;
-  const Graph& graph = problem_.graph;
-  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
-  if (!growth_ && !begin_growth(size)) return false;
+  if (!growth_ && !begin_growth()) return false;
   // Whichever has proven more gets more.
   const Ticks before = proven();
   const Ticks chosen =
@@ -223,19 +222,19 @@ bool Prover::windows() {
     return more;
   };
   if (chosen_left_ && (!lags || !spread_left_ || kLagging * chosen_work_ <= spread_work_)) {
-    chosen_left_ = count(chosen_work_, [&] { return chosen_windows(size); });
+    chosen_left_ = count(chosen_work_, [&] { return chosen_windows(); });
     const bool ahead = proven() > before && chosen_work_ < kLagging * spread_work_;
     if (ahead || context_.done()) return true;
   }
   if (spread_left_ && (lags || !chosen_left_ || spread_work_ <= chosen_work_))
-    spread_left_ = count(spread_work_, [&] { return spread_windows(size); });
+    spread_left_ = count(spread_work_, [&] { return spread_windows(); });
   return chosen_left_ || spread_left_;
 }
 
 // Windows over few moments, which are chosen first, and branched on then.
-bool Prover::chosen_windows(std::size_t size) {
-  if (growth_->finished()) return settings_.window_branching && branch_windows(size);
-  growth_->run(kGrowthWork + static_cast<std::int64_t>(size), proven(), context_.limits());
+bool Prover::chosen_windows() {
+  if (growth_->finished()) return settings_.window_branching && branch_windows();
+  growth_->run(kGrowthWork + static_cast<std::int64_t>(size_), proven(), context_.limits());
   claim_windows(growth_->bound(), growth_->infeasible());
   return true;
 }
@@ -246,7 +245,7 @@ void Prover::claim_windows(Ticks extra, bool infeasible) {
 }
 
 // What is live at the moments that have proven most. Says whether more is to be hoped for.
-bool Prover::branch_windows(std::size_t size) {
+bool Prover::branch_windows() {
   if (growth_->best().empty()) return false;
   if (!window_branch_) {
     const std::vector<CutPoint>& moments = growth_->best();
@@ -254,20 +253,20 @@ bool Prover::branch_windows(std::size_t size) {
     window_branch_.emplace(problem_, moments, scale_, growth_->start());
   }
   if (window_branch_->finished()) return false;
-  const std::int64_t work = kWindowBranchWork + static_cast<std::int64_t>(size);
+  const std::int64_t work = kWindowBranchWork + static_cast<std::int64_t>(size_);
   window_branch_->run(enough(), work, context_.limits());
   claim_windows(window_branch_->bound(), window_branch_->infeasible());
   return true;
 }
 
 // Windows over moments from all over the graph, more and more of them.
-bool Prover::spread_windows(std::size_t size) {
+bool Prover::spread_windows() {
   if (!windows_) {
     if (window_sizes_ == kWindowPoints.size()) return false;
     const std::size_t count = kWindowPoints[window_sizes_++];
-    if (count * size > kMostWindowed) return false;
+    if (count * size_ > kMostWindowed) return false;
     for (std::size_t i = 0; i < count; ++i)
-      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+      if (context_.limits().spend(static_cast<std::int64_t>(size_) / kLinksPerUnit)) return false;
     std::vector<CutPoint> points = critical_chain(problem_, profile_, count);
     // One cut point is a cut; fewer than asked for have been tried as they are.
     if (points.size() < 2) return window_sizes_ < kWindowPoints.size();
@@ -291,16 +290,14 @@ std::vector<std::size_t> Prover::critical_positions(std::size_t most) const {
 
 // Says whether more is to be hoped for.
 bool Prover::stages(std::int64_t work) {
-  const Graph& graph = problem_.graph;
-  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
-  if (kFirstStages * size > kMostStaged) return false;
+  if (kFirstStages * size_ > kMostStaged) return false;
   if (!stages_) {
     const std::vector<std::size_t> first = critical_positions(kFirstStages);
     if (first.empty()) return false;
     const std::vector<std::size_t> all =
-        critical_positions(std::clamp(kMostStaged / size, first.size(), kMostStages));
+        critical_positions(std::clamp(kMostStaged / size_, first.size(), kMostStages));
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (context_.limits().spend(static_cast<std::int64_t>(size) / kLinksPerUnit)) return false;
+      if (context_.limits().spend(static_cast<std::int64_t>(size_) / kLinksPerUnit)) return false;
     stages_.emplace(problem_, all, first);
   }
   if (stages_->finished()) return false;

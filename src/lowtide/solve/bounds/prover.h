@@ -45,10 +45,10 @@ class Prover {
   void cover(std::int64_t steps);
   void branch_at(Cut& cut);
   bool windows();
-  bool begin_growth(std::size_t size);  // of windows; size of the graph
-  bool chosen_windows(std::size_t size);
-  bool branch_windows(std::size_t size);
-  bool spread_windows(std::size_t size);
+  bool begin_growth();  // of windows
+  bool chosen_windows();
+  bool branch_windows();
+  bool spread_windows();
   void claim_windows(Ticks extra, bool infeasible);
   bool stages(std::int64_t work);
   // Of the given order, ascending.
@@ -70,6 +70,7 @@ class Prover {
   ProverSettings settings_;
   CutScale scale_;
   std::vector<Bytes> profile_;
+  std::size_t size_;  // of the graph
   std::vector<Cut> cuts_;
   std::optional<GapCover> cover_;
   std::optional<WindowGrowth> growth_;

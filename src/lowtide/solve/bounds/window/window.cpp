@@ -93,10 +93,13 @@ std::vector<std::uint8_t> in_use_at(const Graph& graph, OpId op) {
   return in_use;
 }
 
+std::size_t size_of(const Graph& graph) {
+  return graph.op_count() + graph.tensor_count() + graph.link_count();
+}
+
 std::int64_t work_of_windows(const Graph& graph, std::size_t moments) {
   constexpr std::size_t kSizePerUnit = 16;
-  const std::size_t size = graph.op_count() + graph.tensor_count() + graph.link_count();
-  return static_cast<std::int64_t>(moments * (moments + 1) / 2 * size / kSizePerUnit);
+  return static_cast<std::int64_t>(moments * (moments + 1) / 2 * size_of(graph) / kSizePerUnit);
 }
 
 std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments,

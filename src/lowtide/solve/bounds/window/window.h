@@ -44,6 +44,9 @@ enum class WindowSet : std::uint8_t { to_next_and_end, all };
 std::vector<Window> make_windows(const Problem& problem, std::span<const CutPoint> moments,
                                  WindowSet set);
 
+// Ops, tensors and links.
+std::size_t size_of(const Graph& graph);
+
 // What it takes to make all windows of so many moments, in units of work.
 std::int64_t work_of_windows(const Graph& graph, std::size_t moments);
 
