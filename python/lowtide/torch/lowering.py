@@ -32,6 +32,7 @@ from .program_builder import ProgramBuilder
 from .tracing.gradient_layout import lay_out_gradients
 from .tracing.origins import label_of, unexpected
 from .tracing.real_types import correct_types
+from .tracing.shared_inputs import tell_apart
 
 _SMALL = 64  # bytes that every allocator rounds up to
 
@@ -66,7 +67,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     lowering = None
     try:
         if price.real and replays:
-            correct_types(joint)
+            correct_types(joint, tell_apart(joint, trained))
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
         return lowering.run(name, changing)

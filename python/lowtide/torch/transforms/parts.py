@@ -59,7 +59,8 @@ class Slice:
 
     def of(self, t: torch.Tensor) -> torch.Tensor:
         """The view of a tensor in that storage."""
-        view = t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype)
+        view = t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype,
+                                                   began=t.storage_offset())
         for flag in self.views:
             view = flag(view)
         return packed(view) if self.packed else view
@@ -89,7 +90,7 @@ class Slice:
         view = t
         if not self.is_all_of(t):
             view = fake_like(t, self.shape, self.strides, self.dtype)
-            args = (value, self.shape, self.strides, self.offset, self.dtype, tuple(t.stride()))
+            args = (value, self.shape, self.strides, self.offset, self.dtype, tuple(t.stride()), t.storage_offset())
             value = side.call(view_of, args, self.node, view)
         for flag in self.views:
             view = flag(view)
@@ -98,15 +99,19 @@ class Slice:
 
 
 def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
-            dtype: torch.dtype, lies: tuple[int, ...] | None = None) -> torch.Tensor:
-    """The view of t's storage that has these extents, strides and that offset, in elements of `dtype`.  lies: the strides
-    that t has for who asks."""
+            dtype: torch.dtype, lies: tuple[int, ...] | None = None, began: int = 0) -> torch.Tensor:
+    """The view of t's storage that has these extents, strides and that offset, in elements of `dtype`.
+
+    lies: the strides that t had when the slice was taken.  began: the place of t in its storage then, in its own elements.
+    An input may lie elsewhere in its storage in each step, and the view moves with it.
+    """
     if lies is not None:
         t = laid_out(t, lies)
+    moved = (t.storage_offset() - began) * t.element_size() // dtype.itemsize
     if t.dtype != dtype:
         whole = t.untyped_storage().nbytes() // t.element_size()
         t = t.as_strided((whole,), (1,), 0).view(dtype)
-    return t.as_strided(shape, strides, offset)
+    return t.as_strided(shape, strides, offset + moved)
 
 
 def laid_out(t: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
