@@ -4,6 +4,10 @@ It is two ops, STATISTICS (new running statistics) and NORM (input, weight, bias
 The two are one kernel the first time: STATISTICS takes no time and has no code of its own, and every schedule puts it
 right before the first NORM; so whoever reads the new statistics comes after that NORM.  When NORM runs again it is
 without the running statistics, or with others in their place where they say in which number type it computes.
+
+On a GPU eager execution runs cuDNN's kernel in single precision.  The tracer keeps it (own_kernels.py) as the operator that
+picks the library by the same rule as eager execution does.  NORM then makes a fourth tensor, cuDNN's reserve, which its
+backward reads.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ if TYPE_CHECKING:
     from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten
-_FUNCTIONAL = aten._native_batch_norm_legit_functional.default
-_BACKWARD = aten.native_batch_norm_backward.default
+_OWN = aten._native_batch_norm_legit_functional.default
+_LIBRARY = aten._batch_norm_with_update_functional.default
+_BACKWARDS = {aten.native_batch_norm_backward.default: "train", aten.batch_norm_backward.default: "update"}
 
 
 class _StatisticsEmitter(Emitter):
@@ -42,21 +47,23 @@ class _NormEmitter(Emitter):
 
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         node = side.program.runs[op].node
+        results = len(node.meta["val"])
         if not again:
-            side.items(node, CALL.call(side, op, again), range(5))
+            side.items(node, CALL.call(side, op, again), range(results))
             return False
         a = arguments_of(node)
         pure = fx.map_arg((a["input"], a["weight"], a["bias"]), side.get)
-        statistics = typed_by_statistics(a)
+        statistics = stand_ins(node.target, a)
         if statistics:
             running = [side.call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
                                  {"dtype": t.dtype, "device": t.device}) for t in statistics]
-            args = (*pure, *running, True, a["momentum"], a["eps"])
-            made = side.call(_FUNCTIONAL, args, node, node.meta["val"])
+            training = (True,) if node.target is _OWN else ()
+            args = (*pure, *running, *training, a["momentum"], a["eps"])
+            made = side.call(node.target, args, node, node.meta["val"])
         else:
             made = side.call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
                              node.meta["val"][:3])
-        side.items(node, made, range(3))
+        side.items(node, made, range(results - 2))
         return False
 
 
@@ -67,25 +74,27 @@ class BatchNorm(Lowering):
     """A batch norm that makes new running statistics."""
 
     def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
-        return node.target is _FUNCTIONAL and arguments["training"]
+        return node.target is _LIBRARY or node.target is _OWN and arguments["training"]
 
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
-        out, mean, invstd, new_mean, new_var = node.meta["val"]
+        out, mean, invstd, *reserve, new_mean, new_var = node.meta["val"]
         pure = leaves(values([arguments[key] for key in ("input", "weight", "bias")]))
         running = leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
-        name = node.name.replace("_native_batch_norm_legit_functional", "native_batch_norm")
+        name = node.name
+        for word in ("_native_batch_norm_legit_functional", "_batch_norm_with_update_functional"):
+            name = name.replace(word, "native_batch_norm")
         stats = builder.op(node, _STATISTICS, [*pure, *running], [new_mean, new_var], name=f"{name}.stats",
                            word="lowtide.batch_norm_stats", attributes={"momentum": arguments["momentum"]})
         describe(builder, stats, arguments, {"running_mean": new_mean, "running_var": new_var})
         stats.recomputable, stats.kernel = False, None
         builder.graph.op(stats)
-        norm = builder.op(node, _NORM, pure, [out, mean, invstd], name=name, word="aten.native_batch_norm",
+        norm = builder.op(node, _NORM, pure, [out, mean, invstd, *reserve], name=name, word="aten.native_batch_norm",
                           attributes={"eps": arguments["eps"]})
         describe(builder, norm, arguments | {"running_mean": None, "running_var": None},
                  {"out": out, "mean": mean, "invstd": invstd})
         norm.after = [stats]
         # stand-ins for the statistics, and their copies
-        norm.workspace += sum(2 * touched_bytes([t]) for t in typed_by_statistics(arguments))
+        norm.workspace += sum(2 * touched_bytes([t]) for t in stand_ins(node.target, arguments))
         builder.graph.op(norm)
         builder.graph.due_at_barrier.append(norm)
         builder.ready_after |= dict.fromkeys(stats.outputs, norm)
@@ -102,6 +111,14 @@ class BatchNorm(Lowering):
                 joined.append(statistics.pop(runs[op].node))
             joined.append(op)
         return joined
+
+
+def stand_ins(target: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
+    """The running statistics in whose place others stand when the norm runs again, as fake tensors: a library's kernel runs as
+    it did the first time, PyTorch's own without statistics unless it is typed by them."""
+    if target is _LIBRARY:
+        return leaves(values([arguments[key] for key in ("running_mean", "running_var")]))
+    return typed_by_statistics(arguments)
 
 
 def typed_by_statistics(arguments: dict[str, Any]) -> list[torch.Tensor]:
@@ -133,7 +150,7 @@ class BatchNormBackward(Lowering):
     """The backward of a batch norm in training: its kernel reads no running statistics, so neither does its op."""
 
     def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
-        return node.target is _BACKWARD and arguments["train"]
+        return node.target in _BACKWARDS and arguments[_BACKWARDS[node.target]]
 
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
         pure = arguments | {"running_mean": None, "running_var": None}

@@ -3,6 +3,10 @@
 Eager execution runs their kernels, forward and backward.  What the tracer would make of them has other last digits, and
 for an interpolation holds several tensors as large as its result: eight gathers for a trilinear one.
 
+cuDNN's batch norm in training changes the running statistics, which its schema does not say, so it cannot stay as it is.  It
+becomes the operator that says so and picks cuDNN by the rule of eager execution.  In evaluation the tracer's kernel is
+PyTorch's own, whose last digits may differ from cuDNN's.
+
 A dropout of all stays what it is, too: eager execution multiplies by zero and draws nothing, where the tracer draws a mask.
 """
 
@@ -27,12 +31,12 @@ def own_kernels() -> Iterator[None]:
     packets = [getattr(aten, name) for name in _NAMES]
     overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
     taken = [(op, key, op.py_kernels.pop(key)) for op in overloads for key in _KEYS if key in op.py_kernels]
-    dropout = aten.dropout.default
-    overloads.append(dropout)
-    for key in _KEYS:
-        if key in dropout.py_kernels:
-            taken.append((dropout, key, dropout.py_kernels[key]))
-            dropout.py_kernels[key] = _without_a_draw_of_all(dropout.py_kernels[key])
+    for op, replaced in ((aten.dropout.default, _without_a_draw_of_all), (aten.cudnn_batch_norm.default, _with_update)):
+        overloads.append(op)
+        for key in _KEYS:
+            if key in op.py_kernels:
+                taken.append((op, key, op.py_kernels[key]))
+                op.py_kernels[key] = replaced(op.py_kernels[key])
     for op in overloads:
         op._dispatch_cache.clear()
     try:
@@ -51,3 +55,15 @@ def _without_a_draw_of_all(traced: Callable[..., torch.Tensor]) -> Callable[...,
         return traced(x, p, train)
 
     return dropout
+
+
+def _with_update(traced: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
+    def cudnn_batch_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, mean: torch.Tensor | None,
+                         variance: torch.Tensor | None, training: bool, momentum: float, eps: float) -> tuple[torch.Tensor, ...]:
+        if not training:
+            return traced(x, weight, bias, mean, variance, training, momentum, eps)
+        if mean is None or variance is None:  # nobody reads what becomes of these
+            mean, variance = torch.zeros_like(weight), torch.ones_like(weight)
+        return aten._batch_norm_with_update(x, weight, bias, mean, variance, momentum, eps)
+
+    return cudnn_batch_norm
