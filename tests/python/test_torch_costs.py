@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import costs
+from lowtide.torch import costs, storages
 from lowtide.torch.operators import Kernel
 from lowtide.torch.prices import Remembered
 from torch import nn
@@ -232,3 +232,36 @@ def test_costs_that_something_else_wrote_are_measured_anew(monkeypatch, tmp_path
     torch._dynamo.reset()
     lowtide.torch.optimize(module, x, budget="100%", work=1000, time=None)
     assert set(json.loads(file.read_text())) == {"ns", "workspace", "held"}
+
+
+def test_seeds_that_a_gpu_kernel_reads_on_the_host_are_made_there():
+    """Its backward would follow a pointer into the device's memory, which ends the process."""
+    attention = torch.ops.aten._scaled_dot_product_efficient_attention_backward.default
+    meta = torch.device("meta")
+    seed = torch.empty((), dtype=torch.int64, device=meta)
+    rest = [torch.empty(2, 4, 8, 16, device=meta) for _ in range(7)]
+    args, _ = costs.real_arguments(attention, (*rest, seed, seed, 0.1, [True] * 4), {}, meta)
+    assert [t.device.type for t in args[:9]] == ["meta"] * 7 + ["cpu"] * 2
+    assert args[9:] == (0.1, [True] * 4)
+
+
+def test_rows_of_a_table_are_made_to_differ():
+    prices = costs.Prices(torch.device("cpu"), None, 1.0, True)
+    grad, indices = torch.empty(6, 8), torch.empty(6, dtype=torch.int64)
+    made = torch.empty(4, 8)
+    kernel = Kernel(torch.ops.aten.embedding_dense_backward.default, (grad, indices, 4, -1, False), {}, [grad, indices], [made], made)
+    args, _ = prices._made_up(kernel)
+    assert args[1].tolist() == [0, 1, 2, 3, 0, 1]
+
+
+def test_a_gpu_counts_blocks_as_its_allocator_gives_them_out(monkeypatch):
+    """As an H100 with PyTorch 2.11 counted them."""
+    gpu, mib = torch.device("cuda"), 1 << 20
+    blocks = {1: 512, 511: 512, 513: 1024, mib: mib, mib + 1: mib + 512, 3 * mib + 1: 3 * mib + 512, 11 * mib: 12 * mib,
+              int(13.5 * mib): 14 * mib, 21 * mib + 1: 22 * mib, 99 * mib + 5: 100 * mib}
+    for settings, expected in (("", list(blocks.values())),
+                               ("expandable_segments:True", [-(-size // 512) * 512 for size in blocks])):
+        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", settings)
+        storages._splits_to_the_byte.cache_clear()
+        assert [storages.allocated(size, gpu) for size in blocks] == expected
+    storages._splits_to_the_byte.cache_clear()

@@ -268,7 +268,7 @@ def test_on_a_gpu_the_state_is_pinned_and_the_bits_are_those_of_the_loop():
     model, inputs = model.cuda(), [t.cuda() for t in inputs]
     mine = twin(model)
     theirs, ours = (torch.optim.AdamW(m.parameters(), 1e-3) for m in (model, mine))
-    step = stepping(mine, ours, inputs, "80%", costs="measured")
+    step = stepping(mine, ours, inputs, "act:80%", costs="measured")
     for i in range(4):
         torch.manual_seed(i)
         expected = eager(model, theirs, inputs)

@@ -2,7 +2,8 @@
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
 made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
-adds); workspace is how far the device's memory rises in a run beyond what the kernel returns.  That may hold more than
+adds); on a GPU it is that between events around calls that were queued before the first of them ran, so that starting
+them costs nothing, as in a step that keeps the device busy.  Workspace is how far the device's memory rises in a run beyond what the kernel returns.  That may hold more than
 it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
 All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
 again at the next start.  The generators of random numbers are left as they were.
@@ -42,10 +43,12 @@ from .operators import DTYPES, Kernel, leaves, touched_bytes
 from .roofline import DEVICES, collective_ns, kernel_ns
 from .storages import bytes_of, storage
 
-_FORMAT = 3  # to be raised when what is measured, or how, becomes something else: older figures are not believed
+_FORMAT = 4  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
+_QUEUED = 16  # calls at most between two events on a GPU
+_QUEUEING = 50_000  # ns in which the host has queued one call
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
 aten = torch.ops.aten
@@ -58,6 +61,18 @@ def _all_rows(named: dict[str, Any]) -> int:
     return left.shape[0] if right.dim() == 3 else right.shape[-1] if left.dim() == 3 else left.shape[-1]
 
 
+# Arguments that an operator reads on the host, though its fake kernel says that they lie on the device: the seeds that the
+# forward of attention has drawn.
+_ON_HOST = {
+    aten._scaled_dot_product_efficient_attention_backward.default: ("philox_seed", "philox_offset"),
+    aten._efficient_attention_backward.default: ("philox_seed", "philox_offset"),
+}
+# Arguments that are rows of a table, with the number of its rows: equal ones would be added up one after the other.
+_ROWS: dict[Any, tuple[str, Callable[[dict[str, Any]], int]]] = {
+    aten.embedding.default: ("indices", lambda named: named["weight"].shape[0]),
+    aten.embedding_dense_backward.default: ("indices", lambda named: named["num_weights"]),
+    aten.index_select.default: ("index", lambda named: named["self"].shape[named["dim"]]),
+}
 # Arguments that count elements: of none a kernel makes nothing.  It takes the most where no bag of embeddings is empty,
 # and one group of rows has them all.
 _MOST: dict[str, Callable[[dict[str, Any]], int]] = {"bag_size": lambda _: 1, "offs": _all_rows}
@@ -150,6 +165,8 @@ class Prices:
                 workspaces, found = self._memory(sizes)
                 self._known["workspace"].update(workspaces)
             self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()  # what kernels were measured with is the step's to take
         cache.write(self._file, self._known)
 
     def _memory(self, kernels: dict[str, Kernel]) -> tuple[dict[str, int], dict[str, int]]:
@@ -196,11 +213,15 @@ class Prices:
 
     def _made_up(self, kernel: Kernel) -> tuple[Any, Any]:
         """Arguments for it, of numbers that any kernel takes, and with which it does the most that it may have to do."""
-        args, kwargs = materialise((kernel.args, kernel.kwargs), self._device)
+        args, kwargs = real_arguments(kernel.target, kernel.args, kernel.kwargs, self._device)
         named = dict(zip((a.name for a in kernel.operator._schema.arguments), args, strict=False)) | kwargs
         for name in _MOST.keys() & named.keys():
             if isinstance(named[name], torch.Tensor):
                 named[name].fill_(_MOST[name](named))
+        if kernel.operator in _ROWS:
+            name, rows_of = _ROWS[kernel.operator]
+            indices, rows = named[name], max(1, int(rows_of(named)))
+            indices.copy_(torch.arange(indices.numel(), device=indices.device).remainder_(rows).view(indices.shape))
         return args, kwargs
 
     def _is_small(self, kernel: Kernel) -> bool:
@@ -233,6 +254,8 @@ class Prices:
         return lambda: kernel.target(*args, **kwargs)
 
     def _time(self, run: Callable[[], Any]) -> int:
+        if self._device.type == "cuda":
+            return self._queued_time(run)
         times: list[float] = []
         while (len(times) < _LEAST and sum(times) < 5 * _ENOUGH) or (len(times) < _RUNS and sum(times) < _ENOUGH):
             began = time.perf_counter()
@@ -240,6 +263,26 @@ class Prices:
             self._wait()
             times.append(time.perf_counter() - began)
         return max(1, int(sorted(times)[len(times) // 4] * 1e9))
+
+    def _queued_time(self, run: Callable[[], Any]) -> int:
+        """ns of a call among several that the host has queued while the device was busy with something else."""
+        def between_events(calls: int) -> float:
+            first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            cycles = 2 * calls * _QUEUEING  # of a clock of 2 GHz at most
+            with torch.cuda.device(self._device):
+                torch.cuda._sleep(cycles)
+                first.record()
+                for _ in range(calls):
+                    run()
+                last.record()
+                last.synchronize()
+            return first.elapsed_time(last) * 1e6 / calls
+
+        once = between_events(1)
+        calls = min(_QUEUED, max(_LEAST, int(_ENOUGH * 1e9 / max(once, 1.0)) // _LEAST))
+        if once * _LEAST > 5 * _ENOUGH * 1e9:
+            return max(1, int(once))
+        return max(1, int(sorted(between_events(calls) for _ in range(_LEAST))[0]))
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
@@ -282,9 +325,28 @@ def _is_figure(value: Any, several: bool) -> bool:
 def identity(device: torch.device) -> tuple[Any, ...]:
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
-        return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.__version__)
+        return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),
+                torch.__version__, _modes())
     return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
             torch.__version__)
+
+
+def _modes() -> tuple[Any, ...]:
+    """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not tell."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+
+    def told(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (AttributeError, RuntimeError):  # the older and the newer way to set a precision were mixed
+            return None
+
+    return tuple(map(told, (
+        lambda: cuda.matmul.fp32_precision, lambda: cudnn.conv.fp32_precision, lambda: cuda.matmul.allow_tf32,
+        lambda: cudnn.allow_tf32, torch.get_float32_matmul_precision, lambda: cudnn.enabled, lambda: cudnn.benchmark,
+        lambda: cudnn.deterministic, torch.are_deterministic_algorithms_enabled,
+        lambda: cuda.matmul.allow_fp16_reduced_precision_reduction, lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
+        cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.math_sdp_enabled)))
 
 
 def _processor() -> str:
@@ -322,14 +384,34 @@ def untraced(device: torch.device) -> Any:
         yield
 
 
+def real_arguments(target: Any, args: Any, kwargs: Any, device: torch.device) -> tuple[Any, Any]:
+    """The arguments of a call with real tensors in the place of fake ones, each where the kernel wants it."""
+    on_host = _ON_HOST.get(target)
+    if not on_host:
+        return materialise((args, kwargs), device)
+    host = torch.device("cpu")
+    made = (materialise(value, host if a.name in on_host else device)
+            for a, value in zip(target._schema.arguments, args, strict=False))
+    return tuple(made), materialise(kwargs, device)
+
+
 def materialise(tree: Any, device: torch.device) -> Any:
-    """Real tensors in the place of fake ones, of numbers that any kernel takes."""
+    """Real tensors in the place of fake ones, of numbers that any kernel takes.
+
+    On a GPU floats are random: a product of equal numbers draws less power than one of a step, and is up to an eighth faster.
+    """
 
     def real(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         size = [int(n) for n in value.shape]
         made = torch.empty_strided(size, [int(n) for n in value.stride()], dtype=value.dtype, device=device)
-        return made.fill_(0.5) if value.dtype.is_floating_point or value.dtype.is_complex else made.zero_()
+        if not (value.dtype.is_floating_point or value.dtype.is_complex):
+            return made.zero_()
+        if device.type == "cuda" and value.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+            stored = made.untyped_storage().nbytes() // made.element_size()  # once each, however strides repeat them
+            made.as_strided((stored,), (1,), 0).uniform_(0.25, 0.75)
+            return made
+        return made.fill_(0.5)
 
     return pytree.tree_map(real, tree)

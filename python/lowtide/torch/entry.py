@@ -188,7 +188,7 @@ class _Compiled:
         self._breaks = _graph_breaks()
         self._rehearsing = True
         try:
-            with torch.random.fork_rng(), _generators_kept(self._plain):
+            with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
                 given, named = _copies((given, named))
                 (self._compile(module) if module else self.module)(*given, **named)
         except _Rehearsed:
@@ -201,6 +201,14 @@ class _Compiled:
                 raise
         finally:
             self._rehearsing = False
+
+
+def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:
+    """The GPUs whose generators a step may draw from: those of its tensors, and the current one."""
+    if not torch.cuda.is_available():
+        return []
+    tensors = [*module.parameters(), *module.buffers(), *tensors_in(given, named)]
+    return sorted({torch.cuda.current_device(), *(t.device.index for t in tensors if t.is_cuda)})
 
 
 def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:

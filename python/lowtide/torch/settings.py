@@ -23,6 +23,7 @@ from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, names_offl
 from .transforms.hoist import Guess
 from .updates import check_home, check_optimizer, state_bytes
 from .updating.updater import check_hooks
+from .workspaces import take_workspaces
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -212,7 +213,10 @@ class Settings:
         """Bytes beside a region: `reserve`, or what a GPU holds beyond so many known bytes."""
         if self.reserve is not None:
             return self.reserve
-        return max(0, torch.cuda.memory_allocated(device) - known) if device.type == "cuda" else 0
+        if device.type != "cuda":
+            return 0
+        take_workspaces(device)
+        return max(0, torch.cuda.memory_allocated(device) - known)
 
     def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:
         """Bytes of the state that the optimizer will hold, beside what `standing` says.

@@ -20,7 +20,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from ..costs import key_of, materialise, untraced
+from ..costs import key_of, real_arguments, untraced
 from ..operators import arguments_of, is_effect, leaves, operator_of, values
 from ..storages import storage
 
@@ -145,7 +145,7 @@ def _corrected(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
 def _run(target: Any, args: Any, kwargs: Any, device: torch.device) -> list[_Layout | None] | None:
     with untraced(device):
         try:
-            args, kwargs = materialise((args, kwargs), device)
+            args, kwargs = real_arguments(target, args, kwargs, device)
             made = pytree.tree_leaves(target(*args, **kwargs))
         except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers
             return None
