@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import costs, storages
+from lowtide.torch import costs
 from lowtide.torch.operators import Kernel
 from lowtide.torch.prices import Remembered
 from torch import nn
@@ -252,16 +252,3 @@ def test_rows_of_a_table_are_made_to_differ():
     kernel = Kernel(torch.ops.aten.embedding_dense_backward.default, (grad, indices, 4, -1, False), {}, [grad, indices], [made], made)
     args, _ = prices._made_up(kernel)
     assert args[1].tolist() == [0, 1, 2, 3, 0, 1]
-
-
-def test_a_gpu_counts_blocks_as_its_allocator_gives_them_out(monkeypatch):
-    """As an H100 with PyTorch 2.11 counted them."""
-    gpu, mib = torch.device("cuda"), 1 << 20
-    blocks = {1: 512, 511: 512, 513: 1024, mib: mib, mib + 1: mib + 512, 3 * mib + 1: 3 * mib + 512, 11 * mib: 12 * mib,
-              int(13.5 * mib): 14 * mib, 21 * mib + 1: 22 * mib, 99 * mib + 5: 100 * mib}
-    for settings, expected in (("", list(blocks.values())),
-                               ("expandable_segments:True", [-(-size // 512) * 512 for size in blocks])):
-        monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", settings)
-        storages._splits_to_the_byte.cache_clear()
-        assert [storages.allocated(size, gpu) for size in blocks] == expected
-    storages._splits_to_the_byte.cache_clear()

@@ -6,8 +6,6 @@ in a table `storage -> bytes`.
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,9 +17,6 @@ from .updating.used_gradient import UsedGradient
 Sizes = dict[int, int]  # storage -> bytes
 
 _CUDA_BLOCK = 512  # bytes
-_POOLED = 10 << 20  # up to here a request shares a segment with others (CUDACachingAllocator's kMinLargeAlloc)
-_SEGMENT = 2 << 20  # above it a segment is a multiple of this (kRoundLarge)
-_UNSPLIT = 1 << 20  # what is left of a segment is given out with the block unless it is more (kSmallSize)
 
 
 def storage(t: torch.Tensor) -> int:
@@ -37,29 +32,12 @@ def bytes_of(t: torch.Tensor) -> int:
 
 
 def allocated(size: int, device: torch.device) -> int:
-    """What a device's allocator counts for a storage of `size` bytes: on a GPU blocks of CUDACachingAllocator as
-    torch.cuda.max_memory_allocated adds them up, whole kMinBlockSize, and for large ones whole new segments.  A block that
-    was used before may be larger, by 1 MiB at most."""
-    if device.type != "cuda":
-        return size
-    block = _up(size, _CUDA_BLOCK)
-    if block <= _POOLED or _splits_to_the_byte():
-        return block
-    segment = _up(block, _SEGMENT)
-    return segment if segment - block <= _UNSPLIT else block
+    """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
+    kMinBlockSize).
 
-
-def _up(size: int, to: int) -> int:
-    return -(-size // to) * to
-
-
-@functools.cache
-def _splits_to_the_byte() -> bool:
-    """Does the process's allocator give out no more than was asked for?  Expandable segments do not, nor does the driver's own
-    pool."""
-    said = ",".join(os.environ.get(name, "") for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"))
-    said = said.lower().replace(" ", "")
-    return "expandable_segments:true" in said or "backend:cudamallocasync" in said
+    torch.cuda.max_memory_allocated counts up to 1 MiB more for a block above 1 MiB, which is given out with what is left of its
+    segment; not with expandable segments."""
+    return -(-size // _CUDA_BLOCK) * _CUDA_BLOCK if device.type == "cuda" else size
 
 
 def is_dense(t: Any) -> bool:

@@ -1,7 +1,8 @@
 """What a GPU's libraries take once and keep: taken before a plan counts what stands beside it.
 
 cuBLAS gets a workspace for each thread and stream at its first product there, 32 MiB on a Hopper card, and PyTorch keeps it.
-The backward runs in a thread of its own, so the first step of a process takes two of them that no plan has seen.
+The backward runs in a thread of its own, so the first step of a process takes two of them that no plan has seen.  The tracer
+keeps backwards in the thread that traces: not this one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _SIDE = 32  # of a matrix that a library takes
 @functools.cache
 def take_workspaces(device: torch.device) -> None:
     """Run a small product of each kind on the device, forward and backward, once in a process."""
-    with untraced(device), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+    with untraced(device), torch.enable_grad(), torch.autocast(device.type, enabled=False), \
+            torch.autograd.set_multithreading_enabled(True):
         for dtype in (torch.float32, torch.bfloat16):
             weight, bias, x = (torch.zeros(shape, dtype=dtype, device=device, requires_grad=True)
                                for shape in ((_SIDE, _SIDE), (_SIDE,), (_SIDE, _SIDE)))
