@@ -16,7 +16,7 @@ from .lowering import lower
 from .lowerings.random_draws import STATE_BYTES
 from .lowerings.update import Updates
 from .program import Program
-from .settings import state_tensors
+from .settings import state_by_rule
 from .storages import bytes_of
 from .tracing.fake_step import Built, LossFunction, trace_step
 from .updates import Rules, Update, check_update
@@ -36,16 +36,18 @@ def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
         tensors are replaced by fake ones in a copy; the module stays as it is.
     costs: whose times to estimate (a key of roofline.DEVICES, or "flops").
     dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
-    optimizer: a torch.optim optimizer, its class or name; its state is counted as resident bytes.
+    optimizer: a torch.optim optimizer, its class or name, or a list of optimizers; their state is counted as resident
+        bytes.
     update: the optimizer whose step is a part of the graph, for each parameter as soon as its gradient is there, which
         then ends: one of torch.optim but LBFGS, or its class or name, or a function that is called with the module and
-        returns one (for groups of parameters where a builder makes the module).  In the place of `optimizer`.
+        returns one (for groups of parameters where a builder makes the module), or a list of optimizers and such
+        functions, none of which shares a parameter with another.  In the place of `optimizer`.
     state_home: where the state of `update` is between steps, "device" or "host".
     name: the graph's name, for people.
 
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
-    state_tensors(optimizer)
+    state_by_rule(optimizer, 0)
     check_update(update, state_home)
     if update is not None and optimizer is not None:
         raise ValueError("give optimizer or update, not both: with update the state is in the graph")
@@ -80,7 +82,7 @@ def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callab
 
 def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
     """The program's graph, the optimizer's state of the trained parameters resident."""
-    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_tensors(optimizer) * _trained(program)})
+    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_by_rule(optimizer, _trained(program))})
 
 
 def _trained(program: Program) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class UpdateError(RuntimeError):
     """A backward whose updates would not be those of an ordinary step; the text says why and what to do."""
 
 
+class UnknownParameter(ValueError):
+    """A parameter that a step would train, and no optimizer knows; the text names it."""
+
+
 class CallerError(Exception):
     """Carries what a function of the caller's raised while we called it (its cause): no fault of ours."""
 
@@ -48,6 +53,11 @@ def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
         raise CaptureError(words)
     warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
     return otherwise
+
+
+def some(names: Sequence[str], most: int = 6) -> str:
+    """Names for people: the first of them, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def size_text(n: int) -> str:

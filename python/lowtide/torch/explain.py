@@ -20,7 +20,7 @@ from .planning.constraints import small_fixed_bytes
 from .planning.report import time_text
 from .program import Program
 from .roofline import DEVICES
-from .settings import Settings, check_order, seconds, state_tensors, whole
+from .settings import Settings, check_order, seconds, state_by_rule, whole
 from .storages import allocated
 from .tracing.fake_step import Built, LossFunction
 from .transforms.made import splittable
@@ -131,7 +131,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
     """
     check_order(order)
-    state_tensors(optimizer)
+    state_by_rule(optimizer, 0)
     time, points = seconds(time), whole("points", points, 2, 10_000)
     device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
     real = isinstance(model, torch.nn.Module) and _is_real(model)

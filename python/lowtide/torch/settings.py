@@ -21,13 +21,13 @@ from .program import Program
 from .roofline import DEVICES
 from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, names_offload, techniques_of
 from .transforms.hoist import Guess
-from .updates import check_home, check_optimizer, state_bytes
+from .updates import check_apart, check_home, check_optimizer, state_bytes
 from .updating.updater import check_hooks
 from .workspaces import take_workspaces
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
-    "adadelta": 2, "rprop": 2, "asgd": 1,
+    "adadelta": 2, "rprop": 2, "asgd": 1, "muon": 1,
 }  # fmt: skip
 
 
@@ -43,9 +43,10 @@ class Settings:
     reserve: bytes that stand beside the region (old gradients, other models, a loss computed outside it; an int
         or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
         inputs, and on a CPU what earlier regions of the model have saved.
-    optimizer: a torch.optim optimizer, its class or its name; its state is counted by its rule.
-    update: "step" (the optimizer steps after the backward, as ever) or "backward" (each parameter is updated as soon as
-        its gradient is there, which ends then; updating/).
+    optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers, none of which shares a parameter
+        with another; their state is counted by their rules.
+    update: "step" (the optimizers step after the backward, as ever) or "backward" (each parameter is updated as soon as
+        its gradient is there, which ends then; updating/).  What no optimizer knows has its gradient handed out.
     costs: "auto", "measured", "flops", or a device's name (costs.py).
     time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
     solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
@@ -90,7 +91,15 @@ class Settings:
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; `step` says it
     named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
 
+    @property
+    def optimizers(self) -> tuple[torch.optim.Optimizer, ...]:
+        """Those that were given, not as a class or a name."""
+        given = self.optimizer if isinstance(self.optimizer, tuple) else (self.optimizer,)
+        return tuple(o for o in given if isinstance(o, torch.optim.Optimizer))
+
     def __post_init__(self) -> None:
+        if isinstance(self.optimizer, list):
+            object.__setattr__(self, "optimizer", tuple(self.optimizer))
         if self.fallback not in ("warn", "error"):
             raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
         if self.inner not in ("eager", "inductor"):
@@ -125,16 +134,19 @@ class Settings:
         if self.update not in ("step", "backward"):
             raise ValueError(f"update must be 'step' or 'backward', not {self.update!r}")
         if self.update == "step":
-            state_tensors(self.optimizer)
+            state_by_rule(self.optimizer, 0)
             return
-        if not isinstance(self.optimizer, torch.optim.Optimizer):
-            raise (ValueError if self.optimizer is None else TypeError)(
-                "update='backward' needs the optimizer that makes the updates: optimizer=, one of torch.optim as it is "
-                f"built of the model's parameters, not {self.optimizer!r}")
-        check_optimizer(self.optimizer)
+        if not self.optimizers:
+            raise (TypeError if self.optimizer else ValueError)(
+                "update='backward' needs the optimizer that makes the updates, or a list of them: optimizer=, of "
+                f"torch.optim as it is built of the model's parameters, not {self.optimizer!r}")
+        check_several(self.optimizer)
+        for optimizer in self.optimizers:
+            check_optimizer(optimizer)
         if self.inner != "eager":
             raise ValueError("update='backward' runs with inner='eager' alone: Inductor's code calls no optimizer")
-        check_hooks(self.optimizer, (p for group in self.optimizer.param_groups for p in group["params"]))
+        for optimizer in self.optimizers:
+            check_hooks(optimizer, (p for group in optimizer.param_groups for p in group["params"]))
 
     @staticmethod
     def of(options: dict[str, Any] | None) -> Settings:
@@ -226,16 +238,15 @@ class Settings:
         """
         if self.update == "backward":
             counted = self.reserve is None and device.type == "cuda"
-            there = [t for state in self.optimizer.state.values() for t in state.values() if getattr(t, "is_cuda", False)]
-            return state_bytes(self.optimizer, device.type == "cuda", updated) - counted * bytes_held(there)
-        rule = state_tensors(self.optimizer)
-        if not rule:
-            return 0
-        known = isinstance(self.optimizer, torch.optim.Optimizer)
-        listed = [p for group in self.optimizer.param_groups for p in group["params"]] if known else []
-        state = rule * sum((trained | storages_held(listed)).values())
+            there = [t for optimizer in self.optimizers for state in optimizer.state.values() for t in state.values()
+                     if getattr(t, "is_cuda", False)]
+            states = sum(state_bytes(optimizer, device.type == "cuda", updated) for optimizer in self.optimizers)
+            return states - counted * bytes_held(there)
+        known = self.optimizers
+        listed = [group["params"] for optimizer in known for group in optimizer.param_groups]
+        state = state_by_rule(self.optimizer, sum((trained | storages_held(listed)).values()))
         if known and self.reserve is None and device.type == "cuda":
-            state = max(0, state - bytes_held(self.optimizer))  # what is there is in `standing` already
+            state = max(0, state - bytes_held(known))  # what is there is in `standing` already
         return state
 
 
@@ -311,6 +322,24 @@ def _reserve(reserve: Any) -> int | None:
         return int(lowtide.Problem(NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
     except ValueError as error:
         raise ValueError(words) from error
+
+
+def state_by_rule(optimizer: Any, trained: int) -> int:
+    """Bytes of the state of an optimizer with so many bytes of trained parameters, or of several, each with the
+    parameters that it lists.  Raises as `state_tensors`, and for several that share a parameter."""
+    if not isinstance(optimizer, (list, tuple)):
+        return state_tensors(optimizer) * trained
+    check_several(optimizer)
+    return sum(state_tensors(o) * sum(storages_held([group["params"] for group in o.param_groups]).values())
+               for o in optimizer)
+
+
+def check_several(optimizers: Any) -> None:
+    """Raises TypeError or ValueError unless a list has optimizers alone, that share no parameter."""
+    for one in optimizers if isinstance(optimizers, (list, tuple)) else ():
+        if not isinstance(one, torch.optim.Optimizer):
+            raise TypeError(f"optimizer: a list takes optimizers as they are built of the model's parameters, not {one!r}")
+    check_apart(optimizers if isinstance(optimizers, (list, tuple)) else ())
 
 
 def state_tensors(optimizer: Any) -> int:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import weakref
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,12 +34,16 @@ aten = torch.ops.aten
 _COUNT = 10  # what a step reads on the host
 _HOMES = ("device", "host")
 
-Update = Any  # an optimizer, its class or name, or a function of the module that returns one
+# an optimizer, its class or name, a function of the module that returns one, or a list of optimizers and such functions
+Update = Any
 
 
 def check_update(update: Update, state_home: str) -> None:
     """Raises TypeError or ValueError unless they are what `capture` takes."""
     check_home(state_home)
+    if isinstance(update, (list, tuple)):
+        _check_several(update)
+        return
     if update is None:
         return
     if isinstance(update, str):
@@ -54,6 +58,31 @@ def check_update(update: Update, state_home: str) -> None:
     elif not callable(update):
         raise TypeError("update must be an optimizer, its class or name, or a function of the module that returns one, "
                         f"not {update!r}")
+
+
+def _check_several(updates: Sequence[Update]) -> None:
+    """Raises TypeError or ValueError unless each is an optimizer or a function that returns one, and none shares a
+    parameter with another."""
+    for update in updates:
+        if not callable(update) and not isinstance(update, torch.optim.Optimizer) or isinstance(update, type):
+            raise TypeError("update: a list takes optimizers, and functions of the module that return one: each has the "
+                            f"parameters that it updates, which {update!r} does not say")
+        check_update(update, "device")
+    check_apart([update for update in updates if isinstance(update, torch.optim.Optimizer)])
+
+
+def check_apart(optimizers: Sequence[torch.optim.Optimizer]) -> None:
+    """Raises ValueError for a parameter that two of these optimizers update."""
+    seen: dict[int, str] = {}
+    for k, optimizer in enumerate(optimizers):
+        words = f"optimizer {k} ({type(optimizer).__name__})"
+        for i, group in enumerate(optimizer.param_groups):
+            for j, p in enumerate(group["params"]):
+                name = (group.get("param_names") or {j: f"parameter {j}"})[j]
+                if id(p) in seen:
+                    raise ValueError(f"{name} of group {i} of {words}, of shape {list(p.shape)}, is one of {seen[id(p)]} as "
+                                     "well, and each would update it: give every parameter to one optimizer")
+        seen |= {id(p): words for group in optimizer.param_groups for p in group["params"]}
 
 
 def check_home(state_home: str) -> None:
@@ -131,6 +160,10 @@ class Rules:
 
     def read(self, model: nn.Module, update: Update) -> None:
         """Enter those of a module.  Raises CaptureError for an update that could not be made as gradients come."""
+        if isinstance(update, (list, tuple)):
+            for one in update:
+                self.read(model, one)
+            return
         optimizer = update
         if isinstance(update, str):
             optimizer = _named(update)
@@ -157,7 +190,11 @@ class Rules:
                 if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
                     raise CaptureError(f"update: {names[id(p)]} has hooks on its gradient, which an update within the "
                                        "backward would pass by; remove them, or step the optimizer after the backward")
-                self.of[names[id(p)]] = rule
+                name = names[id(p)]
+                if name in self.of and self.of[name].optimizer is not optimizer:
+                    raise CaptureError(f"update: {name} is one of two optimizers' parameters ({self.of[name].name} and "
+                                       f"{rule.name}), and each would update it: give it to one of them")
+                self.of[name] = rule
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Group:
         """What makes the updates of a region, if its backward is to make them."""
         if settings.update != "backward":
             return None
-        return RegionUpdates(Updater.of(settings.optimizer))
+        return RegionUpdates(tuple(map(Updater.of, settings.optimizers)))
 
     def share_budget(self, settings: Settings) -> None:
         """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""

@@ -25,7 +25,7 @@ from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward, nothing_donated
-from ..errors import BudgetError, CallerError, CaptureError, fall_back
+from ..errors import BudgetError, CallerError, CaptureError, UnknownParameter, fall_back
 from ..offloading.host import is_on_host
 from ..operators import is_tangent
 from ..settings import Settings
@@ -104,7 +104,7 @@ class Region:
                     gm = with_sizes(self._gm, example_inputs, self._symbols.at)
                     self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, SizeByNumber, Warning):
+        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, Warning):
             raise
         except CallerError as error:
             raise error.__cause__ from None

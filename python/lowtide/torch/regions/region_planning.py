@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 import lowtide
 
 from ..costs import pricing
-from ..errors import BudgetError, CaptureError, LowtideWarning
+from ..errors import BudgetError, CaptureError, LowtideWarning, UnknownParameter, some
 from ..lowering import lower
 from ..lowerings.update import Updates
 from ..meter import bytes_held
@@ -72,6 +72,7 @@ class RegionPlanner:
                         changing=_changing(gm, inputs) if trains else ())
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
+            _check_all_are_updated(program, gm, trained)
             program = in_one_call(program)
         taken = updated_inputs(program) if program.updates is not None else []
         record.updated = storages(inputs[i] for i in taken)
@@ -157,7 +158,7 @@ class RegionPlanner:
         if DistributedDataParallel._get_active_ddp_module() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
-        rules = self.updates.updater.rules(inputs, sorted(trained), self._settings.state_home)
+        rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
     def _share_of_training(self, gm: fx.GraphModule, inputs: list[Any], alone: Program, to_plan: RegionToPlan,
@@ -176,6 +177,19 @@ class RegionPlanner:
             return None
         graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
         return lowtide.Problem(graph, self._settings.budget).budget
+
+
+def _check_all_are_updated(program: Program, gm: fx.GraphModule, trained: set[int]) -> None:
+    """Raises UnknownParameter for one that the loss depends on and no optimizer knows: nobody gets its gradient, and it
+    would stay as it is."""
+    names = labels_of(gm)
+    missing = [names[i].removeprefix("model.") if i in names else f"input {i}" for i in with_gradient(program, trained)
+               if i not in updated_inputs(program)]
+    if missing:
+        raise UnknownParameter("step: " + ("no optimizer knows " if program.updates is not None else "the optimizers know none of "
+                               "the parameters that the loss depends on: ") + some(missing) + ". Give step a list of "
+                               "optimizers that know all of them, step(model, [first, second], ...), or freeze what is "
+                               "not to be trained (requires_grad_(False))")
 
 
 def _changing(gm: fx.GraphModule, inputs: list[Any]) -> set[int]:

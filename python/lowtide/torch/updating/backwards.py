@@ -82,8 +82,12 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
                               "backward: from two regions, two calls of one, or code outside of the compiled model such as "
                               "a regularizer, and its update would be by one of them. Compute all that reads it, and the "
                               f"loss, within one graph of the model, without a graph break, {STEP_INSTEAD}")
-    for updater in {region.updater for region in found}:
-        _check_step(updater, [p for region in found if region.updater is updater for p in region.slots.values()], keeps)
+    updated: dict[Updater, list[torch.Tensor]] = {}
+    for region in found:
+        for updater, parameters in region.by_updater():
+            updated.setdefault(updater, []).extend(parameters)
+    for updater, parameters in updated.items():
+        _check_step(updater, parameters, keeps)
     for region in found:
         region.looked = True
 

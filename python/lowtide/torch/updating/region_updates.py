@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..errors import OverBudgetWarning, UpdateError, size_text
 from ..storages import bytes_of
+from ..updates import Rule, Rules
 from .accumulating import accumulates
 from .backwards import watch_backwards
 from .host_states import HostStates
-from .updater import STEP_INSTEAD, Updater, check_hooks
+from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
 
 _keys = itertools.count()
 _regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDictionary()
@@ -26,30 +28,58 @@ _regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDic
 
 @dataclass(eq=False)
 class RegionUpdates:
-    """The updates of one region.  key: what the region's code knows it by.  slots: its parameters by the place of the
-    input, as of the latest plan, with its `peak` and `budget`.  homes: what of their state has its home on the host, by
-    slot and name; states: what moves that.  looked: has backwards.py seen the backward that is to run?"""
+    """The updates of one region.
 
-    updater: Updater
+    updaters: those of the optimizers, each of which has parameters of its own.  key: what the region's code knows it by.
+    slots: its parameters by the place of the input, as of the latest plan, with its `peak` and `budget`.  homes: what of
+    their state has its home on the host, by slot and name; states: what moves that, by optimizer.  looked: has
+    backwards.py seen the backward that is to run?
+    """
+
+    updaters: tuple[Updater, ...]
     key: int = field(default_factory=lambda: next(_keys))
     slots: dict[int, torch.Tensor] = field(default_factory=dict)
     homes: list[tuple[int, str]] = field(default_factory=list)
-    states: HostStates | None = None
+    states: dict[Updater, HostStates] = field(default_factory=dict)
     peak: int = 0
     budget: int = 0
     looked: bool = False
-    _groups: dict[int, dict[str, Any]] = field(default_factory=dict)
-    _adds: bool = False
+    _groups: dict[int, tuple[Updater, dict[str, Any]]] = field(default_factory=dict)
     _warned: bool = False
 
     def __post_init__(self) -> None:
         _regions[self.key] = self
         watch_backwards()
 
+    def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
+        """Those of a region's inputs that are updated, named as the lowering names them.  home: of their state."""
+        known: dict[int, Rule] = {}
+        for updater in self.updaters:
+            for group in updater.optimizer.param_groups:
+                known |= dict.fromkeys(map(id, group["params"]), Rule.of(updater.optimizer, group))
+        return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known}, home)
+
+    def by_updater(self) -> list[tuple[Updater, list[torch.Tensor]]]:
+        """The parameters of the latest plan by what updates them.  Raises UpdateError for one that nothing does."""
+        groups = self.groups()
+        found: dict[Updater, list[torch.Tensor]] = {}
+        for p in self.slots.values():
+            if id(p) not in groups:
+                raise UpdateError(f"update: a parameter of shape {list(p.shape)} is in no group of the optimizer any more: "
+                                  "compile the model again, with the optimizer that it is to be updated by")
+            found.setdefault(groups[id(p)][0], []).append(p)
+        return list(found.items())
+
+    def groups(self) -> dict[int, tuple[Updater, dict[str, Any]]]:
+        """The groups of all optimizers by their parameters, each with what makes its updates."""
+        return {id(p): (updater, group) for updater in self.updaters
+                for group in updater.optimizer.param_groups for p in group["params"]}
+
     def check(self, args: tuple[Any, ...], whole: bool) -> None:
-        """whole: is the call a whole step?  Raises UpdateError unless the region is given the parameters that it was compiled for, as the step before has
-        left them, and no ranks share them."""
-        self.updater.check_forward(args)
+        """whole: is the call a whole step?  Raises UpdateError unless the region is given the parameters that it was
+        compiled for, as the step before has left them, and no ranks share them."""
+        for updater in self.updaters:
+            updater.check_forward(args)
         if not self.slots or not torch.is_grad_enabled():
             return
         if any(args[i] is not p for i, p in self.slots.items()):
@@ -67,9 +97,10 @@ class RegionUpdates:
             raise UpdateError("update='backward': something other than torch.autograd has begun a backward, so nothing says "
                               "that its updates are those of a step; use update='step'")
         self.looked = False
-        self._adds = self.updater.begin(number, self.slots.values())
-        self._groups = self.updater.groups()
-        if not self._adds or self._warned:
+        for updater, parameters in self.by_updater():
+            updater.begin(number, parameters)
+        self._groups = self.groups()
+        if self._warned or not any(map(accumulates, self.slots.values())):
             return
         size = sum(bytes_of(p) for p in self.slots.values())
         if self.peak + size > self.budget:
@@ -80,31 +111,45 @@ class RegionUpdates:
                           OverBudgetWarning, stacklevel=2)
 
     def _begin_step(self) -> None:
-        parameters = list(self.slots.values())
-        check_hooks(self.updater.optimizer, parameters)
-        self.updater.check_gradients(parameters)
-        if any(p.grad is not None for p in parameters) or any(map(accumulates, parameters)):
+        by_updater = self.by_updater()
+        for updater, parameters in by_updater:
+            check_hooks(updater.optimizer, parameters)
+            updater.check_gradients(parameters)
+        if any(p.grad is not None or accumulates(p) for p in self.slots.values()):
             raise UpdateError("step makes its own gradients, and some stand already: set them to None first "
                               "(optimizer.zero_grad()); what is to add up over micro-batches needs "
                               "lowtide.torch.optimize")
-        self._adds, self._groups = False, self.updater.groups()
-        if self.homes:
-            self.states = self.states or HostStates(self.updater.optimizer)
-            self.states.go_home((self.slots[slot], name) for slot, name in self.homes)
+        self._groups = self.groups()
+        names = [(self.slots[slot], name) for slot, name in self.homes]
+        for updater, _ in by_updater if names else ():
+            states = self.states.get(updater) or self.states.setdefault(updater, HostStates(updater.optimizer))
+            states.go_home((p, name) for p, name in names if self._groups[id(p)][0] is updater)
 
     def update(self, slot: int, gradient: torch.Tensor, owned: bool) -> None:
         p = self.slots[slot]
-        if self.states:
-            self.states.arrive(p)
-        self.updater.update(p, self._groups[id(p)], gradient, owned, self._adds)
+        updater, group = self._groups[id(p)]
+        if updater in self.states:
+            self.states[updater].arrive(p)
+        updater.update(p, group, gradient, owned)
+
+    def open(self) -> torch.Tensor:
+        """A forward begins; what it saves for its backward."""
+        number, token = new_token()
+        parameters = frozenset(map(id, self.slots.values()))
+        for updater in self.updaters:
+            updater.open(number, token, parameters & updater.groups().keys())
+        return token
+
+    def move(self, way: str, slot: int, name: str) -> None:
+        p = self.slots[slot]
+        getattr(self.states[self._groups[id(p)][0]], way)(p, name)
 
 
 # ---- what the code of a region calls; keys and slots are numbers in it
 
 def open_forward(key: int) -> torch.Tensor:
     """The token that the region's forward saves."""
-    region = _regions[key]
-    return region.updater.open(frozenset(map(id, region.slots.values())))
+    return _regions[key].open()
 
 
 @fx.node.has_side_effect
@@ -122,8 +167,7 @@ def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> No
 @fx.node.has_side_effect
 def move_state(key: int, way: str, slot: int, name: str) -> None:
     """That tensor of the state of the parameter at that place: `fetch`, `leave` or `gone` (transfers.py)."""
-    region = _regions[key]
-    getattr(region.states, way)(region.slots[slot], name)
+    _regions[key].move(way, slot, name)
 
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:

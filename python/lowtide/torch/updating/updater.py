@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -13,11 +14,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..errors import UpdateError
 from ..storages import is_dense
-from ..updates import Rule, Rules
 from .accumulating import accumulates
 from .used_gradient import UsedGradient
 
 _updaters: weakref.WeakValueDictionary[int, Updater] = weakref.WeakValueDictionary()  # by their optimizers' ids
+_forwards = itertools.count(1)  # numbers of all forwards, whichever optimizers they wait for
 
 STEP_INSTEAD = "or use update='step'"
 
@@ -34,8 +35,8 @@ class _Open:
 class Updater:
     """The updates of one optimizer's parameters, whatever regions they are in.
 
-    Forwards are numbered.  A forward saves its number for its backward, as the shape of a tensor without elements: it
-    lives as long as what else was saved, goes through hooks on saved tensors, and takes no bytes.
+    Forwards are numbered.  A forward saves its number for its backward, as the shape of a tensor without elements, its
+    token: it lives as long as what else was saved, goes through hooks on saved tensors, and takes no bytes.
     """
 
     @staticmethod
@@ -52,9 +53,9 @@ class Updater:
         self.optimizer = optimizer
         step = type(optimizer).step
         self._step = getattr(step, "__wrapped__", step)  # without the profiler's record and the hooks
-        self._forwards = 0
+        self._latest = 0  # forward of these parameters
         self._open: list[_Open] = []
-        self._updated_at: dict[int, int] = {}  # parameter -> forwards begun when it was updated
+        self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
         self._updated: dict[int, weakref.ref[torch.Tensor]] = {}  # since the optimizer's last step
         self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
         self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
@@ -67,13 +68,6 @@ class Updater:
     def groups(self) -> dict[int, dict[str, Any]]:
         """The optimizer's groups by their parameters."""
         return {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
-
-    def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
-        """Those of a region's inputs that are updated, named as the lowering names them.  home: of their state."""
-        known = {}
-        for group in self.optimizer.param_groups:
-            known |= dict.fromkeys(map(id, group["params"]), Rule.of(self.optimizer, group))
-        return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known}, home)
 
     # ---- the user's own step, which has nothing to do for what is updated
 
@@ -126,12 +120,10 @@ class Updater:
                               "ordinary one would leave to the step. Call optimizer.step() right after the backward, or, for "
                               "micro-batches, run all backwards but the last within lowtide.torch.accumulate(model)")
 
-    def open(self, parameters: frozenset[int]) -> torch.Tensor:
-        """A forward of a region with these parameters runs now; what it saves for its backward."""
-        self._forwards += 1
-        token = torch.empty((0, self._forwards), dtype=torch.uint8)
-        self._open.append(_Open(self._forwards, StorageWeakRef(token.untyped_storage()), parameters))
-        return token
+    def open(self, number: int, token: torch.Tensor, parameters: frozenset[int]) -> None:
+        """A forward of that number runs now, in a region with these parameters."""
+        self._latest = number
+        self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
 
     def waiting(self, parameters: Iterable[int]) -> int:
         """How many forwards with one of these parameters wait for their backward?"""
@@ -140,12 +132,8 @@ class Updater:
 
     def check_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
         """Raises UpdateError unless these may get gradients now."""
-        groups = self.groups()
         for p in parameters:
             shape = f"a parameter of shape {list(p.shape)}"
-            if id(p) not in groups:
-                raise UpdateError(f"update: {shape} is in no group of the optimizer any more: compile the model again, with "
-                                  "the optimizer that it is to be updated by")
             if id(p) in self._updated:
                 raise UpdateError(f"a second backward before optimizer.step(): {shape} is updated already. Call "
                                   "optimizer.step() after each step as ever, or, for micro-batches, run all backwards but "
@@ -158,18 +146,17 @@ class Updater:
                 raise UpdateError(f"{shape} has a gradient of layout {p.grad.layout}, and a plan knows dense tensors alone: "
                                   f"set it to None first, {STEP_INSTEAD}")
 
-    def begin(self, number: int, parameters: Iterable[torch.Tensor]) -> bool:
-        """The backward of that forward is about to run.  Is it one that only adds up?  Raises UpdateError if parameters
-        were updated since the forward."""
+    def begin(self, number: int, parameters: Iterable[torch.Tensor]) -> None:
+        """The backward of that forward is about to run.  Raises UpdateError if parameters were updated since."""
         self._open = [o for o in self._open if o.number != number]
         if any(self._updated_at.get(id(p), 0) >= number for p in parameters):
             raise UpdateError("a second backward: parameters were updated in the backward since this forward ran, so its "
                               "gradients would be of other weights. Call backward once for each forward, within "
                               f"lowtide.torch.accumulate(model) for all but the last, {STEP_INSTEAD}")
-        return any(map(accumulates, parameters))
 
-    def update(self, p: torch.Tensor, group: dict[str, Any], gradient: torch.Tensor, owned: bool, adds: bool) -> None:
-        """`p`, of that group, by its gradient; adds: put that to what stands instead.  owned: may it be kept?"""
+    def update(self, p: torch.Tensor, group: dict[str, Any], gradient: torch.Tensor, owned: bool) -> None:
+        """`p`, of that group, by its gradient, or put that to what stands within `accumulate`.  owned: may it be kept?"""
+        adds = accumulates(p)
         if isinstance(p.grad, UsedGradient):
             p.grad = None  # it was set to zero
         if p.grad is not None:
@@ -182,7 +169,7 @@ class Updater:
         alone = object.__new__(type(self.optimizer))
         alone.__dict__.update(self.optimizer.__dict__)
         alone.param_groups = [one]
-        self._updated_at[id(p)] = self._forwards
+        self._updated_at[id(p)] = self._latest
         self._updated[id(p)] = weakref.ref(p)
         try:
             if p.grad is None:
@@ -192,6 +179,12 @@ class Updater:
             p.grad = UsedGradient(p.shape, p.dtype, p.device)
         group.update({key: value for key, value in one.items() if key != "params"})
         self._used[id(group)] = _settings(group)
+
+
+def new_token() -> tuple[int, torch.Tensor]:
+    """The number of a forward that begins, and what it saves."""
+    number = next(_forwards)
+    return number, torch.empty((0, number), dtype=torch.uint8)
 
 
 def _settings(group: dict[str, Any]) -> dict[str, Any]:
