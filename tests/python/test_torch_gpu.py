@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.meter import measure_peak
+from lowtide.torch.meter import measure_peak, workspace
 from torch import nn
 from torch_run import equal, twin
 from torch_zoo import Cnn, DropoutMlp, Gpt
@@ -151,3 +151,27 @@ def test_two_forwards_before_a_backward():
     expected = run(traced, torch.compile(traced, backend="aot_eager"), x)
     step, _ = planned(mine, (x,), "90%", costs="flops")
     assert equal(run(mine, step, x), expected)
+
+
+def test_the_statistics_of_the_peak_are_the_users():
+    torch.cuda.reset_peak_memory_stats()
+    big = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    del big
+    peak = torch.cuda.max_memory_allocated()
+    module, inputs = MODELS["gpt"]()
+    step, _ = planned(module, inputs, "75%")
+    step(*inputs).backward()
+    assert torch.cuda.max_memory_allocated() == peak
+
+
+def test_a_workspace_is_known_where_its_run_is_no_new_peak():
+    x = torch.randn(1 << 20, device="cuda")
+
+    def run():
+        return torch.sort(x)[0] + 1
+
+    torch.cuda.reset_peak_memory_stats()
+    expected = workspace(run, x.device)
+    big = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    del big
+    assert workspace(run, x.device) >= expected >= 3 * x.nbytes

@@ -3,10 +3,11 @@
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
 made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
 adds); on a GPU it is that between events around calls that were queued before the first of them ran, so that starting
-them costs nothing, as in a step that keeps the device busy.  Workspace is how far the device's memory rises in a run beyond what the kernel returns.  That may hold more than
-it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
+them costs nothing, as in a step that keeps the device busy.  Workspace is how far the device's memory rises in a run
+beyond what the kernel returns.  That may hold more than it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
 All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
-again at the next start.  The generators of random numbers are left as they were.
+again at the next start.  The generators of random numbers are left as they were, and so are profilers, and the statistics
+of a GPU's peak but for what kernels that run take.
 
 Collectives, and what else acts on the world, never run for their price (effects.py): a collective's time is
 estimated from the bytes that go over the link, all of it charged to the collective and none to the wait for it, and
@@ -37,6 +38,7 @@ from torch.utils import _pytree as pytree
 import lowtide
 
 from .. import cache
+from .allocations import in_own_thread
 from .effects import communicates, may_be_priced
 from .meter import workspace
 from .operators import DTYPES, Kernel, leaves, touched_bytes
@@ -159,13 +161,19 @@ class Prices:
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
-        with untraced(self._device):
-            found: dict[str, int] = {}
-            if sizes:
-                workspaces, found = self._memory(sizes)
-                self._known["workspace"].update(workspaces)
-            self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
-        if self._device.type == "cuda":
+
+        def measure() -> None:
+            with untraced(self._device):
+                found: dict[str, int] = {}
+                if sizes:
+                    workspaces, found = self._memory(sizes)
+                    self._known["workspace"].update(workspaces)
+                self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
+
+        if self._device.type == "cpu":
+            in_own_thread(measure)
+        else:  # a GPU's libraries keep workspaces for each thread that calls them
+            measure()
             torch.cuda.empty_cache()  # what kernels were measured with is the step's to take
         cache.write(self._file, self._known)
 

@@ -1,19 +1,20 @@
 """How much memory a function takes at its peak, as measured.
 
-On a GPU the figure is the caching allocator's own.  On a CPU PyTorch keeps no such figure; the profiler's
-memory events are added up instead, which include the workspaces of kernels.
+On a GPU the figure is the caching allocator's own.  On a CPU PyTorch keeps no such figure; what is allocated and freed is
+added up instead (allocations.py), which includes the workspaces of kernels.
 """
 
 from __future__ import annotations
 
 import gc
-import os
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from .allocations import allocations
 from .offloading.host import is_on_host
 from .storages import Sizes, storages
 
@@ -24,6 +25,9 @@ def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] =
     held: modules, optimizers and tensors that are there before the call; their bytes (each storage once)
     are part of the figure on a CPU, where only the rise can be seen, but for those that a plan keeps on the emulated host.
     On a GPU the figure is that of torch.cuda.max_memory_allocated for the current device: all that is there, `held` or not.
+    It begins anew for that (torch.cuda.reset_peak_memory_stats).
+
+    Raises RuntimeError on a CPU within a profiler, which would see the allocations in the place of this.
 
     The result of the function is dropped before the end is seen, its peak is not.
     """
@@ -57,37 +61,53 @@ def peak_rise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 
 
 def workspace(run: Callable[[], Any], device: torch.device) -> int:
-    """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made."""
+    """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made.
+
+    On a GPU the statistics of its peak are the user's, and stay: what was allocated and freed again is added up.  That is exact
+    for one allocation; of several the run is repeated with memory of its own, and the figure is the less of the sum and of what
+    that memory grew to beyond the results.
+    """
     if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-        made = run()
-        torch.cuda.synchronize(device)
-        beyond = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
-        del made
-        return beyond
+        passing, allocations = _passing(run, device)
+        return passing if allocations <= 1 else min(passing, _grown(run, device, passing))
     held: list[Any] = []
     peak, rest = _rise_and_rest(lambda: held.append(run()))
     return peak - max(rest, 0)
 
 
+def _passing(run: Callable[[], Any], device: torch.device) -> tuple[int, int]:
+    """Bytes that a run allocates on a GPU and frees again, and in how many allocations."""
+    def stats() -> list[tuple[int, int]]:
+        torch.cuda.synchronize(device)
+        found = torch.cuda.memory_stats(device)
+        return [(found[f"{what}.all.allocated"], found[f"{what}.all.current"]) for what in ("allocated_bytes", "allocation")]
+
+    before = stats()
+    made = run()
+    after = stats()
+    del made
+    return tuple(max(0, (total - total_before) - (now - now_before))
+                 for (total, now), (total_before, now_before) in zip(after, before, strict=True))
+
+
+def _grown(run: Callable[[], Any], device: torch.device, otherwise: int) -> int:
+    """Bytes that a memory pool of its own grows to in a run, beyond those of the results; `otherwise` where PyTorch has none."""
+    try:
+        pool = torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(pool, device):
+            made = run()
+        torch.cuda.synchronize(device)
+        segments = pool.snapshot()
+        del made
+        return sum(segment["total_size"] - segment["allocated_size"] for segment in segments)
+    except (AttributeError, KeyError, RuntimeError, TypeError):
+        return otherwise
+
+
 def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
     """The most bytes, and those at the end, of a run on the CPU beyond those at its beginning."""
-    before = os.environ.get("KINETO_LOG_LEVEL")
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it announces itself on standard error
-    try:
-        activity = [torch.profiler.ProfilerActivity.CPU]
-        with torch.profiler.profile(activities=activity, profile_memory=True) as profile:
-            run()
-    finally:
-        if before is None:
-            os.environ.pop("KINETO_LOG_LEVEL", None)
-    now = peak = 0
-    for event in sorted(profile.profiler.kineto_results.events(), key=lambda e: e.start_ns()):
-        if event.name() == "[memory]":
-            now += event.nbytes()
-            peak = max(peak, now)
-    return peak, now
+    sums = list(itertools.accumulate(allocations(run), initial=0))
+    return max(sums), sums[-1]
 
 
 def bytes_held(*things: Any) -> int:

@@ -1,0 +1,61 @@
+"""The CPU's allocations while a function runs, seen without PyTorch's profiler.
+
+`torch.profiler` has one session for the process: who begins another one ends the user's, whose trace is empty then.  What
+the profiler of before it sees, each allocation and each free, is its thread's own, and costs a user's session nothing as
+long as they are not of one thread.  So what Lowtide runs for itself it runs in a thread of its own (`in_own_thread`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch.autograd import ProfilerConfig, ProfilerState, _disable_profiler_legacy, _enable_profiler_legacy
+from torch.profiler import _ExperimentalConfig
+
+Result = TypeVar("Result")
+
+
+def is_profiled() -> bool:
+    """Does a profiler, of whatever kind, look at this thread?"""
+    return torch._C._autograd._profiler_enabled()
+
+
+def allocations(run: Callable[[], Any]) -> list[int]:
+    """Bytes that `run` allocates (> 0) and frees (< 0), in their order; of its own thread and those that compute for it.
+
+    Raises RuntimeError in a thread that a profiler looks at.
+    """
+    if is_profiled():
+        raise RuntimeError("a profiler runs here, and sees what is to be measured in the place of lowtide, which leaves it "
+                           "alone: measure outside of it")
+    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()))
+    try:
+        run()
+    finally:
+        of_threads = _disable_profiler_legacy()
+    begin = next(e for events in of_threads for e in events if e.name() == "__start_profile")
+    seen = [(begin.cpu_elapsed_us(e), e.cpu_memory_usage()) for events in of_threads for e in events
+            if e.kind() == "memory_alloc"]
+    return [size for _, size in sorted(seen, key=lambda of: of[0])]  # a sort is stable: of one moment as they came
+
+
+def in_own_thread(run: Callable[[], Result]) -> Result:
+    """What `run` returns, or raises, in a thread that nothing looks at, and that has no modes of its own."""
+    made: list[Result] = []
+    raised: list[BaseException] = []
+
+    def whole() -> None:
+        try:
+            made.append(run())
+        except BaseException as error:  # noqa: BLE001: it is the caller's
+            raised.append(error)
+
+    thread = threading.Thread(target=whole, name="lowtide", daemon=True)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return made[0]
