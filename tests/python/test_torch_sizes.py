@@ -195,3 +195,53 @@ def test_a_number_in_a_region_that_falls_back():
             loss = step(x, scale)
             loss.backward()
             assert torch.equal(loss, module(x, scale))
+
+
+class Dropping(nn.Module):
+    """A number of the module in an operator; broken: the tracer makes two regions of it."""
+
+    def __init__(self, p, broken=False):
+        super().__init__()
+        self.a, self.b, self.p, self.broken = nn.Linear(64, 64), nn.Linear(64, 64), p, broken
+
+    def forward(self, x):
+        y = F.dropout(self.a(x).tanh(), self.p, self.training)
+        if self.broken:
+            torch._dynamo.graph_break()
+        return F.dropout(self.b(y).tanh(), self.p, self.training).square().mean()
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_optimize_plans_before_it_returns_where_numbers_and_sizes_are_open(broken):
+    for p, n in ((0.5, 32), (0.1, 48), (0.2, 64), (0.2, 80)):  # from the second model on the tracer leaves both open
+        with pytest.raises(lowtide.torch.BudgetError):
+            lowtide.torch.optimize(Dropping(p, broken), torch.randn(n, 64), budget="1KiB")
+        before = len(lowtide.torch.reports())
+        module, x = Dropping(p, broken), torch.randn(n, 64)
+        plain, state = twin(module), torch.get_rng_state()
+        step = lowtide.torch.optimize(module, x, budget="100%", costs="cpu", fallback="error")
+        assert torch.equal(torch.get_rng_state(), state)
+        planned_first = len(lowtide.torch.reports())
+        assert planned_first > before
+        assert equal(run_once(step, x), run_once(plain, x))
+        assert len(lowtide.torch.reports()) == planned_first  # nothing is left to be planned when it runs
+
+
+def run_once(module, x):
+    torch.manual_seed(3)
+    loss = module(x)
+    loss.backward()
+    return [loss.detach(), *(p.grad for p in module.parameters())]
+
+
+def test_optimize_says_so_where_a_handler_of_the_model_would_swallow_it():
+    class Handling(Dropping):
+        def forward(self, x):
+            try:
+                return super().forward(x)
+            except Exception:
+                return x.mean()
+
+    for p in (0.5, 0.1):
+        with pytest.raises(lowtide.torch.BudgetError):
+            lowtide.torch.optimize(Handling(p), torch.randn(8, 64), budget="1KiB")

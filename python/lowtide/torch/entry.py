@@ -23,7 +23,7 @@ from .arguments import arguments, map_tensors, tensors_in
 from .distributed import refuse_shared
 from .errors import BudgetError, CaptureError, fall_back
 from .meter import bytes_held
-from .regions.compile import compile_region
+from .regions.compile import EachShape, compile_region
 from .regions.group import Group
 from .settings import Settings
 
@@ -126,7 +126,12 @@ def _group_of(module: torch.nn.Module) -> Group:
 
 
 class _Rehearsed(BaseException):
-    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own."""
+    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own.  error: why a region whose
+    sizes or numbers are open, which is planned when it is reached, cannot be planned."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 class _Compiled:
@@ -171,6 +176,8 @@ class _Compiled:
         def call(*args: Any) -> Any:
             if not self._rehearsing:
                 return run(*args)
+            if isinstance(run, EachShape):
+                _prepare(run, args)
             if not (self._broken and self._stands_in):
                 raise _Rehearsed
             if find:
@@ -191,8 +198,9 @@ class _Compiled:
             with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
                 given, named = _copies((given, named))
                 (self._compile(module) if module else self.module)(*given, **named)
-        except _Rehearsed:
-            pass
+        except _Rehearsed as end:
+            if end.error:
+                raise end.error from None
         except BackendCompilerFailed as error:
             inner = error.inner_exception
             raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
@@ -209,6 +217,14 @@ def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:
         return []
     tensors = [*module.parameters(), *module.buffers(), *tensors_in(given, named)]
     return sorted({torch.cuda.current_device(), *(t.device.index for t in tensors if t.is_cuda)})
+
+
+def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
+    """Plan a region for these arguments."""
+    try:
+        run.prepare(args)
+    except Exception as error:
+        raise _Rehearsed(error) from error
 
 
 def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:

@@ -32,7 +32,7 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
                               "that a plan counts", settings, gm)
     if any(_is_symbolic(value) for value in example_inputs) or settings.inner == "eager" and floats_of(gm):
-        return _EachShape(gm, settings, group)
+        return EachShape(gm, settings, group, number)
     return Region(settings, group, number).compile(gm, example_inputs)
 
 
@@ -42,12 +42,12 @@ def _is_symbolic(value: Any) -> bool:
     return isinstance(value, (torch.SymInt, torch.SymFloat))
 
 
-class _EachShape:
+class EachShape:
     """A region whose sizes Dynamo left open, or numbers: a plan of its own for every size that comes, and one for
-    all values of a number that is none (scalars.py)."""
+    all values of a number that is none (scalars.py).  number: as of compile_region."""
 
-    def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group) -> None:
-        self._settings, self._group = settings, group
+    def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group, number: int | None = None) -> None:
+        self._settings, self._group, self._number = settings, group, number
         eager = settings.inner == "eager"
         self._floats = floats_of(gm) if eager else []
         self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
@@ -55,15 +55,24 @@ class _EachShape:
         self._known: dict[Any, list[Region]] = {}  # the one that was compiled last is the last
 
     def __call__(self, *args: Any) -> Any:
-        if self._floats:
-            values = list(args)
-            for i in self._floats:
-                values[i] = values[i].item()
-            args = tuple(values)
-        for region in self._known.get(self._key(args), ()):
-            if region.serves(args):
-                return region(*args)
-        return self._compile(args)(*args)
+        args = self._with_numbers(args)
+        return self._region_for(args)(*args)
+
+    def prepare(self, args: tuple[Any, ...]) -> None:
+        """Plan for arguments like these, and run nothing; or enter them to be planned later."""
+        self._region_for(self._with_numbers(args))
+
+    def _with_numbers(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not self._floats:
+            return args
+        values = list(args)
+        for i in self._floats:
+            values[i] = values[i].item()
+        return tuple(values)
+
+    def _region_for(self, args: tuple[Any, ...]) -> Region:
+        known = (region for region in self._known.get(self._key(args), ()) if region.serves(args))
+        return next(known, None) or self._compile(args)
 
     def _key(self, args: tuple[Any, ...]) -> Any:
         return (tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a
@@ -71,7 +80,7 @@ class _EachShape:
 
     def _compile(self, args: tuple[Any, ...]) -> Region:
         while True:
-            region = Region(self._settings, self._group, numbers=sorted(self._numbers))
+            region = Region(self._settings, self._group, self._number, sorted(self._numbers))
             try:
                 region.compile(self._gm, list(args))
                 break
