@@ -324,3 +324,60 @@ def test_several_threads_may_train_at_once():
     finally:
         sys.setswitchinterval(before)
     assert not failed
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tower = tower(64, 2, 64)
+
+    def forward(self, x):
+        return self.tower(x)
+
+
+class Deep(nn.Module):
+    """As many blocks as a step says run, each a region."""
+
+    def __init__(self, blocks=6):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
+
+    @torch._dynamo.disable(recursive=False)
+    def forward(self, x, depth):
+        for block in self.blocks[:depth]:
+            x = block(x)
+        return x.mean()
+
+
+def deep_steps(module, budget, depths, **options):
+    """The peaks of steps of these depths, and the warnings."""
+    torch._dynamo.reset()
+    step = torch.compile(module, backend="lowtide", options={"budget": budget, **OPTIONS, "costs": "cpu", **options})
+    x, peaks = torch.randn(512, 64), []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", lowtide.torch.LowtideWarning)
+        for depth in depths:
+            zero(module)
+            peaks.append(bytes_held(module, x) + peak_rise(lambda depth=depth: step(x, depth).backward()))
+    return peaks, [str(w.message) for w in said if issubclass(w.category, lowtide.torch.OverBudgetWarning)]
+
+
+def test_steps_of_other_depths_are_said_once_with_a_reserve_that_is_enough():
+    torch.manual_seed(0)
+    module, x = Deep(), torch.randn(512, 64)
+    own = bytes_held(module, x)
+    budget = own + int(0.75 * peak_rise(lambda: twin(module)(x, 4).backward()))
+    depths = (4, 3, 5, 4, 5, 2)
+    _, said = deep_steps(twin(module), budget, depths)
+    (words,) = said  # the first step's; what is new later is within what it names
+    reserve = int(words.rsplit("reserve=", 1)[1])
+    peaks, said = deep_steps(twin(module), budget + reserve, depths, reserve=reserve)
+    assert not said and max(peaks) <= budget + reserve
+
+
+def test_where_depths_vary_one_more_than_was_seen_fits():
+    torch.manual_seed(0)
+    module, x = Deep(), torch.randn(512, 64)
+    budget = bytes_held(module, x) + int(0.8 * peak_rise(lambda: twin(module)(x, 5).backward()))
+    peaks, _ = deep_steps(module, budget, (4, 5, 6, 5))
+    assert peaks[1] > budget and all(peak <= budget for peak in peaks[2:])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lowtide
@@ -106,27 +106,29 @@ def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
     return passes
 
 
+def with_one_more(passes: list[Pass]) -> list[Pass]:
+    """The passes of steps in which one more forward waits than in any that was seen: of those that wait, one that saves the
+    most."""
+    waiting = [region for pass_ in passes for region in pass_.waiting]
+    if not waiting:
+        return passes
+    largest = max(waiting, key=lambda region: region.saves[1])
+    return [replace(pass_, waiting=(*pass_.waiting, largest)) if pass_.waiting else pass_ for pass_ in passes]
+
+
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
-                 told: Told = lambda _, __: {}) -> dict[str, Assignment]:
+                 told: Told = lambda _, __: {}, varies: bool = False) -> dict[str, Assignment]:
     """What to plan each region of these passes with, by their keys, so that all of them keep the budget.
 
-    fixed: bytes that no plan changes.
+    fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
+    more than was seen fits, too, if that can be.
 
     Raises BudgetError if no way is found.
     """
-    regions = {pass_.region.key: pass_.region for pass_ in passes}
-    waiting = {region.key for pass_ in passes for region in pass_.waiting}
-    most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
-    largest = max((most[key].graph(region.program) for key, region in regions.items()),
-                  key=lambda g: g.own_peak)
-    limit = _bytes(budget, largest, fixed)
-    best: tuple[int, dict[str, Assignment]] | None = None
-    for fraction in _FRACTIONS:
-        tried = _try(passes, regions, waiting, fraction, limit, order, told)
-        if tried and (best is None or tried[0] < best[0]):
-            best = tried
-        if not waiting:
-            break
+    regions, waiting, limit, largest = _of(passes, budget, fixed)
+    best = None
+    for tried in (with_one_more(passes), passes) if varies else (passes,):
+        best = best or _best(tried, regions, waiting, limit, order, told)
     if best is None:
         fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
         floor = 0
@@ -135,7 +137,31 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
         smallest = _smallest(passes, regions, waiting, (max(limit, floor), largest.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
-    return best[1]
+    return best
+
+
+def _best(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], limit: int, order: str,
+          told: Told) -> dict[str, Assignment] | None:
+    """The assignments that take the least time of those that are tried; None if none is found."""
+    best: tuple[int, dict[str, Assignment]] | None = None
+    for fraction in _FRACTIONS:
+        tried = _try(passes, regions, waiting, fraction, limit, order, told)
+        if tried and (best is None or tried[0] < best[0]):
+            best = tried
+        if not waiting:
+            break
+    return best and best[1]
+
+
+def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, RegionToPlan], set[str], int, Any]:
+    """The regions of these passes by their keys, the keys of those that wait, the budget in bytes, and the graph with the
+    largest peak."""
+    regions = {pass_.region.key: pass_.region for pass_ in passes}
+    waiting = {region.key for pass_ in passes for region in pass_.waiting}
+    most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
+    largest = max((most[key].graph(region.program) for key, region in regions.items()),
+                  key=lambda g: g.own_peak)
+    return regions, waiting, _bytes(budget, largest, fixed), largest
 
 
 def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], fraction: float, limit: int,

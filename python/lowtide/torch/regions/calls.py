@@ -129,6 +129,16 @@ class Calls:
         """Bytes that forwards have left for backwards that are still to come."""
         return self._waiting.bytes()
 
+    def beside_backwards(self) -> int:
+        """The most bytes that stand beside a backward, of those that wait: what earlier forwards have left, and gradients
+        that later ones will have made by then."""
+        self._waiting.prune()
+        waiting, most, made = self._waiting.all(), 0, 0
+        for i, w in reversed(list(enumerate(waiting))):
+            most = max(most, made + sum(earlier.size for earlier in waiting[:i]))
+            made += sum(w.region.leaves.values())
+        return most
+
     def beside(self, args: Iterable[Any]) -> int:
         """Bytes that stand beside a region with these arguments, waiting forwards apart."""
         own = storages(args)

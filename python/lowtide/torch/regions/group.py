@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from ..errors import OverBudgetWarning, size_text
 from ..meter import bytes_held
 from ..planning.constraints import Constraints, given_bytes
 from ..planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
@@ -26,8 +25,9 @@ from ..settings import Settings
 from ..storages import Sizes, gradients_by_leaf, is_trained, storages
 from ..updating.region_updates import RegionUpdates
 from ..updating.updater import Updater
-from .accounts import Accounts, counted, saved
+from .accounts import Accounts, saved
 from .calls import Calls
+from .over_budget import Cause, OverBudget
 from .records import ObservedPass, RegionRecord
 from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
@@ -59,7 +59,7 @@ class Group:
     lock: Any = field(default_factory=threading.RLock)  # never held while kernels run
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     accounts: Accounts = field(init=False)
-    _warned: bool = False  # that this burst breaks the budget
+    over_budget: OverBudget = field(default_factory=OverBudget)
 
     def __post_init__(self) -> None:
         self.accounts = Accounts(self.calls, self.regions)
@@ -148,45 +148,45 @@ class Group:
             self._know_modules()
         self.watch.held.clear()
         self.watch.counted = len(self.calls.trained) > 1
+        self._say()
         if self.calls.news:
             plan_together(self, settings, args)
             self.calls.planned()
-        self._warned = False
 
     def forward(self, region: RegionRecord, args: Iterable[Any]) -> None:
         """It runs now."""
         with self.lock:
             self._look(region, self.calls.forward(region, args))
+            if not region.trains:  # or more may come that belongs into the same warning, until the backward begins
+                self._say()
 
-    def backward(self, region: RegionRecord, args: list[Any]) -> None:
-        """Its backward runs now."""
+    def backward(self, region: RegionRecord, args: list[Any], outside: list[Cause]) -> None:
+        """Its backward runs now.  outside: what the region's watch has found."""
         with self.lock:
+            to_come, waiting = self.calls.beside_backwards(), self.calls.waiting_bytes()
             self._look(region, self.calls.backward(region, args))
+            self._say(outside, to_come, waiting)
 
     def _look(self, region: RegionRecord, pass_: ObservedPass | None) -> None:
-        """Say so, once a burst, if a new pass breaks the budget."""
-        report = region.report
-        if pass_ is None or self._warned or report is None or region.assignment:
+        """Note it if a new pass breaks the budget."""
+        if pass_ is None or region.report is None or region.assignment:
             return
-        burst = [*self.calls.burst]
-        others = self.accounts.others(pass_, burst, self.accounts.staying(), {}) + saved(pass_)
+        others = self.accounts.others(pass_, [*self.calls.burst], self.accounts.staying(), {}) + saved(pass_)
         if not self.accounts.fits(pass_, others):
-            self.warn_over_budget(pass_, others)
+            self.meet_over_budget(pass_, others)
 
-    def warn_over_budget(self, pass_: ObservedPass, others: int) -> None:
-        if self._warned:
-            return
-        report, peak = pass_.region.report, self.accounts.peak(pass_, others)
-        self._warned = True
+    def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
+        """A pass breaks the budget; it is said when all is known that belongs to it."""
         more = pass_.region.plans < MOST_PLANS
-        warnings.warn(
-            f"lowtide: the budget is not kept: {size_text(others)} ({others} bytes) of others stand beside the "
-            f"{'backward' if pass_.backward else 'forward'} of {report.name}, of which its plan counts "
-            f"{size_text(counted(pass_))}: this step can take {size_text(peak)} of {size_text(report.budget)}. "
-            + ("From the next step on its regions are planned together. " if more else
-               f"Its regions were planned together {MOST_PLANS} times, for as many orders of calls, and are not again. ")
-            + "lowtide.torch.optimize with example_inputs plans all regions together before the first step; for several "
-            f"forwards before one backward set reserve={others}", OverBudgetWarning, stacklevel=4)
+        outlook = "From the next step on its regions are planned together." if more else \
+            f"Its regions were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
+        self.over_budget.meet(self.accounts, pass_, others, outlook)
+
+    def _say(self, outside: Iterable[Cause] = (), to_come: int = 0, waiting: int = 0) -> None:
+        said = self.over_budget.say(self.accounts, list(outside), to_come, waiting)
+        if said:
+            category, words = said
+            warnings.warn(words, category, stacklevel=4)
 
 
 def _signature(program: Program) -> Any:

@@ -174,10 +174,8 @@ class Region:
 
         def taking(args: list[Any]) -> Any:
             with group.lock:
-                said = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else ()
-            for category, words in said:
-                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
-            group.backward(record, args)
+                outside = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else []
+            group.backward(record, args, outside)
             return run(args)
 
         taking._boxed_call = True

@@ -37,14 +37,15 @@ def plan_together(group: Group, settings: Settings, args: tuple[Any, ...]) -> No
         regions = {pass_.region for pass_, _ in passes}
         most = max(broken, key=lambda pair: group.accounts.peak(*pair))
         if max(region.plans for region in regions) >= MOST_PLANS:
-            group.warn_over_budget(*most)
+            group.meet_over_budget(*most)
             continue
         _refresh(group, regions, settings, args)
         wanted = settings.budget if group.budget is None else group.budget
         to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
                          tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
-        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told)
-        group.warn_over_budget(*most)
+        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
+                                   varies=len({_depth(burst) for burst in bursts}) > 1)
+        group.meet_over_budget(*most)
         for region in regions:
             region.plans += 1
             agreed = assignments[region.to_plan.key]
@@ -62,6 +63,11 @@ def _refresh(group: Group, regions: set[RegionRecord], settings: Settings, args:
             settings.state(device, group.trained, region.updated)
         covers = standing if settings.reserve is not None and not group.budget else 0
         region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
+
+
+def _depth(burst: list[ObservedPass]) -> int:
+    """How many forwards of a burst wait at most."""
+    return max(len(pass_.waiting) for pass_ in burst)
 
 
 def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:

@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from ..distributed import beside_sharded, bucket_bytes
 from ..errors import LowtideWarning, OverBudgetWarning, size_text
 from ..storages import gradient_bytes, trained_arguments
+from .over_budget import Cause
 from .outside import LOSS, tangent_bytes, upstream
 
 MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
@@ -118,9 +119,9 @@ class RegionWatch:
             return words
         return words + self._standing(left)
 
-    def backward(self, tangents: list[Any]) -> list[tuple[type[LowtideWarning], str]]:
-        """Warnings, each with its class, when the first backward of all begins: that of the last region, behind which
-        is the loss."""
+    def backward(self, tangents: list[Any]) -> list[Cause]:
+        """What breaks the budget when the first backward of all begins: that of the last region, behind which is the
+        loss."""
         model, left = self._model, self._left
         if model.trained:
             return []
@@ -128,22 +129,21 @@ class RegionWatch:
         handed = tangent_bytes(tangents) if model.running is self else 0
         loss = handed > 0 and self._over(self._between, left + model.saved + LOSS * handed) > 0
         reserve = self._base + max(left, self._earlier) + model.saved + max(model.piece, LOSS * handed if loss else 0)
-        words: list[tuple[type[LowtideWarning], str]] = []
+        causes: list[Cause] = []
         if model.broken:
-            words.append((OverBudgetWarning, "the budget is not kept: code between the regions that the tracer made of this "
-                         "model runs without a plan, and no plan "
-                         f"counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made or saved stand beside "
-                         f"a region, and one piece takes about {size_text(model.piece)} in its backward. Fewer graph "
-                         f"breaks (TORCH_LOGS=graph_breaks shows them), or reserve={reserve}"))
+            causes.append(Cause(OverBudgetWarning, "code between the regions that the tracer made of this model runs without a "
+                                f"plan, and no plan counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made "
+                                f"or saved stand beside a region, and one piece takes about {size_text(model.piece)} in its "
+                                "backward", "Fewer graph breaks (TORCH_LOGS=graph_breaks shows them) leave less of it", reserve))
         if loss:
             room = max(0, -self._over(self._between, left + model.saved))
-            words.append((LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
-                          f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
-                          f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
-                          f"budget. Compute the loss within the module, or set reserve={reserve}"))
+            causes.append(Cause(LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
+                                f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
+                                f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
+                                "budget", "Compute the loss within the module", reserve))
         model.held.clear()
         model.running = None
-        return words
+        return causes
 
     def _over(self, held: int, beside: int) -> int:
         """Bytes by which the budget is broken where the plan holds `held`, what it counts of `beside` included."""
