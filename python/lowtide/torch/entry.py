@@ -26,6 +26,7 @@ from .meter import bytes_held
 from .regions.compile import EachShape, compile_region
 from .regions.group import Group
 from .settings import Settings
+from .tracing.log_calls import logs_behind
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
@@ -33,6 +34,7 @@ _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 _groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
 
 
+@logs_behind
 def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
             **_: Any) -> Callable[..., Any]:
     """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
@@ -165,6 +167,7 @@ class _Compiled:
     def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
         return torch.compile(module, backend=self._backend, recompile_limit=_RECOMPILES)
 
+    @logs_behind
     def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
         self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks
