@@ -20,7 +20,7 @@ if torch.__version__.split(".")[:2] != ["2", "13"]:
 
 from .capture import capture
 from .entry import backend, optimize
-from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning, UpdateError
+from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning, UpdateError, WrittenError
 from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning.report import Report, reports
@@ -28,6 +28,6 @@ from .rates import measure_device
 from .updating.accumulating import accumulate
 from .whole_step import Step, step
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError", "WrittenError",
            "Step", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
            "step"]

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from ..graph_builder import BrokenOrder, Op
 from .errors import CaptureError
 from .lowerings import lowering_of
-from .lowerings.barrier import keep_from_backward, lower_barrier
+from .lowerings.barrier import keep_from_backward, lower_barrier, read_by_backward
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
 from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
@@ -105,7 +105,8 @@ class _Lowering:
         for node in self._nodes:
             if node in late:
                 self._lower(node)
-        keep_from_backward(self._builder, [n for n in self._inputs if getattr(n.meta.get("desc"), "idx", None) in changing])
+        kept = keep_from_backward(self._builder, [n for n in self._inputs if getattr(n.meta.get("desc"), "idx", None) in changing])
+        needed = self._needed()
         self._price_all()
         if self._updates:
             gradients = names_of_gradients(self._inputs, self._backward, self._backward_desc)
@@ -123,7 +124,14 @@ class _Lowering:
                     for node, desc in zip(self._backward, self._backward_desc, strict=True)]
         region = self._updates.region if self._updates and any(map(self._is_taken, self._backward_desc)) else None
         return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, backward,
-                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region)
+                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region,
+                       kept=tuple(kept), needed=needed)
+
+    def _needed(self) -> frozenset[int]:
+        """The arguments that the backward reads as it was traced."""
+        read = read_by_backward(self._builder)
+        return frozenset(n.meta["desc"].idx for n in self._inputs if hasattr(n.meta.get("desc"), "idx")
+                         and not read.isdisjoint(self._builder.known(leaves(n.meta.get("val")))))
 
     def _is_taken(self, descriptor: Any) -> bool:
         """Does an update take the gradient of that descriptor?"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,6 +46,8 @@ class Program:
     guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
     updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
     labels: inputs' names for people, by their places.
+    kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them after it.  needed: arguments
+    that the backward reads whatever the plan.
     """
 
     joint: torch.fx.GraphModule
@@ -61,6 +63,15 @@ class Program:
     guess: Guess | None = None
     updates: int | None = None
     labels: dict[int, str] = field(default_factory=dict)
+    kept: tuple[int, ...] = ()
+    needed: frozenset[int] = frozenset()
+
+    def without_kept(self) -> Program:
+        """The same for plans that may read what is kept from them."""
+        ops = list(self.graph["ops"])
+        barrier = ops[self.barrier]
+        ops[self.barrier] = barrier | {name: [t for t in barrier[name] if t not in self.kept] for name in ("inputs", "mutates")}
+        return replace(self, graph=self.graph | {"ops": ops}, kept=())
 
     def label_of(self, descriptor: Any) -> str:
         """The name of an input for people."""

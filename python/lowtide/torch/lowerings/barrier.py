@@ -44,12 +44,18 @@ def lower_barrier(builder: ProgramBuilder, inputs: list[fx.Node], outputs: list[
     barrier.runs = Run(_BarrierEmitter())
 
 
-def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> None:
-    """Have the barrier overwrite these inputs, where the backward, of which all is lowered, does not read them: code that
-    runs between may write to whatever eager execution has not saved."""
-    barrier = builder.graph.barrier
+def read_by_backward(builder: ProgramBuilder) -> set[int]:
+    """The tensors that the backward, of which all is lowered, reads as it was traced: as eager execution does."""
     ops = builder.graph.ops
-    read = {t for op in ops[ops.index(barrier) + 1:] for t in op.inputs}
+    return {t for op in ops[ops.index(builder.graph.barrier) + 1:] for t in op.inputs}
+
+
+def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> list[int]:
+    """Have the barrier overwrite these inputs, where the backward does not read them: code that runs between may write to
+    whatever eager execution has not saved.  The tensors that it overwrites for this alone."""
+    barrier = builder.graph.barrier
+    read = read_by_backward(builder)
     gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in barrier.mutates]
     barrier.inputs += [t for t in gone if t not in barrier.inputs]
     barrier.mutates = [*barrier.mutates, *gone]
+    return gone

@@ -86,11 +86,12 @@ class Pass:
 @dataclass(frozen=True)
 class Assignment:
     """What a region is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
-    changes the graph."""
+    changes the graph.  keeps: does that plan read nothing in its backward that others may write to before it?"""
 
     constraints: Constraints
     budget: int
     start: Any
+    keeps: bool = True
 
 
 def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
@@ -129,6 +130,12 @@ def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
         best = best or _best(tried, regions, waiting, limit, order, told)
+    if best is None and any(region.program.kept for region in regions.values()):
+        keys = {key: replace(region, program=region.program.without_kept()) for key, region in regions.items()}
+        assignments = share_budget([replace(pass_, region=keys[pass_.region.key],
+                                            waiting=tuple(keys[region.key] for region in pass_.waiting)) for pass_ in passes],
+                                   budget, order, fixed, told, varies)
+        return {key: replace(assignments[region.key], keeps=not regions[key].program.kept) for key, region in keys.items()}
     if best is None:
         fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
         floor = 0

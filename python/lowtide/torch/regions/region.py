@@ -37,6 +37,7 @@ from ..updating.backwards import mark
 from .group import Group
 from .records import RegionRecord
 from .region_planning import RegionPlanner
+from .written import Reads, read_again
 
 _numbers = itertools.count()
 
@@ -54,6 +55,8 @@ class Region:
         self._record = RegionRecord(next(_numbers))
         self._planner = RegionPlanner(settings, group, self._record, find)
         self._compiled: Any = None
+        self._reads = Reads(self._written)
+        self._is_stale = False
         self._lock = threading.Lock()  # held while it is compiled anew
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
@@ -82,10 +85,19 @@ class Region:
             self._planner.updates.check(args, self._settings.whole)
         group.begin(record, self._settings, args)
         with self._lock:
-            if record.assignment:
+            if record.assignment or self._is_stale:
+                self._is_stale = False
                 self._compile(list(args))
         group.forward(record, args)
-        return self._compiled(*args)
+        results = self._compiled(*args)
+        self._reads.note(args, results)
+        return results
+
+    def _written(self, inputs: list[int]) -> None:
+        """Others have written to these inputs between forward and backward."""
+        new = set(inputs) - self._planner.written
+        self._planner.written |= new
+        self._is_stale = self._is_stale or bool(new)
 
     def _compile(self, example_inputs: list[Any]) -> None:
         self._inputs = list(example_inputs)
@@ -198,8 +210,16 @@ class Region:
         try:
             if self._symbols:
                 self._symbols.check(joint)
+            self._reads.learn([], None, (), None)
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
-            return planned and (emit if trains else emit_forward)(planned.program, planned.computes, planned.transfers)
+            if planned is None:
+                return None
+            if not trains:
+                return emit_forward(planned.program, planned.computes, planned.transfers)
+            forward, backward = emit(planned.program, planned.computes, planned.transfers)
+            self._reads.learn(read_again(forward, num_fwd_outputs), planned.program, self._planner.changing(self._inputs),
+                              self._planner.kept_within)
+            return forward, backward
         except CaptureError as error:
             if self._planner.updates:
                 self._planner.updates.slots = {}

@@ -17,6 +17,7 @@ from ..lowering import lower
 from ..lowerings.update import Updates
 from ..meter import bytes_held
 from ..operators import is_marked, leaves
+from ..planning.constraints import Constraints
 from ..planning.planner import plan_program
 from ..planning.report import Report, publish
 from ..planning.schedule import Schedule, schedule
@@ -48,6 +49,8 @@ class RegionPlanner:
         self._price: Remembered | None = None
         self.watch: RegionWatch | None = None
         self.updates = group.updates(settings)
+        self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
+        self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
@@ -69,7 +72,7 @@ class RegionPlanner:
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
-                        changing=_changing(gm, inputs) if trains else ())
+                        changing=self.changing(inputs) if trains and not settings.whole else ())
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
             _check_all_are_updated(program, gm, trained)
@@ -111,12 +114,13 @@ class RegionPlanner:
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
             return schedule(program, same.steps)
         try:
-            planned, report = plan_program(program, settings, constraints, budget, start, self._part_price)
+            planned, report = self._plan(program if not agreed or agreed.keeps else program.without_kept(), settings, constraints,
+                                         budget, start)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
             if agreed or not constraints.saved_earlier or not error.smallest:
                 raise
-            planned, report = plan_program(program, settings, constraints, error.smallest, price=self._part_price)
+            planned, report = self._plan(program, settings, constraints, error.smallest)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         report.updated = len(taken)
@@ -126,6 +130,24 @@ class RegionPlanner:
         record.place = publish(report, None if is_shared else record.place)
         self._guess = planned.program.guess
         return planned
+
+    def _plan(self, program: Program, settings: Settings, constraints: Constraints, budget: int | None,
+              start: Any = None) -> tuple[Schedule, Report]:
+        """The schedule and the report of a plan that reads nothing in its backward that somebody may write to before it;
+        where no such plan keeps the budget, of one that does (written.py looks whether somebody has)."""
+        try:
+            return plan_program(program, settings, constraints, budget, start, self._part_price)
+        except BudgetError as error:
+            if not program.kept:
+                raise
+            self.kept_within = error.smallest
+        return plan_program(program.without_kept(), settings, constraints, budget, start, self._part_price)
+
+    def changing(self, inputs: list[Any]) -> set[int]:
+        """Which inputs others may write to between forward and backward: all but parameters, which whoever trains leaves
+        alone until the backward has run, as far as nobody was seen to write to them."""
+        return {i for i, value in enumerate(inputs)
+                if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
@@ -190,12 +212,3 @@ def _check_all_are_updated(program: Program, gm: fx.GraphModule, trained: set[in
                                "the parameters that the loss depends on: ") + some(missing) + ". Give step a list of "
                                "optimizers that know all of them, step(model, [first, second], ...), or freeze what is "
                                "not to be trained (requires_grad_(False))")
-
-
-def _changing(gm: fx.GraphModule, inputs: list[Any]) -> set[int]:
-    """Which inputs code behind the region may write to before the backward: all but parameters, where the tracer has broken
-    the graph, and so does not see what a later region does with a buffer."""
-    reason = getattr(gm, "compile_subgraph_reason", None)
-    if not (reason and reason.graph_break):
-        return set()
-    return {i for i, value in enumerate(inputs) if not isinstance(value, torch.nn.Parameter)}
