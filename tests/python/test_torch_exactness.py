@@ -11,6 +11,7 @@ import lowtide
 import lowtide.torch
 from lowtide.torch.meter import peak_rise
 from lowtide.torch.operators import Kernel
+from lowtide.torch.planning import search
 from lowtide.torch.planning.report import Technique, time_text
 from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
@@ -329,3 +330,19 @@ def test_less_is_called_less():
     assert ["2 KiB less, -10.00 % time" in said[0], "2 KiB more, +10.00 % time" in said[1],
             "as much memory, +0.00 % time" in said[2]] == [True] * 3
     assert (time_text(0.05), time_text(-0.4534), time_text(0)) == ("5.00 % more time", "45.34 % less time", "0.00 % more time")
+
+
+def test_a_plan_that_changes_bits_has_to_win_or_to_reach_a_budget_that_others_do_not(monkeypatch):
+    worth = search._WORTH_BITS
+    take(monkeypatch, "largest")
+    monkeypatch.setattr(search, "_WORTH_BITS", worth)
+    torch.manual_seed(0)
+    module, inputs = pictures()
+    plain = twin(module)
+    step, report = planned(module, inputs, techniques="all")  # within which a plan that changes none fits
+    assert report.exactness.equal and not any("split" in t for t in report.transforms)
+    assert not unlike(results(module, inputs, step), results(plain, inputs, plain))
+    with pytest.raises(lowtide.torch.BudgetError):
+        planned(module, inputs, "60%")
+    _, report = planned(module, inputs, "60%", techniques="all")
+    assert not report.exactness.equal

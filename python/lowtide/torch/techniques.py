@@ -14,6 +14,7 @@ import lowtide
 NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [], "ops": [], "outputs": []})
 
 TRANSFORMS = frozenset({"split", "hoist", "substitute"})  # which change the graph
+CHANGE_BITS = frozenset({"split", "substitute"})  # or may do so
 TECHNIQUES = TRANSFORMS | {"recompute", "in_place", "offload"}  # that the code which runs a plan can follow
 
 

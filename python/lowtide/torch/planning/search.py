@@ -3,6 +3,9 @@
 Parts are planned by estimates first.  Then code is made of the best transforms, its parts are priced by what they take, and
 the plan is made again on the graph with these prices.  So two searches have to succeed; where the second does not, the
 smallest plan that an earlier refusal has named is tried, and then the smallest that can be found.
+
+Transforms that change bits have to win: where a plan without them keeps the budget and takes no more than a thousandth longer,
+it is the answer.
 """
 
 from __future__ import annotations
@@ -16,10 +19,14 @@ import lowtide
 from ..errors import BudgetError, CallerError, CaptureError, size_text
 from ..program import Program
 from ..settings import Settings
+from ..techniques import CHANGE_BITS
+from .exactness import exactness
 
 Transforms = list[dict[str, Any]]
 
 _ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
+_WORTH_BITS = 1.001  # times the duration of a plan that changes bits: what a plan that changes none may take in its place
+_EXACT_SHARE = 0.5  # of the limits, for the search for that plan
 _LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most
 _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
@@ -78,22 +85,39 @@ class Search:
             if found.peak > self._reduced.budget:
                 raise refusal(self._problem, outcome, found)
             found = self._within(found)
+        found = self._exact_in_place_of(found)
         if by_auto and self._settings.solver != "auto":
             note = f" ({outcome.note})" if outcome.note else ""
             found = replace(found, instead=f"{self._settings.solver} has found no plan of {self._problem.graph.name} within the "
                                            f"budget{note}; auto has")
         return found, outcome.floor or 0
 
+    def _exact_in_place_of(self, found: Found) -> Found:
+        """A plan that keeps every bit, where it costs the same; else what was found."""
+        if not found.transforms or exactness(self._made(found.transforms)[0], found.transforms).equal:
+            return found
+        asked = self._asked | {"techniques": [name for name in self._asked["techniques"] if name not in CHANGE_BITS]}
+        if not asked["techniques"]:
+            return found
+        problem = lowtide.Problem(self._problem.graph, self._problem.budget, order=self._problem.order, **asked)
+        outcome = self._plan(problem, None, share=_EXACT_SHARE)
+        if outcome.plan is None or outcome.duration > _WORTH_BITS * found.outcome.duration:
+            return found
+        exact = self._as_run(outcome)
+        return exact if exact is not None and exact.outcome.duration <= _WORTH_BITS * found.outcome.duration else found
+
     def smallest(self) -> tuple[Found, int]:
         """The same of the smallest peak that was found."""
         outcome = self._plan(self._problem, None)
         return self._known() or self._smallest_plan(outcome), outcome.floor or 0
 
-    def _plan(self, problem: Any, start: Any, solver: str | None = None) -> Any:
-        """solver: in the place of the one that the settings name."""
+    def _plan(self, problem: Any, start: Any, solver: str | None = None, share: float = 1) -> Any:
+        """solver: in the place of the one that the settings name.  share: of the limits."""
         settings = self._settings
         solver = settings.solver if solver is None else solver
-        return lowtide.plan(problem, time=settings.time, work=settings.work, seed=settings.seed, threads=settings.threads,
+        time = None if settings.time is None else share * settings.time
+        work = None if settings.work is None else int(share * settings.work)
+        return lowtide.plan(problem, time=time, work=work, seed=settings.seed, threads=settings.threads,
                             solver=solver,
                             options=dict(settings.solver_options) if solver == settings.solver else {},
                             progress=_told(settings.progress), start=start)
