@@ -67,7 +67,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     lowering = None
     try:
         if price.real and replays:
-            correct_types(joint, tell_apart(joint, trained))
+            tell_apart(joint, trained)
+            correct_types(joint)
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
         return lowering.run(name, changing)

@@ -12,7 +12,6 @@ made-up numbers before a joint graph is lowered, and what comes out is what its 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -30,12 +29,9 @@ _Layout = tuple[tuple[int, ...], torch.dtype]
 _known: dict[tuple[str, str], list[_Layout | None] | None] = {}  # device, kernel -> strides and type of each result
 
 
-def correct_types(joint: fx.GraphModule, corrected: Iterable[fx.Node] = ()) -> None:
-    """Correct the fake results of joint's nodes, and of all that follows from them.
-
-    corrected: nodes whose fake results were changed already.
-    """
-    corrected = set(corrected)
+def correct_types(joint: fx.GraphModule) -> None:
+    """Correct the fake results of joint's nodes, and of all that follows from them."""
+    corrected: set[fx.Node] = set()
     for node in joint.graph.nodes:
         if node.op != "call_function":
             continue
@@ -47,10 +43,10 @@ def correct_types(joint: fx.GraphModule, corrected: Iterable[fx.Node] = ()) -> N
         if not isinstance(operator_of(node.target, node.args), torch._ops.OpOverload):
             continue
         if not corrected.isdisjoint(node.all_input_nodes):
-            follows = _propagate(node)
+            follows = propagate(node)
             if not follows and node.target is aten.view.default:
                 _view_a_copy(node)
-                follows = _propagate(node)
+                follows = propagate(node)
             if follows:
                 corrected.add(node)
         if isinstance(node.target, torch._ops.OpOverload) and not is_effect(node, arguments_of(node)):
@@ -66,7 +62,7 @@ def as_really_made(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
     return _corrected(target, args, kwargs, made) if _may_be_wrong(target, leaves((args, kwargs)), leaves(made)) else None
 
 
-def _propagate(node: fx.Node) -> bool:
+def propagate(node: fx.Node) -> bool:
     """Run a node's fake kernel on its arguments as they are by now."""
     mode = next((t.fake_mode for t in leaves(node.meta.get("val")) if hasattr(t, "fake_mode")), None)
     if mode is None:

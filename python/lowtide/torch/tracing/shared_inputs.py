@@ -10,22 +10,25 @@ Parameters keep their storages: a flat buffer of all of them is the same one in 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Container
 
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
+from ..operators import leaves
 from ..storages import is_dense, storage
+from .real_types import propagate
 
 
-def tell_apart(joint: fx.GraphModule, trained: Container[int]) -> set[fx.Node]:
-    """Give each input of joint that shares its storage with an earlier one a storage of its own; returns these inputs.
+def tell_apart(joint: fx.GraphModule, trained: Container[int]) -> None:
+    """Give each input of joint that shares its storage with an earlier one a storage of its own, and the views of it too.
 
-    trained: the positions of inputs that get a gradient.  The nodes that view a returned input have to be propagated anew.
+    trained: the positions of inputs that get a gradient, which keep theirs.
     """
     seen: set[int] = set()
-    told: set[fx.Node] = set()
+    apart: dict[fx.Node, set[int]] = {}  # what has another storage now -> those that it had
     for i, node in enumerate(joint.graph.find_nodes(op="placeholder")):
         t = node.meta.get("val")
         if not is_dense(t) or not isinstance(t, FakeTensor):
@@ -33,8 +36,15 @@ def tell_apart(joint: fx.GraphModule, trained: Container[int]) -> set[fx.Node]:
         if storage(t) not in seen:
             seen.add(storage(t))
         elif i not in trained:
+            apart[node] = {storage(t)}
             with torch._C._DisableTorchDispatch():
                 alone = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
                 node.meta["val"] = FakeTensor(t.fake_mode, alone, t.fake_device)
-            told.add(node)
-    return told
+    for node in joint.graph.nodes if apart else ():
+        before = set().union(*(apart[source] for source in node.all_input_nodes if source in apart))
+        if before and node.op == "call_function" and not before.isdisjoint(map(storage, leaves(node.meta.get("val")))):
+            if node.target is operator.getitem:
+                node.meta["val"] = node.args[0].meta["val"][node.args[1]]
+            else:
+                propagate(node)
+            apart[node] = before
