@@ -5,8 +5,6 @@ import os
 import pytest
 
 torch = pytest.importorskip("torch")
-if torch.__version__.split(".")[:2] != ["2", "13"]:
-    pytest.skip("tracing is written for torch 2.13", allow_module_level=True)
 
 from dimension_models import MODELS
 from torch_zoo import ZOO

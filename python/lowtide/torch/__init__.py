@@ -11,12 +11,9 @@ or, with inputs to plan for before the first step,
 makes in the backward.
 """
 
-import torch
+from .compat import warn_of_another_version
 
-if torch.__version__.split(".")[:2] != ["2", "13"]:
-    import warnings
-
-    warnings.warn(f"lowtide.torch is written for torch 2.13, and this is torch {torch.__version__}", stacklevel=2)
+warn_of_another_version()
 
 from .capture import capture
 from .entry import backend, optimize

@@ -20,6 +20,7 @@ from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
 from .arguments import arguments, map_tensors, tensors_in
+from .compat import compiled
 from .distributed import refuse_shared
 from .errors import BudgetError, CaptureError, fall_back
 from .meter import bytes_held
@@ -165,7 +166,7 @@ class _Compiled:
         return _compiled_anew, (self._plain, self._settings)
 
     def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
-        return torch.compile(module, backend=self._backend, recompile_limit=_RECOMPILES)
+        return compiled(module, self._backend, _RECOMPILES)
 
     @logs_behind
     def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:

@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from .compat import initial_state
 from .errors import CaptureError
 from .operators import Kernel, leaves
 from .storages import allocated, bytes_of, storage
@@ -241,6 +242,7 @@ class Watcher:
             if "foreach" in group and not group.get("fused"):
                 group["foreach"] = implementation == "foreach"
             optimizer.param_groups, optimizer.state = [{**group, "params": [made]}], _State()
+            optimizer.state[made].update(initial_state(optimizer, made, group))
             with _Calls():
                 step(optimizer)
             state = {name: value for name, value in optimizer.state[made].items() if isinstance(value, torch.Tensor)}
