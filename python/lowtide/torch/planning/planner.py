@@ -22,10 +22,10 @@ from ..program import Program
 from ..settings import Settings
 from ..techniques import TRANSFORMS
 from ..transforms.made import made_program, splittable
-from .constraints import Constraints, input_bytes
+from .constraints import Constraints
 from .copies import COPIES
 from .exactness import exactness
-from .report import Report, Technique
+from .report import Report, Technique, held_by
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search
 
@@ -109,15 +109,11 @@ def plan_program(program: Program, settings: Settings, constraints: Constraints,
             raise
         return _with_fewer_copies(given, settings, constraints, limit, start, price, attempts, lowtide.simulate(final, plan),
                                   facts["floor"])
-    memory, cut = lowtide.simulate(final, plan).memory, scheduled.steps.index(("compute", program.barrier))
-    made = sum(scheduled.graph["tensors"][t]["bytes"] for t in scheduled.graph["ops"][program.barrier]["outputs"])
-    inputs = input_bytes(program)
     report = Report(
-        name=program.graph["name"], ops=graph.num_ops, budget=limit, peak=cost.peak,
-        early_peak=max(memory[:cut], default=inputs), late_peak=max(memory[cut:]), between=memory[cut],
-        saved=memory[cut] - made - inputs - constraints.resident - constraints.gradients, own_peak=graph.own_peak,
+        name=program.graph["name"], ops=graph.num_ops, budget=limit, peak=cost.peak, own_peak=graph.own_peak,
+        **held_by(program, scheduled.steps, scheduled.graph, lowtide.simulate(final, plan).memory, constraints),
         floor=facts["floor"], resident=constraints.resident,
-        inputs=inputs, duration=cost.duration,
+        duration=cost.duration,
         own_duration=graph.duration, bound=facts["bound"], status=facts["status"],
         seconds=time.perf_counter() - began, cached=known is not None, again=_again(program, scheduled.ops),
         transforms=list(map(_said, _together(transforms))), techniques=_techniques(graph, program, transforms, scheduled, cost),

@@ -11,6 +11,9 @@ from typing import Any
 import lowtide
 
 from ..errors import size_text
+from ..program import Program
+from .constraints import Constraints, input_bytes
+from .copies import Step
 from .exactness import Exactness
 
 
@@ -97,6 +100,14 @@ class Report:
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
                 f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}")
+
+
+def held_by(program: Program, steps: list[Step], graph: dict[str, Any], memory: list[int], constraints: Constraints) -> dict[str, int]:
+    """Of a Report what it says of memory.  graph: on which the steps are the code's.  memory: at each of them."""
+    cut, inputs = steps.index(("compute", program.barrier)), input_bytes(program)
+    made = sum(graph["tensors"][t]["bytes"] for t in graph["ops"][program.barrier]["outputs"])
+    return {"early_peak": max(memory[:cut], default=inputs), "late_peak": max(memory[cut:]), "between": memory[cut],
+            "saved": memory[cut] - made - inputs - constraints.resident - constraints.gradients, "inputs": inputs}
 
 
 _reports: list[Report] = []

@@ -1,10 +1,11 @@
 """A graph that Dynamo hands over -> a function that runs it by plans which keep the budget.
 
-Where sizes or numbers of the graph are open there is a plan for each that comes.
+Where sizes or numbers of the graph are open, plans that were made serve what comes as long as they keep the budget.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,13 +13,17 @@ import torch
 from torch import fx
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from ..errors import fall_back
+from ..errors import LowtideWarning, fall_back
 from ..settings import Settings
+from ..techniques import TRANSFORMS
+from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
 from .group import Group
 from .region import Region
 
-_SHAPES = 256  # plans that are kept of one region whose sizes or numbers change
+_SHAPES = 256  # sizes or numbers for which plans of one region are kept
+_LOOKS = 8  # plans, the latest, that are looked at for other sizes
+_MANY = 5  # sizes of one region with a plan each, after which it is said
 
 
 def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
@@ -43,8 +48,9 @@ def _is_symbolic(value: Any) -> bool:
 
 
 class EachShape:
-    """A region whose sizes Dynamo left open, or numbers: a plan of its own for every size that comes, and one for
-    all values of a number that is none (scalars.py).  number: as of compile_region."""
+    """A region whose sizes Dynamo left open, or numbers: one plan for all sizes at which it keeps the budget, if the graph can
+    be traced for all (open_sizes.py), else one for each; and one for all values of a number that is none (scalars.py).
+    number: as of compile_region."""
 
     def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group, number: int | None = None) -> None:
         self._settings, self._group, self._number = settings, group, number
@@ -53,6 +59,9 @@ class EachShape:
         self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
         self._gm = without_items(gm, self._floats) if self._floats else gm
         self._known: dict[Any, list[Region]] = {}  # the one that was compiled last is the last
+        self._may_open = eager and number is None and settings.update == "step" and not settings.techniques & TRANSFORMS
+        self._opened: list[tuple[Any, Region]] = []
+        self._sizes: set[Any] = set()  # for which a plan was made
 
     def __call__(self, *args: Any) -> Any:
         args = self._with_numbers(args)
@@ -71,8 +80,14 @@ class EachShape:
         return tuple(values)
 
     def _region_for(self, args: tuple[Any, ...]) -> Region:
-        known = (region for region in self._known.get(self._key(args), ()) if region.serves(args))
-        return next(known, None) or self._compile(args)
+        known = self._known.setdefault(self._key(args), [])
+        found = next((region for region in known if region.serves(args)), None)
+        if found is None:
+            kinds = _kinds(args)
+            opened = (region for of, region in reversed(self._opened[-_LOOKS:]) if of == kinds and region.serves(args))
+            found = next(opened, None) or self._compile(args)
+            self._keep(args, found)
+        return found
 
     def _key(self, args: tuple[Any, ...]) -> Any:
         return (tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a
@@ -80,17 +95,61 @@ class EachShape:
 
     def _compile(self, args: tuple[Any, ...]) -> Region:
         while True:
-            region = Region(self._settings, self._group, self._number, sorted(self._numbers))
             try:
-                region.compile(self._gm, list(args))
+                region = self._open_region(args) or self._new(args)
                 break
             except SizeByNumber as error:
                 self._numbers -= error.at
                 self._known.clear()
+                self._opened.clear()
+            except NotOpen as error:
+                self._may_open = self._may_open and not error.always
+                region = self._new(args)
+                break
+        self._say_sizes(args)
+        return region
+
+    def _new(self, args: tuple[Any, ...], sizes: OpenSizes | None = None) -> Region:
+        region = Region(self._settings, self._group, self._number, sorted(self._numbers), sizes)
+        region.compile(self._gm, list(args))
+        return region
+
+    def _open_region(self, args: tuple[Any, ...]) -> Region | None:
+        """One for all sizes; None where it cannot be."""
+        if not self._may_open:
+            return None
+        likes = [node.meta.get("example_value") for node in self._gm.graph.find_nodes(op="placeholder")]
+        region = self._new(args, OpenSizes(sorted(self._numbers), likes))
+        self._opened.append((_kinds(args), region))
+        return region
+
+    def _keep(self, args: tuple[Any, ...], region: Region) -> None:
         self._known.setdefault(self._key(args), []).append(region)
-        if sum(map(len, self._known.values())) > _SHAPES:
+        while sum(map(len, self._known.values())) > _SHAPES:
             oldest = next(iter(self._known))
-            self._known[oldest].pop(0).leave()
+            gone = self._known[oldest].pop(0) if self._known[oldest] else None
             if not self._known[oldest]:
                 del self._known[oldest]
-        return region
+            if gone and not any(gone in regions for regions in self._known.values()):
+                self._opened = [(of, other) for of, other in self._opened if other is not gone]
+                gone.leave()
+
+    def _say_sizes(self, args: tuple[Any, ...]) -> None:
+        """A line, once for a model, where each step has other sizes and needs a plan of its own."""
+        self._sizes.add(tuple(a.shape for a in args if isinstance(a, torch.Tensor)))
+        causes = self._group.watch.causes
+        if len(self._sizes) < _MANY or "sizes" in causes:
+            return
+        causes.add("sizes")
+        why = "its plans do not keep the budget at the sizes that come: a larger budget lets one plan serve more of them" \
+            if self._may_open else "its graph cannot be traced for all sizes at once"
+        warnings.warn(f"lowtide: the sizes of what this model computes change from step to step: a region of it has been traced "
+                      f"and planned for {len(self._sizes)} of them, which takes far longer than a step, since {why}. Pad what it is "
+                      "given to a few sizes, or keep code whose sizes depend on data out of it (torch.compiler.disable)",
+                      LowtideWarning, stacklevel=3)
+
+
+def _kinds(args: tuple[Any, ...]) -> Any:
+    """What of arguments is the same at all sizes."""
+    return (tuple((a.dtype, a.device, a.requires_grad, a.dim()) if isinstance(a, torch.Tensor) else type(a) for a in args),
+            torch.is_grad_enabled())

@@ -31,7 +31,8 @@ from ..operators import is_tangent
 from ..settings import Settings
 from ..storages import storages
 from ..tracing.own_kernels import own_kernels
-from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay, with_sizes
+from ..tracing.open_sizes import NotOpen, OpenSizes
+from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
 from ..transforms.hoist import place_of_guess
 from ..updating.backwards import mark
 from .group import Group
@@ -46,9 +47,14 @@ class Region:
     """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
 
     def __init__(self, settings: Settings, group: Group, find: int | None = None,
-                 numbers: list[int] | None = None) -> None:
+                 numbers: list[int] | None = None, sizes: OpenSizes | None = None) -> None:
+        """numbers: arguments for all of whose values one tracing is to serve.  sizes: the same of sizes, these numbers among
+        its symbols; where that cannot be `compile` raises NotOpen."""
         self._settings, self._group, self._find = settings, group, find
-        self._symbols = Symbols(numbers) if numbers else None
+        self._open = sizes
+        self._shown: list[int] = []  # sizes of the plan
+        self._fitting: set[tuple[int, ...]] = set()  # and others at which it keeps the budget
+        self._symbols = sizes or (Symbols(numbers) if numbers else None)
         self._gm: Any = None
         self._inputs: list[Any] = []
         self._handed_out = 0
@@ -74,8 +80,24 @@ class Region:
             self._group.regions.remove(self._record)
 
     def serves(self, args: tuple[Any, ...]) -> bool:
-        """Was it traced for numbers like these?"""
-        return self._symbols is None or self._symbols.hold(args)
+        """Was it traced for numbers like these, and does its plan keep the budget at these sizes?"""
+        if self._symbols is None:
+            return self._open is None
+        if not self._symbols.hold(args):
+            return False
+        return self._open is None or self._fits(args)
+
+    def _fits(self, args: tuple[Any, ...]) -> bool:
+        sizes, near = tuple(self._open.sizes(args)), self._planner.near
+        if sizes not in self._fitting and not self._record.assignment:  # or it is planned anew when it is called
+            if near is None or not near.any:
+                return False
+            there = near.at(args, self._shown)
+            if there is None:
+                return False
+            self._planner.meet(there)
+            self._fitting.add(sizes)
+        return True
 
     def __call__(self, *args: Any) -> Any:
         group, record = self._group, self._record
@@ -85,8 +107,10 @@ class Region:
             self._planner.updates.check(args, self._settings.whole)
         group.begin(record, self._settings, args)
         with self._lock:
-            if record.assignment or self._is_stale:
-                self._is_stale = False
+            stale, self._is_stale = self._is_stale, False
+            if record.assignment:
+                self._compile_together(list(args))
+            elif stale:
                 self._compile(list(args))
         group.forward(record, args)
         results = self._compiled(*args)
@@ -99,8 +123,22 @@ class Region:
         self._planner.written |= new
         self._is_stale = self._is_stale or bool(new)
 
+    def _compile_together(self, args: list[Any]) -> None:
+        """Anew, as its group has planned it with others."""
+        planned_for = self._shown
+        try:
+            self._compile(args)
+        except BudgetError:
+            if self._shown == planned_for:
+                raise
+            self._record.assignment = None  # of other sizes than these
+            self._compile(args)
+
     def _compile(self, example_inputs: list[Any]) -> None:
         self._inputs = list(example_inputs)
+        if self._open:
+            self._shown = self._open.sizes(example_inputs)
+            self._fitting = {tuple(self._shown)}
         try:
             if self._settings.inner == "inductor":
                 self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
@@ -113,16 +151,18 @@ class Region:
                     self._compiled = compiler(self._gm, example_inputs)
                     return
                 with numbers_stay():
-                    gm = with_sizes(self._gm, example_inputs, self._symbols.at)
+                    gm = self._symbols.graph(self._gm, example_inputs)
                     self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
             self._symbols.seal()
-        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, Warning):
+        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except CallerError as error:
             raise error.__cause__ from None
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
             if isinstance(error, TorchDynamoException) and TracingContext.try_get():
                 raise  # so the tracer tells itself to begin anew
+            if self._open:
+                raise NotOpen from error
             line = (str(error).strip().splitlines() or ["no message"])[0]
             self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
             self._symbols = None  # as it is the graph serves all values
@@ -151,6 +191,7 @@ class Region:
         """
         group, record, handed_out = self._group, self._record, self._handed_out
         calls = group.calls
+        open_ = self._open is not None
         kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
 
         def leaving(args: list[Any]) -> Any:
@@ -159,9 +200,9 @@ class Region:
                 said = self._planner.watch.forward(args, calls.waiting_bytes()) if self._planner.watch else ()
             for category, words in said:
                 warnings.warn(f"lowtide: {words}", category, stacklevel=2)
-            given = storages(args) if kept is None else {}
+            given = storages(args) if kept is None or open_ else {}
             results = run(args)
-            if kept is None:
+            if kept is None or open_:
                 handed = storages(results[:handed_out])
                 here = [t for t in results if not isinstance(t, torch.Tensor) or not is_on_host(t)]
                 left = {key: bytes_ for key, bytes_ in storages(here).items() if key not in given}
@@ -210,8 +251,10 @@ class Region:
         try:
             if self._symbols:
                 self._symbols.check(joint)
+            if self._open:
+                self._open.concrete(joint, self._inputs)
             self._reads.learn([], None, (), None)
-            planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains)
+            planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open)
             if planned is None:
                 return None
             if not trains:
@@ -221,6 +264,8 @@ class Region:
                               self._planner.kept_within)
             return forward, backward
         except CaptureError as error:
+            if self._open:
+                raise NotOpen from error
             if self._planner.updates:
                 self._planner.updates.slots = {}
             return fall_back(str(error), self._settings, None)

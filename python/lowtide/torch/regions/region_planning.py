@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from ..lowerings.update import Updates
 from ..meter import bytes_held
 from ..operators import is_marked, leaves
 from ..planning.constraints import Constraints
+from ..planning.near_sizes import AtSizes, NearSizes
 from ..planning.planner import plan_program
 from ..planning.report import Report, publish
 from ..planning.schedule import Schedule, schedule
@@ -27,6 +29,7 @@ from ..program import Program, made_gradient_bytes, updated_inputs, with_gradien
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..techniques import TRANSFORMS
+from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.training_step import joint_graph
 from ..transforms.hoist import Guess
@@ -41,7 +44,7 @@ class RegionPlanner:
 
     record: where it notes what it found.  find: a number under which the group plans the region later, with others;
     None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.  updates:
-    what makes its updates, if the backward is to make them.
+    what makes its updates, if the backward is to make them.  near: the latest plan at other sizes, if these are open.
     """
 
     def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
@@ -49,18 +52,20 @@ class RegionPlanner:
         self._price: Remembered | None = None
         self.watch: RegionWatch | None = None
         self.updates = group.updates(settings)
+        self.near: NearSizes | None = None
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
-             trains: bool) -> Schedule | None:
+             trains: bool, sizes: OpenSizes | None = None) -> Schedule | None:
         """The schedule of a joint graph's program; None for a region that is planned later.
 
-        gm, inputs: what the joint graph was traced from.  trains: has it a backward?  Raises CaptureError and
-        BudgetError.
+        gm, inputs: what the joint graph was traced from.  trains: has it a backward?  sizes: that are open in it.  Raises
+        CaptureError and BudgetError.
         """
         record, group = self._record, self._group
+        self.near = None
         record.trains = trains
         tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
         device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
@@ -129,6 +134,8 @@ class RegionPlanner:
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
         record.place = publish(report, None if is_shared else record.place)
         self._guess = planned.program.guess
+        if sizes:
+            self.near = NearSizes(planned, sizes, constraints, settings.budget if budget is None else budget, report)
         return planned
 
     def _plan(self, program: Program, settings: Settings, constraints: Constraints, budget: int | None,
@@ -148,6 +155,18 @@ class RegionPlanner:
         alone until the backward has run, as far as nobody was seen to write to them."""
         return {i for i, value in enumerate(inputs)
                 if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
+
+    def meet(self, there: AtSizes) -> None:
+        """The region runs at sizes at which it takes that; its record keeps the most."""
+        record, report = self._record, there.report
+        if report.peak > record.report.peak and record.to_plan:
+            record.to_plan = replace(record.to_plan, program=there.program)
+        most = {name: max(getattr(record.report, name), getattr(report, name))
+                for name in ("peak", "early_peak", "late_peak", "between", "saved", "inputs", "budget", "own_peak")}
+        for name, value in most.items():
+            setattr(record.report, name, value)
+        if self.watch:
+            self.watch.grow(record.report.peak, record.report.between, record.report.budget)
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""

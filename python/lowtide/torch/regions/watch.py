@@ -98,6 +98,10 @@ class RegionWatch:
         self._leaves: set[int] | None = None  # their positions among the arguments
         self._left = 0  # bytes of other forwards when this one began
 
+    def grow(self, peak: int, between: int, budget: int) -> None:
+        """The plan has run at larger sizes, at which it takes this."""
+        self._peak, self._between, self._budget = peak, between, budget
+
     def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
         """Warnings, each with its class, when the forward begins.  left: bytes of other forwards."""
         words: list[tuple[type[LowtideWarning], str]] = []

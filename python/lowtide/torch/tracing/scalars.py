@@ -65,7 +65,7 @@ def with_sizes(gm: fx.GraphModule, args: list[Any], numbers: list[int]) -> fx.Gr
     for i, node in enumerate(copy.graph.find_nodes(op="placeholder")):
         if i not in numbers and isinstance(args[i], int):
             for user in list(node.users):
-                _replace(user, node, args[i])
+                replace_input(user, node, args[i])
     copy.recompile()
     return copy
 
@@ -76,7 +76,8 @@ def _copy(gm: fx.GraphModule) -> fx.GraphModule:
     return fx.GraphModule(gm, graph)
 
 
-def _replace(user: fx.Node, node: fx.Node, value: Any) -> None:
+def replace_input(user: fx.Node, node: fx.Node, value: Any) -> None:
+    """Have `user` read a value in the place of a node."""
     user.args, user.kwargs = fx.map_arg((user.args, user.kwargs), lambda n: value if n is node else n)
 
 
@@ -131,20 +132,32 @@ class Symbols:
             if isinstance(value, torch.Tensor):
                 made.append(mode.from_tensor(value))
             elif i in self.at:
-                source = ConstantSource(f"number{i}")
-                symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
-                self._symbols.append(symbol)
-                make = env.create_symfloatnode if isinstance(value, float) else env.create_symintnode
-                made.append(make(symbol, hint=value, source=source))
+                made.append(self._number(i, value))
             else:
                 made.append(value)
         return made
+
+    def _number(self, i: int, value: Any) -> Any:
+        """A symbol for a number."""
+        env, source = self._env, ConstantSource(f"number{i}")
+        symbol = env.create_unspecified_symbol(value, source=source, dynamic_dim=DimDynamic.DYNAMIC)
+        self._symbols.append(symbol)
+        make = env.create_symfloatnode if isinstance(value, float) else env.create_symintnode
+        return make(symbol, hint=value, source=source)
+
+    def graph(self, gm: fx.GraphModule, args: list[Any]) -> fx.GraphModule:
+        """What is traced of it with these arguments."""
+        return with_sizes(gm, args, self.at)
+
+    def _may_size(self, symbol: sympy.Symbol) -> bool:
+        """May a tensor's size depend on it?"""
+        return False
 
     def check(self, joint: fx.GraphModule) -> None:
         """Raises SizeByNumber if a tensor's size depends on one of them.  Numbers that tracing had to know, and has
         guarded, become constants."""
         found = {symbol for node in joint.graph.nodes for t in leaves(node.meta.get("val"))
-                 for symbol in free_symbols([*t.shape, *t.stride(), t.storage_offset()])}
+                 for symbol in free_symbols([*t.shape, *t.stride(), t.storage_offset()]) if not self._may_size(symbol)}
         if found:
             raise SizeByNumber({i for i, symbol in zip(self.at, self._symbols, strict=True) if symbol in found}
                                or set(self.at))
@@ -152,7 +165,7 @@ class Symbols:
             value = node.meta.get("val")
             if is_symbol(value) and not free_symbols(value):
                 for user in [user for user in node.users if user.op != "output"]:
-                    _replace(user, node, value.node.hint)
+                    replace_input(user, node, value.node.hint)
 
     def seal(self) -> None:
         """The tracing is over: keep what it asked of the symbols, and nothing else."""
@@ -166,8 +179,12 @@ class Symbols:
 
     def hold(self, args: list[Any]) -> bool:
         """Are these values some that the tracing is right for?"""
-        named = {name: args[i] for name, i in zip(self._names, self.at, strict=True)}
+        named = dict(zip(self._names, self._values(args), strict=True))
         return all(guard(named) for guard in self._guards)
+
+    def _values(self, args: list[Any]) -> list[Any]:
+        """Of the symbols, in the order in which they were sealed."""
+        return [args[i] for i in self.at]
 
 
 def _by_name(source: str, symbols: list[sympy.Symbol]) -> str:
