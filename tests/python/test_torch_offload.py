@@ -2,7 +2,11 @@
 
 import copy
 import gc
+import os
 import random
+import subprocess
+import sys
+import textwrap
 import warnings
 
 import pytest
@@ -348,7 +352,7 @@ def test_an_exception_leaves_nothing_behind(monkeypatch):
 
 def test_places_have_exact_sizes_and_are_given_back_beyond_the_limit(monkeypatch):
     ended = []
-    monkeypatch.setattr("lowtide.torch.offloading.host._register", lambda memory: True)
+    monkeypatch.setattr("lowtide.torch.offloading.host._register", lambda *_: True)
     monkeypatch.setattr("lowtide.torch.offloading.host.Place.end", lambda place: ended.append(len(place.memory)))
     host = Host(5 * 4096)
     a, b = (host.take(n) for n in (3 * 4096, 4097))
@@ -362,6 +366,38 @@ def test_places_have_exact_sizes_and_are_given_back_beyond_the_limit(monkeypatch
     other, place = host.take(100)  # the free one goes first
     assert ended == [3 * 4096] and place.pinned and host.held == 3 * 4096
     assert not host.take(4 * 4096)[1].pinned
+
+
+def test_nothing_needs_numpy():
+    """Which nothing requires: a step that copies to the host, where numpy cannot be imported."""
+    words = textwrap.dedent("""
+        import sys, warnings
+        sys.modules["numpy"] = None
+        warnings.simplefilter("ignore")
+        import torch, lowtide.torch
+        from lowtide.torch.offloading.host import Host
+        host = Host(0)
+        for size in (0, 1, 5000):
+            made, place = host.take(size)
+            made.fill_(7)
+            assert made.numel() == size and host.bytes_now() == size and (size == 0 or host.place_of(made) is place)
+            assert place.tensor(size)[0].sum() == 7 * size
+            del made
+            assert host.bytes_now() == 0
+        module = torch.nn.Sequential(*(m for _ in range(4) for m in (torch.nn.Linear(64, 64), torch.nn.Tanh())))
+        x = torch.randn(256, 64)
+        module(x).sum().backward()
+        expected = [p.grad.clone() for p in module.parameters()]
+        module.zero_grad()
+        step = lowtide.torch.optimize(module, (x,), budget="act:80%", techniques=["offload"], link="1GB/s,10us",
+                                      costs="cpu", work=20_000, time=None, fallback="error")
+        assert lowtide.torch.reports()[-1].offloaded
+        step(x).sum().backward()
+        assert all(map(torch.equal, [p.grad for p in module.parameters()], expected))
+        assert sys.modules["numpy"] is None
+    """)
+    run = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, env=os.environ | {"LOWTIDE_CACHE": "off"})
+    assert run.returncode == 0, run.stderr
 
 
 # ---- what else there is

@@ -9,6 +9,7 @@ reference to that is gone, whether a backward has read it, failed, or never came
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
 import os
 import threading
@@ -17,7 +18,6 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 _PAGE = mmap.PAGESIZE
@@ -33,14 +33,16 @@ class Place:
     """
 
     def __init__(self, size: int, pin: bool) -> None:
-        self.memory = np.frombuffer(mmap.mmap(-1, size), dtype=np.uint8)
-        self.pinned = pin and _register(self.memory)
+        self.memory = mmap.mmap(-1, size)
+        self.address = ctypes.addressof(ctypes.c_ubyte.from_buffer(self.memory))
+        self.pinned = pin and _register(self.address, size)
         self.read: Any = None
         self.written: Any = None
 
-    @property
-    def address(self) -> int:
-        return self.memory.ctypes.data
+    def tensor(self, size: int) -> tuple[torch.Tensor, Any]:
+        """A tensor over the first `size` bytes, and what its storage keeps alive, and nobody else does."""
+        held = (ctypes.c_ubyte * max(1, size)).from_buffer(self.memory)  # of no bytes there is no tensor
+        return torch.frombuffer(held, dtype=torch.uint8, count=max(1, size)).resize_(size), held
 
     def end(self) -> None:
         """Let the memory go back to the system, when nothing copies from or to it any more."""
@@ -74,12 +76,12 @@ class Host:
             self._collect()
             free = self._free.get(rounded)
             place = free.pop() if free else self._new(rounded)
-            memory = place.memory[:size]
-            weakref.finalize(memory, self._returned.append, place.address).atexit = False
+            made, held = place.tensor(size)
+            weakref.finalize(held, self._returned.append, place.address).atexit = False
             self._taken[place.address] = place, size
             self.used += size
             self.peak = max(self.peak, self.used)
-            return torch.from_numpy(memory), place
+            return made, place
 
     def place_of(self, t: torch.Tensor) -> Place | None:
         """The place over which a tensor lies; None for any other tensor."""
@@ -139,9 +141,9 @@ def host_limit() -> int:
     return memory // _SHARE // max(1, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def _register(memory: np.ndarray[Any, Any]) -> bool:
+def _register(address: int, size: int) -> bool:
     """Pin memory for all GPUs; did it work?"""
-    if int(torch.cuda.cudart().cudaHostRegister(memory.ctypes.data, len(memory), _PORTABLE)) == 0:
+    if int(torch.cuda.cudart().cudaHostRegister(address, size, _PORTABLE)) == 0:
         return True
     with contextlib.suppress(RuntimeError):
         torch.zeros(1, device="cuda")  # the next kernel is blamed for that error

@@ -131,7 +131,7 @@ class Coming:
             into.fill_(_POISON)
         place = host_of(device).place_of(host)
         # from here on the place may be given to the next copy out, which waits for this one
-        source = host if place is None else torch.from_numpy(place.memory[:host.numel()])
+        source = host if place is None else place.tensor(host.numel())[0]
         self._copy = _begin(into, source, (), "in")
         if place is not None:
             place.read = self._copy
