@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 import platform
 import statistics
 import time
@@ -51,6 +52,9 @@ _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _QUEUED = 16  # calls at most between two events on a GPU
 _QUEUEING = 50_000  # ns in which the host has queued one call
+# By these a user tells the libraries of a CPU's kernels which instructions to use.
+_CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
+                    "MKL_DEBUG_CPU_TYPE", "OPENBLAS_CORETYPE")
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
 aten = torch.ops.aten
@@ -336,7 +340,7 @@ def identity(device: torch.device) -> tuple[Any, ...]:
         return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),
                 torch.__version__, _modes())
     return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
-            torch.__version__)
+            torch.__version__, *(f"{name}={os.environ[name]}" for name in _CHOOSES_KERNELS if name in os.environ))
 
 
 def _modes() -> tuple[Any, ...]:

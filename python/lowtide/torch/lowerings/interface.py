@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..emission.side import Side
     from ..program import Program
     from ..program_builder import ProgramBuilder
+    from ..transforms.trial import Trial
 
 
 class Emitter:
@@ -20,12 +21,14 @@ class Emitter:
     hold is what the outputs take?
     made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
     keeps_bits: has what it makes the bits that its op has in the graph as it was captured, of operands that have theirs?
+    trial: shows whether it really does on this machine; None: there is no doubt.
     adds_parts: does it add a part to the sum of those before?
     """
 
     holds_results = False
     made_by_next = False
     keeps_bits = True
+    trial: Trial | None = None
     adds_parts = False
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:

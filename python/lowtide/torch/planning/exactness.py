@@ -18,6 +18,7 @@ from ..lowerings.random_draws import DrawEmitter
 from ..operators import leaves
 from ..program import Program, owned
 from ..storages import storage
+from ..transforms.trial import instructions
 
 _SUMS, _FOLLOWS = 1, 2  # a sum of parts that are as in the whole; what is computed of such sums, or otherwise by a rule
 _MOVES = ("aten.clone", "lowtide.join")  # what they make has the numbers that they read
@@ -36,7 +37,8 @@ class Exactness:
     by the names of the parameters.
     whole: are all gradients sums over slices of the batch?  parts: of these sums.  in_single: does single precision add
     up what is in half?  masks: are draws of the whole read in slices?  hoisted: is the loss's gradient guessed?
-    fused: has Inductor made the kernels?
+    fused: has Inductor made the kernels?  tried: the instructions with which kernels of parts were tried on this machine
+    ("AVX2"); empty where none had to be, or none can run here.
     """
 
     sums: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class Exactness:
     hoisted: bool = False
     fused: bool = False
     updates: bool = False
+    tried: str = ""
 
     @property
     def equal(self) -> bool:
@@ -68,7 +71,8 @@ class Exactness:
         if self.follows:
             differ.append(_named(self.follows, things, False) + " (computed in another way, or of such sums)")
         words = "every bit as without a plan" + (f" but for {' and '.join(differ)}" if differ else "")
-        return words + (", if the loss is scaled by powers of two alone" if self.hoisted else "")
+        return words + (f", rows as tried here with {self.tried}" if self.tried else "") \
+            + (", if the loss is scaled by powers of two alone" if self.hoisted else "")
 
 
 def _named(names: tuple[str, ...], things: str, all_: bool) -> str:
@@ -101,7 +105,8 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     single = any(t["kind"] == "split" and t["parts"] > 2 for t in transforms)
     return Exactness(sums, follows, tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split")),
                      whole=all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
-                     in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates)
+                     in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates,
+                     tried=instructions() if any(run.emitter.trial for run in program.runs) else "")
 
 
 def _changed(program: Program) -> dict[int, int]:
@@ -112,7 +117,8 @@ def _changed(program: Program) -> dict[int, int]:
         levels = [found.get(t, 0) for t in entry["inputs"]]
         if emitter.adds_parts:  # what there is so far, and a part
             level = _FOLLOWS if levels[0] == _FOLLOWS or levels[-1] else _SUMS
-        elif emitter.keeps_bits and (entry["kind"] in _MOVES or not any(levels)):
+        elif emitter.keeps_bits and (entry["kind"] in _MOVES or not any(levels)) \
+                and (emitter.trial is None or emitter.trial.passes()):
             level = max(levels, default=0)
         else:
             level = _FOLLOWS

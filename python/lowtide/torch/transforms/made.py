@@ -21,14 +21,15 @@ import lowtide
 from ..errors import CaptureError
 from ..lowerings.interface import Emitter
 from ..lowerings.random_draws import DrawEmitter
-from ..operators import DTYPES, Kernel, arguments_of, leaves
+from ..operators import DTYPES, Kernel, arguments_of, leaves, values
 from ..program import Program, Run, owned
 from ..tracing.origins import unexpected
 from .hoist import Guess, TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, apart, check, fake_like
-from .rows import keeps_rows_bits, lies_otherwise
+from .rows import keeps_rows_bits, lies_otherwise, needs_trial
+from .trial import Trial
 
 if TYPE_CHECKING:
     from ..lowering import Price
@@ -48,7 +49,7 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
 
     Raises CaptureError, with the node named, for what cannot be put into code.
     """
-    made = _Made(program, transforms, guess)
+    made = _Made(program, transforms, guess, price is not None and price.real)
     try:
         found = made.run()
         if price is not None:
@@ -72,8 +73,8 @@ def splittable(program: Program) -> Program:
 
 
 class _Made:
-    def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None) -> None:
-        self._program, self._guess = program, guess
+    def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None, real: bool) -> None:
+        self._program, self._guess, self._real = program, guess, real  # real: can kernels run here?
         self._made = lowtide.transform(lowtide.Graph.from_dict(program.graph), transforms)
         self._graph = self._made["graph"].to_dict()
         self._graph["ops"] = list(map(_in_full, self._graph["ops"]))
@@ -82,6 +83,7 @@ class _Made:
         self._fakes: dict[Key, torch.Tensor] = {}
         self._kernels: dict[int, Kernel] = {}  # of parts, by their ops
         self._called: dict[Any, Kernel] = {}  # the first of each kind
+        self._trials: dict[Any, Trial] = {}  # by kernel and node
         self._moves: dict[Any, Kernel] = {}  # of joins, by what they are like
         self._alike: dict[Any, torch.Tensor] = {}  # what joins make, the first that is like it
         self._rows: dict[int, int] = {}  # of a loss, by the tensors that keep them
@@ -198,12 +200,15 @@ class _Made:
         form = run.emitter.part_of(node)
         if form is None:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
-        target, arguments = form
+        target, of_whole = form
         share, total = self._weight(entry)
-        arguments = self._arguments(node, target, arguments, entry, whole)
+        arguments = self._arguments(node, target, of_whole, entry, whole)
         made = self._call(op, entry, node, target, arguments, share, total)
         made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole) \
             and not (self._has_rough_rules and lies_otherwise(entry, whole))  # as a rule has it read
+        kernel = self._kernels[op]
+        if self._real and made.emitter.keeps_bits and needs_trial(kernel, entry, whole):
+            made.emitter.trial = self._trials.setdefault((id(kernel), node), Trial(kernel, values(of_whole)))
         return made
 
     def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
-"""Whether a part of an op gives its rows the bits that they have in the whole.
+"""Whether a part of an op may give its rows the bits that they have in the whole.
 
-No kernel promises it.  What is known of PyTorch's on a CPU, by trying them on random numbers of many sizes
+No kernel promises it, and libraries choose some by size and processor, so what is not clear by itself is tried before it
+is relied on (trial.py).  What is known of PyTorch's on a CPU, by trying them on random numbers of many sizes
 (docs/why/exact.md): products, convolutions and attention do if they are cut along their first dimension, as long as
 products in single precision keep four rows and have more than one column, and those in half precision are no tiny
 ones; what is reduced within a row does; and what works element by element does where each of its results is one
@@ -49,6 +50,13 @@ def keeps_rows_bits(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]
     if any(word in name for word in _REDUCTIONS):
         return _adds_up(entry, whole) or _is_cut_first(entry, whole)
     return True
+
+
+def needs_trial(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
+    """Does it hang on the machine whether a part keeps its rows' bits, of which keeps_rows_bits says that it does?"""
+    target = kernel.target
+    one_rounding = torch.Tag.pointwise in target.tags and target.overloadpacket.__name__ in _EXACT
+    return not one_rounding and kernel.written[0].is_floating_point() and _is_cut_first(entry, whole) and not _adds_up(entry, whole)
 
 
 def _in_whole_vectors(kernel: Kernel, entry: dict[str, Any], whole: dict[str, Any]) -> bool:
