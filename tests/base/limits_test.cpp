@@ -129,4 +129,31 @@ TEST_CASE("limits: what is used up goes from 0 to 1, by whichever limit is neare
   CHECK(Limits(LimitSettings{.seconds = 0.0}).used() == 1);
 }
 
+TEST_CASE("limits: an interrupter ends those that look, for good, and what is handed on has no time") {
+  struct AtLook final : Interrupter {
+    explicit AtLook(int at) : left(at) {}
+    bool ends() noexcept override { return left-- == 0; }
+    int left;
+  };
+  for (const int at : {0, 1, 3}) {
+    AtLook interrupter(at);
+    Limits limits(LimitSettings{.seconds = 1e6, .interrupter = &interrupter});
+    for (int look = 0; look < at; ++look) CHECK_FALSE(limits.spend(Limits::kPollWork));
+    Limits before(limits.remaining());
+    CHECK(limits.spend(Limits::kPollWork));
+    CHECK(limits.reason() == StopReason::deadline);
+    CHECK(limits.over());
+    // Others go on, unless they were handed on later.
+    CHECK_FALSE(before.spend(Limits::kPollWork));
+    CHECK_FALSE(before.over());
+    Limits after(limits.remaining(0.5));
+    CHECK(after.spend());
+  }
+  AtLook interrupter(0);
+  Limits waits(LimitSettings{.interrupter = &interrupter});
+  CHECK(waits.over());
+  CHECK(waits.over());
+  CHECK(waits.spend());
+}
+
 }  // namespace lowtide

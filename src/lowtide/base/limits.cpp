@@ -27,7 +27,14 @@ double Limits::seconds() const {
 
 bool Limits::over() const {
   return (settings_.cancel != nullptr && settings_.cancel->cancelled()) ||
-         (settings_.seconds && seconds() >= *settings_.seconds);
+         (settings_.seconds && seconds() >= *settings_.seconds) || interrupted();
+}
+
+// Once they have ended, they stay so: time does not run backwards.
+bool Limits::interrupted() const {
+  if (settings_.interrupter == nullptr) return false;
+  if (!interrupted_ && settings_.interrupter->ends()) interrupted_ = true;
+  return interrupted_;
 }
 
 double Limits::used() const {
@@ -46,6 +53,7 @@ LimitSettings Limits::remaining(double share) const {
     // A large limit does not survive the way through a double.
     rest.work = share >= 1 ? left : static_cast<std::int64_t>(static_cast<double>(left) * share);
   }
+  if (interrupted_) rest.seconds = 0;
   return rest;
 }
 
@@ -57,7 +65,7 @@ void Limits::poll() {
     stop(StopReason::cancelled);
   } else if (work_ >= work_limit_) {
     stop(StopReason::work_limit);
-  } else if (settings_.seconds && seconds() >= *settings_.seconds) {
+  } else if ((settings_.seconds && seconds() >= *settings_.seconds) || interrupted()) {
     stop(StopReason::deadline);
   }
 }

@@ -39,12 +39,23 @@ constexpr bool by_itself(StopReason reason) {
   return reason == StopReason::finished || reason == StopReason::gave_up;
 }
 
+// Ends limits at looks of its own choice, as the clock of a busy machine may end any of them, those
+// of a part of the work as well as the whole. Tests draw such ends with it.
+class Interrupter {
+ public:
+  virtual ~Interrupter() = default;
+  // Asked at each look at limits that have not ended, from any thread: whether these end now.
+  virtual bool ends() noexcept = 0;
+};
+
 struct LimitSettings {
   // Wall clock, from construction of Limits.
   std::optional<double> seconds = std::nullopt;
   // Units of work; each solver's page says what one is.
   std::optional<std::int64_t> work = std::nullopt;
   const CancelToken* cancel = nullptr;
+  // Handed on to the limits of all parts.
+  Interrupter* interrupter = nullptr;
 };
 
 // One for each solve. A solver calls `spend` for every unit of work it does (about a microsecond's
@@ -95,6 +106,7 @@ class Limits {
  private:
   void poll();
   void stop(StopReason reason);
+  bool interrupted() const;
 
   LimitSettings settings_;
   Clock::time_point start_;
@@ -104,6 +116,8 @@ class Limits {
   std::int64_t polls_ = 0;
   bool stopped_ = false;
   StopReason reason_ = StopReason::finished;
+  // `over` may be asked by several threads.
+  mutable std::atomic<bool> interrupted_{false};
 };
 
 }  // namespace lowtide
