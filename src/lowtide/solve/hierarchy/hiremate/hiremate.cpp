@@ -212,7 +212,6 @@ class Run {
     Limits inner(context_.limits().remaining(share));
     const bool goes_on = blocks.solve(solvers, inner);
     context_.limits().spend_all(inner.work());
-    blocks.complete();
     return goes_on;
   }
 

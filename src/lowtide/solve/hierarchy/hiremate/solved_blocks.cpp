@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
 #include "lowtide/graph/blocks.h"
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
@@ -182,6 +183,7 @@ void SolvedBlocks::add_nodes(BlockId id, bool forward, std::size_t most_ops, Lev
       child = level.children.size();
       Child added;
       const Class& solved = classes_[static_cast<std::size_t>(class_of_[part.block])];
+      check(!solved.options.empty(), "a block inside is solved before those around it");
       added.options = solved.options;
       added.problem = solved.problem.get();
       added.ops = ops_[part.block];
@@ -279,11 +281,6 @@ std::vector<BlockBudget> SolvedBlocks::budgets(const BlockProblem& problem,
   return budgets;
 }
 
-void SolvedBlocks::complete() {
-  for (Class& one : classes_)
-    if (one.options.empty()) one.options.push_back(one.problem->save_all());
-}
-
 bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
   std::size_t highest = 0;
   for (const Class& one : classes_) highest = std::max(highest, one.height);
@@ -366,6 +363,9 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
       const std::vector<BlockBudget> grid = budgets(*one.problem, options, level);
       for (std::size_t i = 0; i < solvers.size() && one.problem->has_backward(); ++i)
         ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
+      // A share of the limits may end where the whole goes on: blocks around this one are still
+      // solved, and choose among its options.
+      if (options.empty()) options.push_back(one.problem->save_all());
       options = pareto(std::move(options));
       one.options = few(std::move(options));
       if (figures(one.options) != before) changes = true;
@@ -374,6 +374,9 @@ bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& li
     limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
     if (limits.stopped()) break;
   }
+  // Of the heights that nobody came to.
+  for (Class& one : classes_)
+    if (one.options.empty()) one.options.push_back(one.problem->save_all());
   return changes;
 }
 

@@ -38,8 +38,8 @@ class SolvedBlocks {
                Limits& limits);
 
   // Asks these of every block but the root, with what the blocks inside can do by then. At the
-  // first time, to save all and to recompute all are options of each. Where the limits end before,
-  // some blocks may lack options. False if to ask again would change nothing: no options are new,
+  // first time, to save all and to recompute all are options of each; wherever limits end, each
+  // block has at least the former. False if to ask again would change nothing: no options are new,
   // and nobody who goes on from what there is has run out of its share.
   bool solve(std::span<const BlockSolver* const> solvers, Limits& limits);
 
@@ -49,8 +49,6 @@ class SolvedBlocks {
   // Sizes that make a difference for that: from the smallest blocks to those right below the root.
   std::vector<std::size_t> sizes() const;
 
-  // To save all, for the blocks that have no option yet.
-  void complete();
   std::size_t class_count() const { return classes_.size(); }
 
  private:
