@@ -34,8 +34,8 @@ struct Family {
 };
 
 // The axes that are worth a look: those of the inputs that are data, and those of the largest
-// tensors that ops make. No two that carry the same ops.
-std::vector<Family> families(const Graph& graph);
+// tensors that ops make. No two that carry the same ops. `stops` says when to look no further.
+std::vector<Family> families(const Graph& graph, const std::function<bool()>& stops = {});
 
 // Of the ops named, those that can be one region along the family's axis: convex, each reached when
 // only they carry. Nothing if two or more do not remain, or fewer than four slices.

@@ -36,13 +36,14 @@ std::vector<TensorId> sources(const Graph& graph) {
 
 }  // namespace
 
-std::vector<Family> families(const Graph& graph) {
+std::vector<Family> families(const Graph& graph, const std::function<bool()>& stops) {
   std::vector<Family> found;
   std::set<std::vector<bool>> seen;
   for (const TensorId tensor : sources(graph)) {
     const auto& shape = graph.tensor(tensor).shape;
     for (std::size_t dim = 0; dim < shape.size(); ++dim) {
       if (shape[dim] < kFewestSlices) continue;
+      if (stops && stops()) return found;
       Family family{.seed = {tensor, static_cast<std::int64_t>(dim)}, .reach = {}};
       try {
         family.reach = dimensions::follow(graph, std::span(&family.seed, 1));

@@ -23,7 +23,7 @@ class Proposer {
       : graph_(graph), stops_(stops), profile_(profile_of(graph)) {}
 
   std::vector<Candidate> propose() {
-    const auto all = families(graph_);
+    const auto all = families(graph_, stops_);
     for (const Family& family : all) add(family, in_order(carried(family)), "reach");
     for (const Family& family : all) heads(family);
     for (const Family& family : all) suffixes(family);
