@@ -1,15 +1,20 @@
 // The portfolio on several threads: what they change (nothing without a clock), and what leaves
 // them.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/auto.h"
 #include "lowtide/driver/driver.h"
 #include "lowtide/graph/generate.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/search/search.h"
+#include "lowtide/sim/verify.h"
+#include "lowtide/solve/interface/forwarding.h"
 
 #include "support/print.h"
 #include "support/random_graph.h"
@@ -97,30 +102,88 @@ TEST_CASE("auto: under a clock the first answer comes early and the best is kept
   CHECK(first < 1);
 }
 
-class Failing final : public solve::Solver {
+// Stands in for a part; throws at once, or once it has offered the graph's own plan.
+class Failing final : public solve::Forwarding {
  public:
-  std::string_view name() const override { return "search"; }
-  std::string_view summary() const override { return "breaks"; }
-  std::span<const solve::OptionSpec> options() const override { return real_->options(); }
-  solve::Traits traits() const override { return real_->traits(); }
-  solve::Support supports(const Problem&) const override { return {}; }
-  Outcome solve(const Problem&, solve::Context&) const override { throw InternalError("broken"); }
+  Failing(const solve::Solver& to, bool late, bool fault)
+      : Forwarding(to), late_(late), fault_(fault) {}
+  Outcome solve(const Problem& problem, solve::Context& context) const override {
+    if (late_) context.offer_events(own_events(problem.graph));
+    if (fault_) throw InternalError("its invariant does not hold");
+    throw std::runtime_error("it cannot go on");
+  }
 
  private:
-  std::unique_ptr<solve::Solver> real_ = solve::search::make_search();
+  bool late_, fault_;
 };
 
-TEST_CASE("auto: what a part throws on a thread of its own reaches the caller") {
-  solve::SolverTable table;
-  table.add(std::make_unique<Failing>());
-  table.add(driver::make_auto());
+// Asks `auto` where the parts of these names throw.
+driver::Answer ask_with_failing(const std::vector<std::string_view>& names, bool late,
+                                const Problem& problem, const driver::Request& request,
+                                bool fault = false) {
+  const solve::SolverTable real = driver::all_solvers();
+  solve::SolverTable table = driver::all_solvers();
+  for (const std::string_view name : names)
+    table.replace(std::make_unique<Failing>(*real.find(name), late, fault));
+  return driver::solve(table, problem, request);
+}
+
+TEST_CASE("auto: a part that throws costs itself alone, and that is said") {
+  const Graph graph = generate("transformer", 100, 1);
+  const Problem problem{.graph = graph, .budget = share(graph, 80)};
+  const solve::SolverTable table = driver::all_solvers();
+  for (const auto& solver : table.all()) {
+    if (solver->name() == "auto") continue;
+    CAPTURE(solver->name());
+    for (const bool clocked : {false, true}) {
+      CAPTURE(clocked);
+      driver::Request request;
+      request.threads = clocked ? 4 : 1;
+      request.limits.work = sanitized(10'000, 50'000);
+      if (clocked) request.limits.seconds = 100;
+      const driver::Answer answer = ask_with_failing({solver->name()}, false, problem, request);
+      REQUIRE(answer.outcome.plan);
+      CHECK(verify(problem, *answer.outcome.plan).ok);
+      const std::string said = std::string(solver->name()) + " failed";
+      const auto part =
+          std::ranges::find(answer.outcome.parts, solver->name(), &PortfolioPart::name);
+      const bool asked = part != answer.outcome.parts.end();
+      CHECK((answer.outcome.note.find(said) != std::string::npos) == asked);
+      if (asked) CHECK(part->failure == "it cannot go on");
+    }
+  }
+}
+
+TEST_CASE("auto: where every part throws, what they have found by then is the answer") {
+  const Graph graph = generate("transformer", 100, 1);
+  std::vector<std::string_view> names;
+  const solve::SolverTable table = driver::all_solvers();
+  for (const auto& solver : table.all())
+    if (solver->name() != "auto") names.push_back(solver->name());
+  driver::Request request;
+  request.limits.work = 50'000;
+  for (const Order order : {Order::given, Order::free})
+    for (const bool late : {false, true}) {
+      const Problem problem{.graph = graph, .budget = own_peak(graph), .order = order};
+      const driver::Answer answer = ask_with_failing(names, late, problem, request);
+      CHECK(answer.outcome.plan.has_value() == late);
+      CHECK(answer.outcome.note.find("bounds failed") != std::string::npos);
+      CHECK(by_itself(answer.outcome.stopped_by));
+    }
+}
+
+TEST_CASE("auto: a broken invariant ends the run where those are checked, and nowhere else") {
   const Graph graph = generate("transformer", 100, 1);
   const Problem problem{.graph = graph, .budget = share(graph, 80)};
   for (const int threads : {1, 4}) {
     driver::Request request;
     request.threads = threads;
-    request.limits.work = 1000;
-    CHECK_THROWS_AS(driver::solve(table, problem, request), InternalError);
+    request.limits.work = 10'000;
+    const auto ask = [&] { return ask_with_failing({"bounds"}, false, problem, request, true); };
+    if (kDebugChecks)
+      CHECK_THROWS_AS(ask(), InternalError);
+    else
+      CHECK(ask().outcome.note.find("its invariant") != std::string::npos);
   }
 }
 

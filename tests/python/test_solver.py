@@ -107,20 +107,31 @@ class Own(Exception):
     pass
 
 
-@pytest.mark.parametrize("traits", [(), ("constructive",)])
-def test_an_exception_reaches_the_caller(large, traits):
+def test_an_exception_reaches_whoever_asks_for_that_solver(large):
     raised = Own("mine")
+
+    def fails(problem, context):
+        raise raised
+
+    name = registered(fails)
+    with pytest.raises(Own) as caught:
+        lowtide.plan(large, "60%", solver=name)
+    assert caught.value is raised
+
+
+@pytest.mark.parametrize("limits", [{"work": 100_000}, {"time": 0.5, "threads": 2}])
+def test_an_exception_costs_auto_that_solver_alone(large, limits):
     done = []
 
     def fails(problem, context):
         if not done:
-            raise raised
+            raise Own("mine")
 
-    name = registered(fails, traits)
-    with pytest.raises(Own) as caught:
-        lowtide.plan(large, "60%", solver="auto" if traits else name)
-    assert caught.value is raised
+    name = registered(fails, ("constructive",))
+    outcome = lowtide.plan(large, "60%", **limits)
     done.append(True)  # the other tests run `auto` too
+    assert outcome.plan is not None
+    assert f"{name} failed" in outcome.note and "Own: mine" in outcome.note and "\n" not in outcome.note
 
 
 def test_what_is_no_plan(chain):

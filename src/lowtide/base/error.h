@@ -2,6 +2,7 @@
 // an exception. A broken invariant of ours fails a `check` and throws InternalError: it is a bug.
 #pragma once
 
+#include <exception>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,19 @@ class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
+
+// Whether what is expensive to check is checked: in the presets for tests with assertions.
+#if LOWTIDE_DEBUG_CHECKS
+inline constexpr bool kDebugChecks = true;
+#else
+inline constexpr bool kDebugChecks = false;
+#endif
+
+// Whether it ends the whole run where otherwise it would cost a part: a broken invariant, in tests
+// with assertions.
+inline bool is_checked_fault(const std::exception& error) {
+  return kDebugChecks && dynamic_cast<const InternalError*>(&error) != nullptr;
+}
 
 // Throws InternalError naming the caller's place if `condition` does not hold. Always on.
 void check(bool condition, std::string_view what,

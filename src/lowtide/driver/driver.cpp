@@ -165,10 +165,14 @@ Answer solve(const solve::SolverTable& solvers, const Problem& asked, const Requ
   const auto said = [&](const Problem& problem, const Request& how) {
     return solve_as_said(solvers, solver, problem, how);
   };
-  if (!solver.traits().has(solve::Trait::portfolio) || !may_transform(asked))
-    return said(asked, request);
-  Answer answer = search_transforms(asked, request, said);
-  examine(asked, solver, answer.outcome);
+  Answer answer;
+  if (solver.traits().has(solve::Trait::portfolio) && may_transform(asked)) {
+    answer = search_transforms(asked, request, said);
+    examine(asked, solver, answer.outcome);
+  } else {
+    answer = said(asked, request);
+  }
+  add_note(answer.outcome, failures_text(answer.outcome.parts));
   return answer;
 }
 

@@ -22,8 +22,10 @@
 #include "lowtide/driver/fit.h"
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
+#include "lowtide/base/error.h"
 #include "lowtide/driver/fit_race.h"
 #include "lowtide/driver/least_solve.h"
 #include "lowtide/driver/sweep.h"
@@ -57,7 +59,7 @@ class FitRun {
     if (smallest() != nullptr) {
       report();
       if (sweep_.open() || sweep_.by_parts())
-        race(sweep_, request_.time_limit, sweep_.open() ? 1 : kRaceShare, [this] { report(); });
+        race_or_say_why();
       if (!sweep_.open()) {
         // The bounds tell what the link is worth, of a budget that is no less than the answer's.
         if (request_.terms.machine) round({upper()}, kLinkShare);
@@ -100,6 +102,23 @@ class FitRun {
     return left < kManySolves * one
                ? std::max<std::int64_t>(1, static_cast<std::int64_t>(share * left / one))
                : kManySolves;
+  }
+  // A race that fails leaves what it has reached.
+  void race_or_say_why() {
+    bool watcher_threw = false;
+    const auto told = [&] {
+      watcher_threw = true;
+      report();
+      watcher_threw = false;
+    };
+    try {
+      race(sweep_, request_.time_limit, sweep_.open() ? 1 : kRaceShare, told);
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (watcher_threw || is_checked_fault(error)) throw;
+      sweep_.say_failed("the search for transforms", error.what());
+    }
   }
   // In no less than so much of what is left as one solve needs.
   bool round(std::vector<Bytes> budgets, double share);

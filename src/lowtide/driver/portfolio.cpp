@@ -45,12 +45,14 @@
 #include <array>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
@@ -86,6 +88,7 @@ constexpr std::array<std::pair<std::string_view, double>, 3> kPartitions = {
     {{"h_partition", 0.2}, {"multilevel", 0.1}, {"repeat", 0.1}}};
 constexpr double kBlockShare = 0.3;  // of the clock, for each, where they run side by side
 constexpr std::int64_t kMostEngineOps = 200;
+constexpr int kMostFailedLanes = 3;  // one may have drawn an unlucky seed
 // By one part in so many of the graph's own time, and by this share of what the given order loses.
 constexpr std::int64_t kAhead = 1000;
 constexpr double kFarAhead = 0.2;
@@ -411,12 +414,17 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
   if (clocked_)
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
-      if (progress.plan != nullptr && !task.without_link)
-        offer(*progress.plan, progress.cost, *task.part);
-      if (task.claims()) raise(*task.part, progress.bound.duration);
+      try {
+        if (progress.plan != nullptr && !task.without_link)
+          offer(*progress.plan, progress.cost, *task.part);
+        if (task.claims()) raise(*task.part, progress.bound.duration);
+      } catch (...) {
+        watcher_threw_ = true;
+        throw;
+      }
     };
   solve::Context inner(problem, task.part->name(), std::move(settings));
-  task.outcome = task.part->solve(problem, inner);
+  solve_or_say_why(task, problem, inner);
   task.work_done = inner.limits().work();
   task.seconds = inner.limits().seconds();
   task.smallest = inner.smallest();
@@ -426,11 +434,40 @@ void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
       if (*plan) (*plan)->machine = problem_.machine;
 }
 
+// What a part throws costs what it would have found from then on.
+void Portfolio::solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const {
+  try {
+    task.outcome = task.part->solve(problem, inner);
+    return;
+  } catch (const std::bad_alloc&) {
+    if (watcher_threw_) throw;
+    task.failure = "there was not enough memory";
+  } catch (const std::exception& error) {
+    if (watcher_threw_ || is_checked_fault(error)) throw;
+    const std::string what = error.what();
+    task.failure = what.substr(0, what.find('\n'));  // Python adds a traceback
+  }
+  // Its plans were simulated as it offered them; nobody has looked at what it says of bounds.
+  task.outcome = inner.finish();
+  task.outcome->bound = {};
+}
+
+// Of those that are asked again and again.
+void Portfolio::leave_out(const solve::Solver* part) {
+  std::erase(unfinished_, part);
+  for (const solve::Solver** role : {&tight_, &search_, &proving_, &blocks_})
+    if (*role == part) *role = nullptr;
+}
+
 void Portfolio::merge(Task& task) {
   context_.limits().spend(task.work_done);
   PortfolioPart& part = context_.part(task.part->name());
   part.seconds += task.seconds;
   part.work += task.work_done;
+  if (!task.failure.empty()) {
+    if (part.failure.empty()) part.failure = task.failure;
+    if (!task.endless || ++failed_lanes_ == kMostFailedLanes) leave_out(task.part);
+  }
   if (!task.outcome) return;
   count_won(task);
   const Outcome& outcome = *task.outcome;
@@ -483,7 +520,7 @@ void Portfolio::raise(const solve::Solver& part, Ticks bound) {
 }
 
 double Portfolio::seconds_left() const {
-  return context_.limits().settings().seconds.value_or(0) - context_.limits().seconds();
+  return context_.limits().remaining().seconds.value_or(0);
 }
 
 bool Portfolio::has_any_plan() {

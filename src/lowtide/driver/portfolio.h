@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -84,7 +85,9 @@ class Portfolio {
   void run_one(const solve::Solver* part, std::int64_t work, double share = 1);
   void run(std::vector<Task>& tasks, int threads);
   void run_task(Task& task, LimitSettings limits, const Bound& known, std::vector<Plan> starts);
+  void solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const;
   void merge(Task& task);
+  void leave_out(const solve::Solver* part);
   void keep(const Task& task);
   bool best_transfers() const { return context_.has_plan() && transfers(context_.best()); }
   void offer(const Plan& plan, const Cost& cost, const solve::Solver& part);
@@ -125,6 +128,9 @@ class Portfolio {
   const solve::Solver* blocks_ = nullptr;
   bool engine_ = false;  // still to be asked
   std::mutex mutex_;     // of context_, while tasks run
+  int failed_lanes_ = 0;
+  // Whoever watches has thrown, and that is no failure of a part.
+  std::atomic<bool> watcher_threw_ = false;
 };
 
 // Options of `search` in one of many short runs: the runs differ in how hot they begin, and, where

@@ -36,6 +36,7 @@ struct PortfolioTask {
   int threads = 1;
   std::vector<std::pair<std::string, std::string>> options = {};
   std::optional<Outcome> outcome = std::nullopt;
+  std::string failure = {};  // what the part threw; then the outcome is what it had found by then
   std::int64_t work_done = 0;
   double seconds = 0;
   std::optional<Plan> smallest = std::nullopt, repair_start = std::nullopt;

@@ -118,8 +118,7 @@ void Sweep::begin_from_splits() {
 StopReason Sweep::reason() const {
   if (settings_.limits.cancel && settings_.limits.cancel->cancelled()) return StopReason::cancelled;
   if (settings_.limits.work && limits_.work_left() <= 0) return StopReason::work_limit;
-  if (settings_.limits.seconds && seconds() >= *settings_.limits.seconds)
-    return StopReason::deadline;
+  if (limits_.over()) return StopReason::deadline;
   return StopReason::finished;
 }
 
@@ -236,6 +235,7 @@ void Sweep::run(Job& job, const Wanted& wanted) const {
   Frontier found;  // on the way
   for (const auto& plan : job.starts) job.request.starts.push_back(*plan);
   job.request.limits.cancel = job.token;
+  job.request.limits.interrupter = settings_.limits.interrupter;
   if (settings_.limits.seconds)
     job.request.limits.seconds =
         std::min(job.allowance.seconds, std::max(0.0, *settings_.limits.seconds - seconds()));
@@ -302,9 +302,12 @@ void Sweep::take(Job& job) {
       tried.note = error.what();
     }
     tried.to_the_end = true;
+    if (!job.task.solver.empty()) say_failed(job.task.solver, tried.note);
     return;
   }
   const Outcome& outcome = job.answer.outcome;
+  for (const PortfolioPart& part : outcome.parts)
+    if (!part.failure.empty()) say_failed(part.name, part.failure);
   for (Frontier::Entry& entry : job.found) {
     if (job.task.own != nullptr) job.task.own->add(entry);
     known_.add(std::move(entry));
@@ -330,6 +333,10 @@ void Sweep::take(Job& job) {
   if (!outcome.link_price) return;
   LinkPrice& price = link_prices_[job.task.budget];
   if (outcome.bound.duration >= price.bound) price = {outcome.bound.duration, *outcome.link_price};
+}
+
+void Sweep::say_failed(const std::string& part, const std::string& why) {
+  add_parts(failed_, {PortfolioPart{.name = part, .failure = why}});
 }
 
 bool Sweep::round(const std::vector<SweepTask>& tasks, double share, const Wanted& wanted) {
@@ -384,6 +391,7 @@ TradeoffPoint Sweep::point(Bytes budget) const {
   if (const auto tried = tried_.find({budget, settings_.solver, 0});
       tried != tried_.end() && !outcome.plan)
     outcome.note = tried->second.note;
+  add_note(outcome, failures_text(failed_));
   if (outcome.status != Status::infeasible) outcome.link_price = link_price(budget);
   // A plan that takes no longer than its ops waits for no link.
   if (terms_.machine && outcome.plan && outcome.cost.duration <= graph_.total_time())

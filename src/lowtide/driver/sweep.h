@@ -52,6 +52,8 @@ class Sweep {
 
   const Frontier& known() const { return known_; }
   Frontier& known() { return known_; }
+  // Of all rounds: said with each point.
+  void say_failed(const std::string& part, const std::string& why);
   StopReason reason() const;  // that it must stop now; `finished` if it need not
   // What has ended it: the reason above, or the limit that the solves of the last round ran into,
   // each within its part of it; `finished` if they all came to an end of their own.
@@ -133,6 +135,7 @@ class Sweep {
   Ticks fastest_;                                // of all graphs, all ops once
   StopReason cut_short_ = StopReason::finished;  // some solve of the last round
   std::map<TriedKey, Tried> tried_;
+  std::vector<PortfolioPart> failed_;  // of all solves
   std::map<Bytes, LinkPrice> link_prices_;
   std::vector<std::vector<Transform>> said_;  // by the tasks so far
   std::uint64_t solves_ = 0;

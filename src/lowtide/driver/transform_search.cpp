@@ -23,7 +23,9 @@
 #include "lowtide/driver/transform_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <exception>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -72,19 +74,34 @@ class TransformSearch {
   TransformSearch(const Problem& problem, const Request& request, const SolveSaid& solve)
       : problem_(problem), request_(request), solve_(solve), limits_(request.limits) {}
 
+  // What goes wrong where transforms are looked for costs these, and not the plan.
   Answer run() {
+    try {
+      search();
+    } catch (const InputError&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (watcher_threw_ || is_checked_fault(error)) throw;
+      add_parts(parts_, {{.name = "the search for transforms", .failure = error.what()}});
+      if (!limits_.stopped() || !begun_) run_with({}, 1);
+    }
+    return finish();
+  }
+
+ private:
+  void search() {
     const bool started = std::ranges::any_of(
         request_.starts, [](const Plan& start) { return !start.transforms.empty(); });
     if (!started && !is_anything_proposed()) {
       run_with({}, 1);
-      return finish();
+      return;
     }
     run_with({}, started ? kTrialShare : first_share());
     using rewrite::Taken;
     const Transforms faster = substituted({}, Taken::faster),
                      lighter = substituted({}, Taken::faster_and_lighter);
     const Ticks least = least_;
-    if (settled(least)) return finish();
+    if (settled(least)) return;
     ideas_.calibrate(duration());
     // Most comes of regions of the hoisted graph, so these are looked at first.
     std::vector<Transforms> begun;
@@ -125,7 +142,7 @@ class TransformSearch {
       rerun(std::move(trials));
       for (const Idea& idea : ideas)
         if (idea.transforms == best_transforms()) tune(idea);
-      if (settled(least)) return finish();
+      if (settled(least)) return;
       const auto won = before == Ticks::max() ? duration() < before || smallest_ < smallest
                                               : static_cast<double>((before - duration()).count()) >
                                                     kLeastGain * static_cast<double>(least.count());
@@ -141,10 +158,8 @@ class TransformSearch {
     const bool is_done = best_.outcome.plan && best_.outcome.bound.duration >= duration();
     const bool plain = is_done && plain_bound_ < duration();
     if (!limits_.stopped()) run_with(plain ? Transforms() : Transforms(best_transforms()), 1);
-    return finish();
   }
 
- private:
   Ticks duration() const { return best_.outcome.plan ? best_.outcome.cost.duration : Ticks::max(); }
   bool is_little_left() const {
     const auto least = static_cast<double>(least_.count());
@@ -280,7 +295,12 @@ class TransformSearch {
           return;
         solve::Progress told = now;
         told.seconds += seconds;
-        request_.watcher(told);
+        try {
+          request_.watcher(told);
+        } catch (...) {
+          watcher_threw_ = true;
+          throw;
+        }
       };
     Answer answer = solve_(problem, request);
     limits_.spend(answer.work);
@@ -300,7 +320,7 @@ class TransformSearch {
   }
 
   void take(Answer answer, const Transforms& transforms, double seconds) {
-    for (const PortfolioPart& part : answer.outcome.parts) add(part);
+    add_parts(parts_, answer.outcome.parts);
     if (answer.outcome.stopped_by == StopReason::cancelled) limits_stopped_ = true;
     for (Incumbent now : answer.outcome.history) {
       now.seconds += seconds;
@@ -331,32 +351,25 @@ class TransformSearch {
     }
   }
 
-  void add(const PortfolioPart& part) {
-    const auto found = std::ranges::find(parts_, part.name, &PortfolioPart::name);
-    if (found == parts_.end()) {
-      parts_.push_back(part);
-      return;
-    }
-    found->seconds += part.seconds;
-    found->work += part.work;
-    found->plans += part.plans;
-    found->won += part.won;
-    found->bound += part.bound;
-  }
-
-  // A region to split, or a hoist that lowers the peak by itself.
-  bool is_anything_proposed() const {
+  // A region to split, or a hoist that lowers the peak by itself. On a large graph the clock may
+  // end the look at it; what is not found by then is not looked for.
+  bool is_anything_proposed() {
     const Graph& graph = problem_.graph;
-    if (problem_.techniques.split && !rewrite::propose(graph).empty()) return true;
-    if (problem_.techniques.substitute) {
+    const auto stops = [&] {
+      const bool over = limits_.over();
+      is_cut_ = is_cut_ || over;
+      return over;
+    };
+    if (problem_.techniques.split && !rewrite::propose(graph, stops).empty()) return true;
+    if (problem_.techniques.substitute && !stops()) {
       const Transformed now = apply_transforms(graph, {});
       const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
-      if (!rewrite::substitutions(now, pricer).empty()) return true;
+      if (!rewrite::substitutions(now, pricer, stops).empty()) return true;
     }
-    if (!problem_.techniques.hoist) return false;
+    if (!problem_.techniques.hoist || stops()) return false;
     const Applied base = rewrite::hoisted(graph, device_for(problem_), problem_.part_costs.get());
-    if (base.transforms.empty()) return false;
-    if (problem_.techniques.split && !rewrite::propose(base.now.graph).empty()) return true;
+    if (base.transforms.empty() || stops()) return false;
+    if (problem_.techniques.split && !rewrite::propose(base.now.graph, stops).empty()) return true;
     return rewrite::profile_of(base.now.graph).peak() < rewrite::profile_of(graph).peak();
   }
 
@@ -426,6 +439,7 @@ class TransformSearch {
   Limits limits_;
   TransformIdeas ideas_{problem_, limits_};
   bool begun_ = false, limits_stopped_ = false;
+  std::atomic<bool> watcher_threw_ = false;
   bool is_cut_ = false;                        // less was tried than with larger limits
   Ticks least_ = problem_.graph.total_time();  // of the graphs that are tried whatever is found
   Ticks plain_bound_;                          // of plans without transforms

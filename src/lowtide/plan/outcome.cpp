@@ -1,6 +1,7 @@
 // Words and percentages.
 #include "lowtide/plan/outcome.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "lowtide/plan/problem.h"
@@ -20,6 +21,36 @@ std::string_view to_string(Status status) {
 Status status_of(const ModelClaim& model) {
   if (model.infeasible) return Status::infeasible;
   return model.optimal ? Status::optimal : Status::feasible;
+}
+
+void add_parts(std::vector<PortfolioPart>& parts, const std::vector<PortfolioPart>& more) {
+  for (const PortfolioPart& part : more) {
+    const auto found = std::ranges::find(parts, part.name, &PortfolioPart::name);
+    if (found == parts.end()) {
+      parts.push_back(part);
+      continue;
+    }
+    found->seconds += part.seconds;
+    found->work += part.work;
+    found->plans += part.plans;
+    found->won += part.won;
+    found->bound += part.bound;
+    if (found->failure.empty()) found->failure = part.failure;
+  }
+}
+
+std::string failures_text(const std::vector<PortfolioPart>& parts) {
+  std::string text;
+  for (const PortfolioPart& part : parts)
+    if (!part.failure.empty())
+      text += (text.empty() ? "" : "; ") + part.name +
+              " failed, and all that it had not found by then is left out: " + part.failure;
+  return text;
+}
+
+void add_note(Outcome& outcome, const std::string& sentence) {
+  if (outcome.note.find(sentence) != std::string::npos) return;
+  outcome.note += (outcome.note.empty() ? "" : "; ") + sentence;
 }
 
 std::string_view to_string(Order order) { return order == Order::given ? "given" : "free"; }

@@ -43,6 +43,7 @@ struct PortfolioPart {
   std::int64_t plans = 0;  // how often its plan became the best
   Ticks won = {};          // by which those were shorter than the best before; the first wins none
   Ticks bound = {};        // by which it raised the bound on the duration
+  std::string failure = {};  // what it threw first, if it failed
 };
 
 // What is proven of a narrower question than the problem, such as at most so many computations of
@@ -72,6 +73,12 @@ struct Outcome {
 };
 
 std::string_view to_string(Status status);
+// Adds up what both say of parts of the same names.
+void add_parts(std::vector<PortfolioPart>& parts, const std::vector<PortfolioPart>& more);
+// A sentence about the parts that failed; empty if none did.
+std::string failures_text(const std::vector<PortfolioPart>& parts);
+// Adds a sentence to the note, if it does not say that already.
+void add_note(Outcome& outcome, const std::string& sentence);
 // Of the model: optimal, infeasible, or feasible for anything else.
 Status status_of(const ModelClaim& model);
 

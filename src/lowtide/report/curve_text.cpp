@@ -71,6 +71,12 @@ std::string curve_text(const Graph& graph, const Tradeoff& curve, const Terminal
       out +=
           wrap(fmt::format("{:<10} {}: {}", "note", bytes_text(point.budget), point.outcome.note),
                style.width, style.unicode);
+  // What went wrong on the way is the same for all that have a plan.
+  const auto noted = std::ranges::find_if(curve.points, [](const TradeoffPoint& point) {
+    return point.outcome.plan && !point.outcome.note.empty();
+  });
+  if (noted != curve.points.end())
+    out += wrap(fmt::format("{:<10} {}", "note", noted->outcome.note), style.width, style.unicode);
   if (const auto least = least_without_overhead(curve, graph.total_time()))
     out += fmt::format("{:<10} {}, {}: the smallest peak found without overhead\n", "full speed",
                        exact_bytes_text(*least), share_text(*least, curve.own_peak));
