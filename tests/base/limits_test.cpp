@@ -129,7 +129,7 @@ TEST_CASE("limits: what is used up goes from 0 to 1, by whichever limit is neare
   CHECK(Limits(LimitSettings{.seconds = 0.0}).used() == 1);
 }
 
-TEST_CASE("limits: an interrupter ends those that look, for good, and what is handed on has no time") {
+TEST_CASE("limits: an interrupter ends those that look, for good, and what they hand on") {
   struct AtLook final : Interrupter {
     explicit AtLook(int at) : left(at) {}
     bool ends() noexcept override { return left-- == 0; }
