@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms format lint fuzz \
+.PHONY: help deps build wheel demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
   install clean
 
 DATA ?=
@@ -13,6 +13,8 @@ BENCH_SEEDS ?= 1
 BENCH_THREADS ?= 1
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+GPU_PYTHON ?= python3.12
+GPU_FLAGS ?=
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -89,6 +91,9 @@ bench-transforms: wheel ## Plans that change the graph beside recomputation alon
 	@tools/deps capture
 	@mkdir -p build/bench
 	@build/venv/bin/python bench/torch/transforms.py -o build/bench/transforms
+
+gpu: ## What works on the GPU here, in 8 minutes; without one, .gpu: what a machine without a network needs for it (GPU_PYTHON=python3.12)
+	@tools/gpu $(GPU_PYTHON) $(GPU_FLAGS)
 
 format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint

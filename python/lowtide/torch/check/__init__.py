@@ -1,0 +1,7 @@
+"""What of lowtide.torch works on a card: its budgets, its bits, and its predictions, measured in some minutes.
+
+    python -m lowtide.torch.check --out results
+
+A parent process (parent.py) runs workers (worker.py), which run the sections of table.py, the most important first; what a
+section finds are results (section.py), and report.py says them to people.
+"""

@@ -1,0 +1,149 @@
+"""Bytes and times of a step, of kernels, and of copies."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..meter import measure_peak
+
+Inputs = Sequence[torch.Tensor]
+_WARM = 2  # steps before any is timed
+
+
+def on_gpu(inputs: Inputs) -> bool:
+    return any(t.device.type == "cuda" for t in inputs)
+
+
+def wait() -> None:
+    """Wait for the GPU, if one was used."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def clean() -> None:
+    """Forget what was compiled, and give back what the allocator keeps."""
+    torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def one_step(run: Callable[..., torch.Tensor], inputs: Inputs) -> torch.Tensor:
+    loss = run(*inputs)
+    loss.backward()
+    return loss.detach()
+
+
+def memory(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module) -> dict[str, int]:
+    """Bytes of one step without gradients before it: peak is what max_memory_allocated says, requested the same without
+    the rounding of the allocator, reserved what it has taken from the device; before is what was there."""
+    module.zero_grad(set_to_none=True)
+    if not on_gpu(inputs):
+        peak = measure_peak(lambda: one_step(run, inputs), held=(module, list(inputs)))
+        module.zero_grad(set_to_none=True)
+        return {"before": 0, "peak": peak, "requested": peak, "reserved": peak}
+    found = cuda_peaks(lambda: one_step(run, inputs))
+    module.zero_grad(set_to_none=True)
+    return found
+
+
+def cuda_peaks(run: Callable[[], Any]) -> dict[str, int]:
+    """The same of any call, by the statistics of the GPU's allocator."""
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    run()
+    torch.cuda.synchronize()
+    stats = torch.cuda.memory_stats()
+    return {"before": before, "peak": stats["allocated_bytes.all.peak"], "requested": stats["requested_bytes.all.peak"],
+            "reserved": stats["reserved_bytes.all.peak"]}
+
+
+def times(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module, seconds: float = 1.5) -> dict[str, float]:
+    """ms of a step: the median of some, the least, and how long the host took until all of a step was queued (median).
+
+    Whatever else the machine does only adds, so the least is nearest to what the device takes; where the host takes as
+    long as the step, it is the host that is timed.
+    """
+    took: list[float] = []
+    queued: list[float] = []
+
+    def once() -> None:
+        module.zero_grad(set_to_none=True)
+        wait()
+        began = time.perf_counter()
+        span = _Span(on_gpu(inputs))
+        one_step(run, inputs)
+        queued.append(1e3 * (time.perf_counter() - began))
+        took.append(span.ms())
+
+    for _ in range(_WARM):
+        once()
+    count = max(3, min(15, int(seconds * 1e3 / max(took[-1], 1e-3))))
+    took.clear()
+    queued.clear()
+    for _ in range(count):
+        once()
+    module.zero_grad(set_to_none=True)
+    return {"ms": round(statistics.median(took), 3), "least_ms": round(min(took), 3),
+            "host_ms": round(statistics.median(queued), 3)}
+
+
+class _Span:
+    """The time from here on, of the device where there is one."""
+
+    def __init__(self, gpu: bool) -> None:
+        self._first: Any = torch.cuda.Event(enable_timing=True) if gpu else None
+        if gpu:
+            self._first.record()
+        self._began = time.perf_counter()
+
+    def ms(self) -> float:
+        if self._first is None:
+            return 1e3 * (time.perf_counter() - self._began)
+        last: Any = torch.cuda.Event(enable_timing=True)
+        last.record()
+        torch.cuda.synchronize()
+        return float(self._first.elapsed_time(last))
+
+
+def least_seconds(run: Callable[[], Any], repeat: int) -> float:
+    """Seconds of a call and of the wait for the device, the least of some."""
+    run()
+    wait()
+    found = float("inf")
+    for _ in range(repeat):
+        began = time.perf_counter()
+        run()
+        wait()
+        found = min(found, time.perf_counter() - began)
+    return found
+
+
+def queued_us(run: Callable[[], Any], repeat: int = 64) -> float:
+    """us of a call among many that are queued, as in a step that keeps the device busy."""
+    if not torch.cuda.is_initialized():
+        return 1e6 * least_seconds(run, 8)
+    run()
+    span = _Span(True)
+    for _ in range(repeat):
+        run()
+    return 1e3 * span.ms() / repeat
+
+
+def mib(count: float) -> float:
+    return round(count / 2**20, 2)
+
+
+def percent(share: float) -> float:
+    return round(100 * share, 2)

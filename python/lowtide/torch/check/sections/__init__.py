@@ -1,0 +1,1 @@
+"""The sections: what is measured.  table.py names them in their order."""
