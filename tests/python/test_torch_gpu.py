@@ -13,7 +13,7 @@ import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.meter import measure_peak, workspace
 from torch import nn
-from torch_run import equal, twin
+from torch_run import deterministic, equal, twin
 from torch_zoo import Cnn, DropoutMlp, Gpt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
@@ -23,11 +23,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is
 def alone(monkeypatch):
     monkeypatch.setenv("LOWTIDE_CACHE", "off")
     torch._dynamo.reset()
-    before = torch.are_deterministic_algorithms_enabled()
-    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True)  # a warning alone leaves attention's backward as it is
-    yield
-    torch.use_deterministic_algorithms(before)
+    with deterministic(monkeypatch):
+        yield
     torch.cuda.empty_cache()
 
 

@@ -24,7 +24,7 @@ from lowtide.torch.planning import planner
 from lowtide.torch.planning.schedule import schedule
 from lowtide.torch.settings import Settings
 from torch import nn
-from torch_run import equal, fresh, gradients, train, twin
+from torch_run import deterministic, equal, fresh, gradients, train, twin
 from torch_zoo import ZOO, Gpt
 
 LINK = "1GB/s,10us"
@@ -528,14 +528,9 @@ def test_explain_knows_the_link(capsys):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
 class TestGpu:
     @pytest.fixture(autouse=True)
-    def deterministic(self, monkeypatch):
-        """Or eager steps differ from one another."""
-        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
-        before = torch.are_deterministic_algorithms_enabled()
-        torch.use_deterministic_algorithms(True)
-        yield
-        torch.use_deterministic_algorithms(before)
+    def repeatable(self, monkeypatch):
+        with deterministic(monkeypatch):
+            yield
 
     @pytest.mark.parametrize("name", ["gpt_dropout", "dropout_mlp", "unet"])
     def test_bits_and_budget(self, name):

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from lowtide.torch.meter import bytes_held, peak_rise
 from torch import nn
 from torch.optim import lr_scheduler
+from torch_run import deterministic
 from torch_updates import Broken, Cnn, Gpt, Mlp, assert_same, cnn_inputs, compiled, gpt_inputs, mlp_inputs, steps
 
 
@@ -74,8 +75,9 @@ def test_the_bits_are_those_of_a_step_after_the_backward(name):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU is here")
 @pytest.mark.parametrize("name", ["momentum", "AdamW", "foreach AdamW", "fused AdamW"])
-def test_on_a_gpu(name):
-    check(lambda: Mlp(dropout=0.0).cuda(), lambda i=0: (mlp_inputs(i)[0].cuda(),), lambda m: OPTIMIZERS[name](m.parameters()))
+def test_on_a_gpu(name, monkeypatch):
+    with deterministic(monkeypatch):
+        check(lambda: Mlp(dropout=0.0).cuda(), lambda i=0: (mlp_inputs(i)[0].cuda(),), lambda m: OPTIMIZERS[name](m.parameters()))
 
 
 def in_groups(model):

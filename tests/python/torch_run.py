@@ -29,6 +29,19 @@ def alone(monkeypatch):
     torch.set_num_threads(threads)
 
 
+@contextlib.contextmanager
+def deterministic(monkeypatch):
+    """Steps on a GPU that repeat their bits, or eager ones differ from one another.  An error where an operator cannot: with
+    a warning alone the backward of attention stays as it is."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", False)
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
 def train(module, inputs, step, steps=3, seed=1):
     """What `steps` of SGD give: losses, gradients, then all state and the generator's, in one flat list."""
     torch.manual_seed(seed)

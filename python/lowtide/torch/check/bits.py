@@ -54,7 +54,9 @@ def alike(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """Are two tensors the same to the last bit, NaN equal to NaN?"""
     if a is None or b is None:
         return a is b
-    return a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | ((a != a) & (b != b))).all())
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return torch.equal(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def compare(got: Left, expected: Left) -> dict[str, Any]:

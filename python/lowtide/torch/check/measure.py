@@ -17,7 +17,7 @@ Inputs = Sequence[torch.Tensor]
 _WARM = 2  # steps before any is timed
 
 
-def on_gpu(inputs: Inputs) -> bool:
+def _on_gpu(inputs: Inputs) -> bool:
     return any(t.device.type == "cuda" for t in inputs)
 
 
@@ -46,7 +46,7 @@ def memory(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module) 
     """Bytes of one step without gradients before it: peak is what max_memory_allocated says, requested the same without
     the rounding of the allocator, reserved what it has taken from the device; before is what was there."""
     module.zero_grad(set_to_none=True)
-    if not on_gpu(inputs):
+    if not _on_gpu(inputs):
         peak = measure_peak(lambda: one_step(run, inputs), held=(module, list(inputs)))
         module.zero_grad(set_to_none=True)
         return {"before": 0, "peak": peak, "requested": peak, "reserved": peak}
@@ -82,7 +82,7 @@ def times(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module, s
         module.zero_grad(set_to_none=True)
         wait()
         began = time.perf_counter()
-        span = _Span(on_gpu(inputs))
+        span = _Span(_on_gpu(inputs))
         one_step(run, inputs)
         queued.append(1e3 * (time.perf_counter() - began))
         took.append(span.ms())

@@ -82,16 +82,20 @@ def check_plan(context: Context, what: str, module: nn.Module, inputs: Inputs, b
         run, report, facts = planned(module, inputs, budget, **options)
         left = step_from(run, module, inputs, beside.buffers)
         bits = compare(left, beside.left)
-        promised = report.exactness.equal
-        if promised and not bits["equal"]:
-            bits["equal_to_traced"] = as_traced(left, module, inputs, beside.buffers)
-        del left
-        facts |= {"budget": str(budget), **bits, "exactness": str(report.exactness)[:200], **peaks(memory(run, inputs, module), report), **of_report(report)}
-        facts |= beside_eager(times(run, inputs, module), beside)
+        facts |= {"budget": str(budget), **bits, "exactness": str(report.exactness)[:200],
+                  **peaks(memory(run, inputs, module), report), **of_report(report),
+                  **beside_eager(times(run, inputs, module), beside)}
         faults = of_peak(facts)
-        if not bits["equal"] and (promised or bits["worst_gradient"] > _FAR):
-            faults.append("bits" if promised else "far")
         notes = ["smallest"] if "smallest_mib" in facts else []
+        if not bits["equal"] and not report.exactness.equal:
+            faults += ["far"] * (bits["worst_gradient"] > _FAR)
+        elif not bits["equal"]:
+            facts["equal_to_traced"] = as_traced(left, module, inputs, beside.buffers)
+            if facts["equal_to_traced"]:
+                notes.append("traced")
+            else:
+                faults.append("bits")
+        del left
         if context.on_gpu:  # a CPU's times are those of the host, and of whatever else it does
             late, off = _of_times(facts, beside)
             notes += ["host"] * late
