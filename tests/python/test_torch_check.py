@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,10 @@ torch = pytest.importorskip("torch")
 
 from lowtide.torch.check import report
 from lowtide.torch.check.__main__ import main
+from lowtide.torch.check.meanings import FAULTS, NOTES
 from lowtide.torch.check.parent import run_sections
 from lowtide.torch.check.section import Context, DeviceLost, Section
+from lowtide.torch.check.sections.suites import suites
 from lowtide.torch.check.table import SECTIONS
 from lowtide.torch.check.timeline import merged, overlap
 from lowtide.torch.check.worker import run
@@ -144,7 +147,7 @@ def test_the_verdict_says_where_and_what_it_means():
     results = [PLAN | {"faults": ["rounding"], "notes": ["host"]}, {"section": "a", "what": "b", "faults": [], "notes": []}]
     said = report.verdict(results)
     assert said.startswith("1 of 2 results are not as they should be:")
-    assert report.FAULTS["rounding"] in said and report.NOTES["host"] in said and report.FAULTS["bits"] not in said
+    assert FAULTS["rounding"] in said and NOTES["host"] in said and FAULTS["bits"] not in said
     assert "GPT 60% (peak 10.0, requested 9.0, plan 9.5, budget 9.8 MiB)" in said
     assert report.verdict(results[1:]) == "0 of 1 results are not as they should be."
 
@@ -158,16 +161,17 @@ def test_every_line_fits_a_terminal():
     assert report.table([long]) == ""
 
 
-def test_faults_and_notes_of_the_sections_are_known():
-    import re
-    from pathlib import Path
+def test_sections_have_names_of_their_own():
+    assert len({section.name for section in SECTIONS}) == len(SECTIONS)
 
-    folder = Path(report.__file__).parent
-    text = "\n".join(path.read_text() for path in folder.rglob("*.py") if path.name != "report.py")
-    for word, table in (("fault", report.FAULTS), ("note", report.NOTES)):
-        missing = [key for key in table if f'"{key}"' not in text]
-        assert not missing, f"no section gives the {word} {missing}"
-    assert len({section.name for section in SECTIONS}) == len(SECTIONS) and re.search(r'faults', text)
+
+def test_what_a_result_says_has_a_meaning():
+    """And no meaning is left over."""
+    text = "\n".join(path.read_text() for path in Path(report.__file__).parent.rglob("*.py") if path.name != "meanings.py")
+    for table in (FAULTS, NOTES):
+        assert [key for key in table if f'"{key}"' not in text] == []
+    with pytest.raises(ValueError, match="'unheard'"):
+        Context("cpu", True, None, lambda _: None).say("a", faults=["unheard"])
 
 
 def test_overlaps():
@@ -183,16 +187,28 @@ def test_the_command_refuses_what_it_does_not_know(capsys):
         assert ends.value.code == 2 and said in capsys.readouterr().err
 
 
+def test_the_suites_that_are_there_run(tmp_path):
+    (tmp_path / "test_torch_compat.py").write_text("def test_right():\n    pass\n\ndef test_wrong():\n    assert 1 == 2\n")
+    for folder, expected in ((tmp_path, [("test_torch_compat.py", ["tests"], [])]), (None, [("tests", [], ["no tests"])])):
+        results = []
+        given = Context("cpu", True, folder, results.append)
+        given.begin("suites", time.monotonic() + 300)
+        suites(given)
+        assert [(r["what"], r["faults"], r["notes"]) for r in results] == expected
+        if folder:
+            assert "1 failed, 1 passed" in results[0]["last"] and "test_wrong" in results[0]["failed"][0] and results[0]["output"]
+
+
 def test_it_runs_on_a_cpu(tmp_path, capsys):
     """In processes of its own, as users start it."""
-    code = main(["--device", "cpu", "--scale", "tiny", "--sections", "machine,runtime,resnet,backend", "--seconds", "550",
-                 "--out", str(tmp_path)])
+    code = main(["--device", "cpu", "--scale", "tiny", "--sections", "machine,runtime,attention", "--seconds", "550", "--out",
+                 str(tmp_path)])
     results = json.loads((tmp_path / "results.json").read_text())["results"]
     out = capsys.readouterr().out
     log = (tmp_path / "worker.log").read_text()
     assert code == 0 and all(not result["faults"] for result in results), f"{out}\n{log}"
-    assert {result["section"] for result in results} == {"machine", "runtime", "resnet", "backend"}
+    assert {result["section"] for result in results} == {"machine", "runtime", "attention"}
     rows = [result for result in results if report.is_plan(result)]
-    assert len(rows) == 3 and all(row["equal"] and row["peak_mib"] <= row["budget_mib"] for row in rows)
-    assert "ResNet autocast 60%" in out and f"0 of {len(results)} results are not as they should be." in out
+    assert len(rows) == 2 and all(row["equal"] and row["peak_mib"] <= row["budget_mib"] for row in rows)
+    assert "attention dropout bf16 80%" in out and f"0 of {len(results)} results are not as they should be." in out
     assert [json.loads(text) for text in (tmp_path / "results.jsonl").read_text().splitlines()] == results

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from .meanings import FAULTS, NOTES
+
 Result = dict[str, Any]
 
 
@@ -65,7 +67,10 @@ class Context:
         return False
 
     def say(self, what: str, faults: Sequence[str] = (), notes: Sequence[str] = (), **facts: Any) -> None:
-        """Hand over a result.  faults, notes: keys of report.py's tables."""
+        """Hand over a result.  faults, notes: keys of meanings.py's tables; ValueError for others."""
+        unknown = [key for key in faults if key not in FAULTS] + [key for key in notes if key not in NOTES]
+        if unknown:
+            raise ValueError(f"meanings.py does not say what {unknown[0]!r} means")
         self._hear({"section": self._section, "what": what, "faults": list(faults), "notes": list(notes), **facts})
 
     @contextlib.contextmanager

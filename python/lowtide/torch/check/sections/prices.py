@@ -44,8 +44,8 @@ def prices(context: Context) -> None:
 
 
 def _estimates(context: Context) -> list[str]:
-    """The devices of the table of estimates that may be this one."""
+    """This device in the table of estimates, by its name; another one if it is not there."""
     if not context.on_gpu:
         return []
-    name = torch.cuda.get_device_name().lower()
-    return [device for device in DEVICES if device in name] or ["a100"]
+    name = torch.cuda.get_device_name().lower().replace(" ", "")
+    return [max((device for device in DEVICES if device in name), key=len, default="a100")]
