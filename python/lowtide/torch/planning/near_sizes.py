@@ -61,8 +61,8 @@ class NearSizes:
     def at(self, args: Sequence[Any], shown: list[int]) -> AtSizes | None:
         """What it takes with these arguments; None if it does not keep the budget.  shown: the sizes that it was made for."""
         program = self._planned.program
-        size_of, shapes = self._of_sizes(*self._sizes.sizes(args))
-        before, shapes_before = self._of_sizes(*shown)
+        size_of, shapes = self._of_sizes(self._sizes.sizes(args))
+        before, shapes_before = self._of_sizes(shown)
         sizes = list(self._own)
         for t, now, old in zip(self._places, size_of, before, strict=True):
             extra = self._own[t] - int(old)  # what its kernel holds beyond what it shows, or the caller

@@ -141,8 +141,12 @@ class EachShape:
         if len(self._sizes) < _MANY or "sizes" in causes:
             return
         causes.add("sizes")
-        why = "its plans do not keep the budget at the sizes that come: a larger budget lets one plan serve more of them" \
-            if self._may_open else "its graph cannot be traced for all sizes at once"
+        if self._may_open:
+            why = "its plans do not keep the budget at the sizes that come: a larger budget lets one plan serve more of them"
+        elif self._settings.techniques & TRANSFORMS:
+            why = "plans that may change the graph (techniques) are made for one size"
+        else:
+            why = "its graph cannot be traced for all sizes at once"
         warnings.warn(f"lowtide: the sizes of what this model computes change from step to step: a region of it has been traced "
                       f"and planned for {len(self._sizes)} of them, which takes far longer than a step, since {why}. Pad what it is "
                       "given to a few sizes, or keep code whose sizes depend on data out of it (torch.compiler.disable)",

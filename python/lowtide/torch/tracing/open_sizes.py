@@ -22,11 +22,16 @@ from torch._dynamo.source import ConstantSource
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
 from ..storages import bytes_of, is_trained, storage, storages
-from .scalars import Symbols, replace_input
+from .scalars import Symbols, function_of, replace_input
 
 aten = torch.ops.aten
+
+# by which code makes a size of others
+_FUNCTIONS = {sympy.Add: operator.add, sympy.Mul: operator.mul, FloorDiv: operator.floordiv, PythonMod: operator.mod,
+              Mod: operator.mod}
 
 Values = list[int]  # of the symbols, in their order
 OfSizes = Callable[..., Any]  # a function of these
@@ -57,11 +62,12 @@ class OpenSizes(Symbols):
             for d, n in enumerate(like.shape if isinstance(like, torch.Tensor) else ()):
                 if isinstance(n, torch.SymInt) and isinstance(n.node.expr, sympy.Symbol):
                     self._source.setdefault(n.node.expr, (i, d))
-        symbols = set().union(*(_expression(n).free_symbols for like in likes for n in _sizes(like)))
+        symbols = set().union(*(_expression(n).free_symbols for i, like in enumerate(likes) if i not in at for n in _sizes(like)))
         if not self._source or not symbols <= self._source.keys():
             raise NotOpen
         self._theirs = list(self._source)
-        self._sizes_of = sympy.lambdify(self._theirs, [[_expression(n) for n in _sizes(like)] for like in likes], "math")
+        self._sizes_of = function_of(self._theirs, [[] if i in at else [_expression(n) for n in _sizes(like)]
+                                                   for i, like in enumerate(likes)])
         self._own: list[sympy.Symbol] = []
         self._bytes: dict[int, sympy.Expr] = {}  # storage of the concrete graph -> what it takes
         self._shapes: dict[int, list[sympy.Expr]] = {}
@@ -75,7 +81,7 @@ class OpenSizes(Symbols):
 
     def arguments(self, args: list[Any]) -> list[Any]:
         values = self.sizes(args)
-        opened = [bool(set().union(*(_expression(n).free_symbols for n in _sizes(like)))) for like in self._likes]
+        opened = [any(_expression(n).free_symbols for n in _sizes(like)) for like in self._likes]
         tensors = [t for t in args if isinstance(t, torch.Tensor)]
         if min(values) < 2:
             raise NotOpen(always=False)
@@ -111,7 +117,7 @@ class OpenSizes(Symbols):
 
     def _are_like(self, args: Any) -> bool:
         """Are shapes and strides what the tracer says that they are?"""
-        theirs = self._sizes_of(*self.sizes(args))
+        theirs = self._sizes_of(self.sizes(args))
         return all(list(map(int, found)) == ([*value.shape, *value.stride()] if isinstance(value, torch.Tensor) else [value])
                    for i, (found, value) in enumerate(zip(theirs, args, strict=True)) if len(found) and i not in self.at)
 
@@ -128,7 +134,7 @@ class OpenSizes(Symbols):
             if expression.is_Integer:
                 return int(expression)
             if expression not in numbers:
-                function = {sympy.Add: operator.add, sympy.Mul: operator.mul}.get(expression.func)
+                function = _FUNCTIONS.get(expression.func)
                 if function is None:
                     raise NotOpen
                 value = made(expression.args[0])
@@ -182,7 +188,7 @@ class OpenSizes(Symbols):
         keys = [storage(t) for t in tensors]
         if not all(key in self._bytes for key in keys):
             return None
-        return sympy.lambdify(self._own, [[self._bytes[key] for key in keys], [self._shapes[key] for key in keys]], "math")
+        return function_of(self._own, [[self._bytes[key] for key in keys], [self._shapes[key] for key in keys]])
 
     def seal(self) -> None:
         numbers = list(self._symbols)

@@ -172,8 +172,7 @@ class Symbols:
         sizes = {symbol: value for symbol, value in self._env.backed_var_to_val.items() if symbol not in self._symbols}
         self._guards = []
         for guard in self._env.guards:
-            source = _by_name(PythonPrinter().doprint(guard.expr.xreplace(sizes)), self._symbols)
-            self._guards.append(eval(f"lambda v: {source}", {"math": math, "torch": torch}))  # noqa: S307: torch's text
+            self._guards.append(_by_name(guard.expr.xreplace(sizes), self._symbols))
         self._names = [symbol.name for symbol in self._symbols]
         self._env = None
 
@@ -187,6 +186,18 @@ class Symbols:
         return [args[i] for i in self.at]
 
 
-def _by_name(source: str, symbols: list[sympy.Symbol]) -> str:
+def function_of(symbols: list[sympy.Symbol], tree: Any) -> Callable[[list[Any]], Any]:
+    """A tree of lists of expressions as a function of the values of symbols, in their order."""
+    names = [symbol.name for symbol in symbols]
+    made = _by_name(tree, symbols)
+    return lambda values: made(dict(zip(names, values, strict=True)))
+
+
+def _by_name(tree: Any, symbols: list[sympy.Symbol]) -> Callable[[dict[str, Any]], Any]:
+    """The same of their values by name."""
+    def text(part: Any) -> str:
+        return f"[{', '.join(map(text, part))}]" if isinstance(part, list) else f"({PythonPrinter().doprint(part)})"
+
     names = "|".join(re.escape(symbol.name) for symbol in symbols)
-    return re.sub(rf"\b({names})\b", r'v["\1"]', source) if names else source
+    source = re.sub(rf"\b({names})\b", r'v["\1"]', text(tree)) if names else text(tree)
+    return eval(f"lambda v: {source}", {"math": math, "torch": torch})  # noqa: S307: torch's text
