@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._dynamo.eval_frame import OptimizedModule
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.utils import counters
@@ -26,6 +27,7 @@ from .errors import BudgetError, CaptureError, fall_back
 from .meter import bytes_held
 from .regions.compile import EachShape, compile_region
 from .regions.group import Group
+from .regions.outside_gradients import no_backward, of_results
 from .settings import Settings
 from .tracing.log_calls import logs_behind
 
@@ -50,6 +52,8 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     module = _compiled_module()
     if module is not None:
         group.belongs_to(module)
+    elif (caller := _calling_module()) is not None:
+        group.outside.belongs_to(caller, whole=False)
     run = compile_region(gm, example_inputs, Settings.of(options), group)
 
     def call(*args: Any) -> Any:
@@ -66,6 +70,17 @@ def _compiled_module() -> torch.nn.Module | None:
     except AttributeError:  # none is traced: whoever calls has a graph of his own
         return None
     return found if isinstance(found, torch.nn.Module) else None
+
+
+def _calling_module() -> torch.nn.Module | None:
+    """The outermost module whose code calls what is traced."""
+    frame, found = inspect.currentframe(), None
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, torch.nn.Module):
+            found = owner._orig_mod if isinstance(owner, OptimizedModule) else owner
+        frame = frame.f_back
+    return found
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
@@ -107,6 +122,9 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
     compiled.rehearse(given, named)
+    if compiled.unplanned:
+        group.outside.said(len(compiled.unplanned))
+        return fall_back(no_backward(compiled.unplanned), settings, compiled.module)
     if group.to_plan:
         group.share_budget(settings)
         compiled = _Compiled(module, settings, group)
@@ -123,6 +141,7 @@ def _group_of(module: torch.nn.Module) -> Group:
     """A group for the regions of a module, which knows what stays."""
     group = Group()
     group.train(module.parameters())
+    group.outside.belongs_to(module)
     stay = [*module.parameters(), *module.buffers()]
     group.calls.know(stay, stay)
     return group
@@ -155,8 +174,11 @@ class _Compiled:
         self._rehearsing = self._broken = False
         self._stands_in = True
         self._breaks = 0
+        self._rehearsed = module
         self._backend = self._compile_region  # one object, by which the tracer knows what it has compiled
         self.regions = 0  # compiled so far
+        self._trains = False  # does one of them have a backward?
+        self.unplanned: list[str] = []  # parameters that are trained where none of them has
         self.module = self._compile(module)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Compiled:
@@ -171,11 +193,13 @@ class _Compiled:
     @logs_behind
     def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
-        self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks
+        self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks \
+            or self._rehearsing and _compiled_module() is not self._rehearsed  # the tracer has skipped its own code
         number = self.regions
         find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
         run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
         self.regions += 1
+        self._trains = self._trains or torch.is_grad_enabled() and getattr(run, "trains", True)
 
         def call(*args: Any) -> Any:
             if not self._rehearsing:
@@ -197,11 +221,14 @@ class _Compiled:
         except Exception:  # noqa: BLE001: modules may hold anything; then no more than the first region is reached
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
-        self._rehearsing = True
+        self._rehearsing, self._rehearsed = True, module or self._plain
         try:
             with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
                 given, named = _copies((given, named))
-                (self._compile(module) if module else self.module)(*given, **named)
+                results = (self._compile(module) if module else self.module)(*given, **named)
+                if self.regions and not self._trains and torch.is_grad_enabled():
+                    _, outside = of_results(t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor))
+                    self.unplanned = self._group.outside.names_among(outside)
         except _Rehearsed as end:
             if end.error:
                 raise end.error from None

@@ -39,7 +39,7 @@ def lower_barrier(builder: ProgramBuilder, inputs: list[fx.Node], outputs: list[
     gone = {t for op in builder.graph.ops for t in op.mutates}  # an input with a new value is handed out as it is
     handed_out = [t for t in builder.known(results) if t not in gone]
     made = [builder.tensor(t, n.name) for n in tangents for t in leaves(n.meta["val"])]
-    barrier = builder.graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), made)
+    barrier = builder.graph.cross(list(dict.fromkeys([*handed_out, *overwritten])), list(dict.fromkeys(made)))
     barrier.mutates = overwritten
     barrier.runs = Run(_BarrierEmitter())
 

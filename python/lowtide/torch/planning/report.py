@@ -55,6 +55,7 @@ class Report:
     done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
     offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
     as lowtide.plan takes it, before a tenth is left to others.  exactness: which bits are those of the step without a plan.
+    outside: how many of the model's parameters were seen to get their gradients from no region, of which no plan knows.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
 
@@ -83,6 +84,7 @@ class Report:
     offloaded: dict[str, int] = field(default_factory=dict)
     link: str | None = None
     exactness: Exactness = field(default_factory=Exactness)
+    outside: int = 0
     graph: Any = field(default=None, repr=False, compare=False)
     plan: Any = field(default=None, repr=False, compare=False)
 
@@ -99,7 +101,9 @@ class Report:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
-                f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}")
+                f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
+                + (f"; the gradients of {self.outside} parameters are made outside of every region, and in no plan"
+                   if self.outside else ""))
 
 
 def held_by(program: Program, steps: list[Step], graph: dict[str, Any], memory: list[int], constraints: Constraints) -> dict[str, int]:

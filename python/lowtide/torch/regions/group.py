@@ -28,6 +28,7 @@ from ..updating.updater import Updater
 from .accounts import Accounts, saved
 from .calls import Calls
 from .over_budget import Cause, OverBudget
+from .outside_gradients import OutsideGradients
 from .records import ObservedPass, RegionRecord
 from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
@@ -60,9 +61,11 @@ class Group:
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
     accounts: Accounts = field(init=False)
     over_budget: OverBudget = field(default_factory=OverBudget)
+    outside: OutsideGradients = field(init=False)
 
     def __post_init__(self) -> None:
         self.accounts = Accounts(self.calls, self.regions)
+        self.outside = OutsideGradients(self.regions)
 
     def train(self, tensors: Iterable[Any]) -> None:
         """Note which of these tensors the optimizer keeps a state for."""
@@ -127,6 +130,7 @@ class Group:
         """The code of the model's regions is that module's; it is looked at when the first step is over."""
         if not any(ref() is module for ref in self.modules):
             self.modules.append(weakref.ref(module))
+            self.outside.belongs_to(module)
 
     def _know_modules(self) -> None:
         for ref in self.modules:

@@ -36,6 +36,7 @@ from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
 from ..transforms.hoist import place_of_guess
 from ..updating.backwards import mark
 from .group import Group
+from .outside_gradients import mark_region
 from .records import RegionRecord
 from .region_planning import RegionPlanner
 from .written import Reads, read_again
@@ -69,10 +70,17 @@ class Region:
         self._gm = gm
         stay = [t for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
+        if self._settings.inner == "eager" and self._find is None:
+            self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
         if self._find is None:
             self._group.regions.append(self._record)
         return self
+
+    @property
+    def trains(self) -> bool:
+        """Has it a backward?"""
+        return self._record.trains
 
     def leave(self) -> None:
         """It is not called again."""
@@ -113,6 +121,7 @@ class Region:
             elif stale:
                 self._compile(list(args))
         group.forward(record, args)
+        group.outside.runs()
         results = self._compiled(*args)
         self._reads.note(args, results)
         return results
@@ -167,6 +176,7 @@ class Region:
             self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
             self._symbols = None  # as it is the graph serves all values
             self._record.to_plan = self._record.report = None
+            self._group.outside.said()
         finally:
             self._inputs = []
 
@@ -217,6 +227,7 @@ class Region:
             return results
 
         leaving._boxed_call = True
+        mark_region(leaving)
         if self._planner.updates:
             mark(leaving, self._planner.updates)
         return leaving

@@ -128,7 +128,7 @@ class RegionPlanner:
             planned, report = self._plan(program, settings, constraints, error.smallest)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
-        report.updated = len(taken)
+        report.updated, report.outside = len(taken), group.outside.count
         self._tell(report)
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)

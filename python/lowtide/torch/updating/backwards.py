@@ -1,7 +1,6 @@
 """A look at each backward before it runs: would updates within it be those of a step after it?
 
-PyTorch has no hook there, so what starts all backwards of torch.autograd is wrapped, once there is a model whose backward
-makes updates.  All that follows from the graph is refused here, before anything is written: a parameter that gets its
+All that follows from the graph is refused here, before anything is written: a parameter that gets its
 gradient from more than one place, such as two regions, two calls of a region or a regularizer in the user's loop; a
 graph that is kept for another backward; gradients that are asked for and would not be there; a scaled loss.
 """
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo import compiled_autograd
-from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from ..backward_looks import forward_of, graph_of, has_node, is_leaf, look_at_backwards, node_of
 from ..errors import UpdateError
 from .accumulating import accumulates
 from .updater import STEP_INSTEAD, Updater, check_hooks
@@ -24,24 +23,17 @@ from .updater import STEP_INSTEAD, Updater, check_hooks
 if TYPE_CHECKING:
     from .region_updates import RegionUpdates
 
-_run = torch.autograd._engine_run_backward
 _REGION = "lowtide_updates"
 
 
 def watch_backwards() -> None:
     """From now on look at each backward of the process."""
-    torch.autograd._engine_run_backward = _looking
+    look_at_backwards(check_backward)
 
 
 def mark(forward: Any, updates: RegionUpdates) -> None:
     """Note that `forward` is what AOTAutograd calls for the forward of a region with these updates."""
     setattr(forward, _REGION, updates)
-
-
-def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, inputs: Any, *rest: Any,
-             **named: Any) -> Any:
-    check_backward(outputs, bool(retain_graph), inputs, bool(named.get("accumulate_grad", False)))
-    return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
 
 
 def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool) -> None:
@@ -52,12 +44,12 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     """
     if not Updater.are_any():
         return
-    edges = _edges(outputs)
+    edges = graph_of(outputs)
     regions = {node: _region(node) for node in edges}
     if not any(regions.values()):
         return
     if inputs:
-        running = _running(edges, {_node(i) for i in inputs if _is_asked(i)})
+        running = _running(edges, {node_of(i) for i in inputs if has_node(i)})
         regions = {node: region for node, region in regions.items() if node in running}
     found = [region for region in regions.values() if region]
     if not found:
@@ -66,7 +58,7 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
         raise UpdateError("compiled autograd puts the region's backward into a graph of its own, of which nothing says when "
                           "it updates parameters: turn it off, or use update='step'")
     leaves = {id(p): p for region in found for p in region.slots.values()}
-    places = Counter(id(n.variable) for node in edges for n in edges[node] if _is_leaf(n))
+    places = Counter(id(n.variable) for node in edges for n in edges[node] if is_leaf(n))
     asked = {id(i) for i in inputs or ()}
     if inputs and (not fills or not asked.issuperset(leaves)):
         raise UpdateError("torch.autograd.grad, or backward(inputs=...), asks for some gradients, and with "
@@ -114,35 +106,10 @@ def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -
 
 # ---- the graph
 
-def _node(value: Any) -> Any:
-    return value.node if isinstance(value, GradientEdge) else get_gradient_edge(value).node
-
-
-def _is_asked(value: Any) -> bool:
-    return isinstance(value, GradientEdge) or value.requires_grad  # for others PyTorch has its own words
-
-
-def _is_leaf(node: Any) -> bool:
-    return type(node).__name__ == "AccumulateGrad"
-
-
 def _region(node: Any) -> RegionUpdates | None:
     """The region whose backward the node is, if it makes updates."""
-    forward = getattr(getattr(type(node), "_forward_cls", None), "compiled_fw", None)
-    region = getattr(forward, _REGION, None)
+    region = getattr(forward_of(node), _REGION, None)
     return region if region and region.slots else None
-
-
-def _edges(outputs: Iterable[Any]) -> dict[Any, list[Any]]:
-    """The nodes of the backward from these outputs, each with those that it gives gradients to."""
-    left = [_node(o) for o in outputs if _is_asked(o)]
-    found: dict[Any, list[Any]] = {}
-    while left:
-        node = left.pop()
-        if node not in found:
-            found[node] = [following for following, _ in node.next_functions if following is not None]
-            left += found[node]
-    return found
 
 
 def _running(edges: dict[Any, list[Any]], wanted: set[Any]) -> set[Any]:
