@@ -1,6 +1,7 @@
 """A look at each backward of torch.autograd before it runs, and at the graph that it runs.
 
-PyTorch has no hook there, so what starts all backwards is wrapped, once there is something to look for.
+PyTorch has no hook there, so what starts all backwards is wrapped, once there is something to look for.  What the
+backward of a backward ends in gets words that say what to do.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from .errors import DoubleBackwardError
+
 Look = Callable[[Any, bool, Any, bool], None]  # outputs; is the graph kept?; inputs asked for; do gradients go to .grad?
 
 _run = torch.autograd._engine_run_backward
 _looks: list[Look] = []
 
 
-def look_at_backwards(look: Look) -> None:
-    """From now on call `look` before each backward of the process; what it raises ends that backward."""
-    if look not in _looks:
+def look_at_backwards(look: Look | None = None) -> None:
+    """From now on call `look`, if there is one, before each backward of the process; what it raises ends that backward."""
+    if look is not None and look not in _looks:
         _looks.append(look)
     torch.autograd._engine_run_backward = _looking
 
@@ -28,7 +31,17 @@ def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, i
              **named: Any) -> Any:
     for look in _looks:
         look(outputs, bool(retain_graph), inputs, bool(named.get("accumulate_grad", False)))
-    return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
+    try:
+        return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
+    except RuntimeError as error:
+        if "double backward" not in str(error):
+            raise
+        raise DoubleBackwardError(
+            "a backward goes through the backward of a compiled region (create_graph=True), and AOTAutograd, which has traced "
+            "it, makes none of that. A derivative that the loss depends on, such as a force, a gradient penalty or a "
+            "differential equation's residual, is planned, with the same bits, where it is taken within the model: "
+            "torch.func.grad, vjp or jvp in the place of torch.autograd.grad, and the loss returned by the module. Or run "
+            "that part without a plan (torch.compiler.disable)") from error
 
 
 def node_of(value: Any) -> Any:

@@ -34,6 +34,10 @@ class WrittenError(RuntimeError):
     """Somebody has written to what a backward reads since its forward; the text names it, and says what to do."""
 
 
+class DoubleBackwardError(RuntimeError):
+    """A backward of a backward; the text says how the model can be written without."""
+
+
 class UnknownParameter(ValueError):
     """A parameter that a step would train, and no optimizer knows; the text names it."""
 

@@ -21,6 +21,7 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 
+from ..backward_looks import look_at_backwards
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
@@ -70,6 +71,7 @@ class Region:
         self._gm = gm
         stay = [t for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
+        look_at_backwards()
         if self._settings.inner == "eager" and self._find is None:
             self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
