@@ -197,3 +197,38 @@ def test_nothing_is_held_for_the_look():
     del x
     gc.collect()
     assert ref() is None and loss.grad_fn is not None
+
+
+class HandsOut(nn.Module):
+    """Its second result is read by no backward of eager execution."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.first, self.second = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x):
+        hidden = self.first(x)
+        return torch.tanh(self.second(torch.tanh(hidden))).square().mean(), hidden
+
+
+def test_a_result_that_is_written_is_left_alone_from_the_next_call_on():
+    torch.manual_seed(0)
+    module, x = HandsOut(), torch.randn(512, 64)
+    plain = twin(module)
+
+    def step(call, model):
+        model.zero_grad()
+        loss, hidden = call(x)
+        hidden.detach().zero_()
+        loss.backward()
+        return [loss.detach(), *(p.grad.clone() for p in model.parameters())]
+
+    run = planned(module, smallest(module, x))
+    with pytest.raises(lowtide.torch.WrittenError, match=r"result 1 of shape \[512, 64\] has been modified .* run this step again"):
+        step(run, module)
+    with pytest.raises(lowtide.torch.WrittenError, match=r"no plan within the budget was found that does not") as error:
+        step(run, module)
+    run = planned(module, named_in(error))
+    with pytest.raises(lowtide.torch.WrittenError, match=r"run this step again"):
+        step(run, module)
+    assert equal([*step(run, module), *step(run, module)], [*step(plain, plain), *step(plain, plain)])

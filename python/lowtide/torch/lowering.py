@@ -27,7 +27,7 @@ from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
 from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
-from .program import Program
+from .program import Program, results_of
 from .program_builder import ProgramBuilder
 from .tracing.gradient_layout import lay_out_gradients
 from .tracing.origins import label_of, unexpected
@@ -51,7 +51,7 @@ class Price(Protocol):
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,
           state_bytes: int | None = None, replays: bool = True, trained: Container[int] = (),
           techniques: Container[str] = ("recompute", "in_place"), updates: Updates | None = None,
-          changing: Container[int] = ()) -> Program:
+          changing: Container[int] = (), results: Container[int] = ()) -> Program:
     """The program of a joint graph with descriptors, after gradients got the layout of what they belong to.
 
     price: what its kernels cost.  state_bytes: those of a generator's state, by default that of each draw's
@@ -59,7 +59,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     operands?
     trained: as of lay_out_gradients.  techniques: what plans of the program may use.
     updates: what becomes of gradients of the model's parameters; the others, or all, are handed out.
-    changing: arguments that code between forward and backward may write to.
+    changing, results: arguments, and results of the forward, that code between forward and backward may write to.
 
     Raises CaptureError, and nothing else, with the node named: for an operator that no plan could run, for a read
     after an update in place, and for whatever else goes wrong on the way.
@@ -71,7 +71,7 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
             correct_types(joint)
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
-        return lowering.run(name, changing)
+        return lowering.run(name, changing, results)
     except BrokenOrder as error:
         raise CaptureError(str(error)) from error
     except CaptureError as error:
@@ -96,7 +96,7 @@ class _Lowering:
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
         self._tangents = [n for n in self._inputs if is_tangent(n)]
 
-    def run(self, name: str, changing: Container[int]) -> Program:
+    def run(self, name: str, changing: Container[int], results: Container[int]) -> Program:
         late = self._builder.late
         self._enter_inputs()
         for node in self._nodes:
@@ -106,7 +106,9 @@ class _Lowering:
         for node in self._nodes:
             if node in late:
                 self._lower(node)
-        kept = keep_from_backward(self._builder, [n for n in self._inputs if getattr(n.meta.get("desc"), "idx", None) in changing])
+        written = [n for n in self._inputs if getattr(n.meta.get("desc"), "idx", None) in changing]
+        written += [n for i, n in results_of(self._forward, self._forward_desc) if i in results]
+        kept = keep_from_backward(self._builder, written)
         needed = self._needed()
         self._price_all()
         if self._updates:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
 
 from .operators import leaves
 from .storages import storage, storages
@@ -70,7 +71,7 @@ class Program:
         """The same for plans that may read what is kept from them."""
         ops = list(self.graph["ops"])
         barrier = ops[self.barrier]
-        ops[self.barrier] = barrier | {name: [t for t in barrier[name] if t not in self.kept] for name in ("inputs", "mutates")}
+        ops[self.barrier] = barrier | {"mutates": [t for t in barrier["mutates"] if t not in self.kept]}
         return replace(self, graph=self.graph | {"ops": ops}, kept=())
 
     def label_of(self, descriptor: Any) -> str:
@@ -122,6 +123,12 @@ def owned(key: Any, node: torch.fx.Node) -> torch.Tensor | None:
     if key is node:
         return node.meta.get("val")
     return node.meta["val"][key[1]] if key[0] is node else None
+
+
+def results_of(outputs: list[Any], descriptors: list[Any]) -> list[tuple[int, torch.fx.Node]]:
+    """The nodes among a forward's outputs that are the region's results as they are, with their places among these."""
+    return [(desc.idx, node) for node, desc in zip(outputs, descriptors, strict=True)
+            if isinstance(desc, PlainAOTOutput) and isinstance(node, torch.fx.Node)]
 
 
 def with_gradient(program: Program, trained: Container[int]) -> list[int]:

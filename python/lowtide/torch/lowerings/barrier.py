@@ -51,8 +51,8 @@ def read_by_backward(builder: ProgramBuilder) -> set[int]:
 
 
 def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> list[int]:
-    """Have the barrier overwrite these inputs, where the backward does not read them: code that runs between may write to
-    whatever eager execution has not saved.  The tensors that it overwrites for this alone."""
+    """Have the barrier overwrite these inputs and results, where the backward does not read them: code that runs between may
+    write to whatever eager execution has not saved.  The tensors that it overwrites for this alone."""
     barrier = builder.graph.barrier
     read = read_by_backward(builder)
     gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in barrier.mutates]

@@ -40,7 +40,7 @@ from .group import Group
 from .outside_gradients import mark_region
 from .records import RegionRecord
 from .region_planning import RegionPlanner
-from .written import Reads, read_again
+from .written import Reads
 
 _numbers = itertools.count()
 
@@ -128,11 +128,12 @@ class Region:
         self._reads.note(args, results)
         return results
 
-    def _written(self, inputs: list[int]) -> None:
-        """Others have written to these inputs between forward and backward."""
-        new = set(inputs) - self._planner.written
-        self._planner.written |= new
-        self._is_stale = self._is_stale or bool(new)
+    def _written(self, inputs: set[int], results: set[int]) -> None:
+        """Others have written to these inputs and results between forward and backward."""
+        planner = self._planner
+        self._is_stale = self._is_stale or not (inputs <= planner.written and results <= planner.written_results)
+        planner.written |= inputs
+        planner.written_results |= results
 
     def _compile_together(self, args: list[Any]) -> None:
         """Anew, as its group has planned it with others."""
@@ -266,14 +267,14 @@ class Region:
                 self._symbols.check(joint)
             if self._open:
                 self._open.concrete(joint, self._inputs)
-            self._reads.learn([], None, (), None)
+            self._reads.forget()
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open)
             if planned is None:
                 return None
             if not trains:
                 return emit_forward(planned.program, planned.computes, planned.transfers)
             forward, backward = emit(planned.program, planned.computes, planned.transfers)
-            self._reads.learn(read_again(forward, num_fwd_outputs), planned.program, self._planner.changing(self._inputs),
+            self._reads.learn(planned.program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
             return forward, backward
         except CaptureError as error:

@@ -55,6 +55,7 @@ class RegionPlanner:
         self.near: NearSizes | None = None
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
+        self.written_results: set[int] = set()  # the same of results
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
@@ -77,7 +78,8 @@ class RegionPlanner:
         updates = self._updates(inputs, trained, device) if trains else None
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
-                        changing=self.changing(inputs) if trains and not settings.whole else ())
+                        changing=self.changing(inputs) if trains and not settings.whole else (),
+                        results=self.written_results)
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
             _check_all_are_updated(program, gm, trained)
