@@ -392,7 +392,7 @@ def untraced(device: torch.device) -> Any:
     from torch.utils._python_dispatch import _disable_current_modes
 
     with torch.no_grad(), _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing(), \
-            torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch._C._DisablePythonDispatcher(), torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield
 
 

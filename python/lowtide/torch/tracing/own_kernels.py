@@ -3,6 +3,8 @@
 Eager execution runs their kernels, forward and backward.  What the tracer would make of them has other last digits, and
 for an interpolation holds several tensors as large as its result: eight gathers for a trilinear one.
 
+So do autocast's casts of parameters, one for all uses (cached_casts.py).
+
 cuDNN's batch norm in training changes the running statistics, which its schema does not say, so it cannot stay as it is.  It
 becomes the operator that says so and picks cuDNN by the rule of eager execution.  In evaluation the tracer's kernel is
 PyTorch's own, whose last digits may differ from cuDNN's.
@@ -18,6 +20,8 @@ from collections.abc import Callable, Iterator
 import torch
 import torch._decomp.decompositions  # which enters what the tracer would make of them
 from torch._C import DispatchKey
+
+from .cached_casts import casts_once
 
 aten = torch.ops.aten
 _NAMES = [name for name in dir(aten) if name.removeprefix("_").startswith("upsample_")]
@@ -40,7 +44,8 @@ def own_kernels() -> Iterator[None]:
     for op in overloads:
         op._dispatch_cache.clear()
     try:
-        yield
+        with casts_once():
+            yield
     finally:
         for op, key, kernel in taken:
             op.py_kernels[key] = kernel
