@@ -24,6 +24,7 @@ from .errors import CaptureError
 from .lowerings import lowering_of
 from .lowerings.barrier import keep_from_backward, lower_barrier, read_by_backward
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
+from .lowerings.dropout import as_in_eager
 from .lowerings.update import Updates, lower_updates, names_of_gradients
 from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
@@ -33,6 +34,7 @@ from .tracing.gradient_layout import lay_out_gradients
 from .tracing.origins import label_of, unexpected
 from .tracing.real_types import correct_types
 from .tracing.shared_inputs import tell_apart
+from .tracing.unused_results import lay_out_sums
 
 _SMALL = 64  # bytes that every allocator rounds up to
 
@@ -66,9 +68,11 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """
     lowering = None
     try:
+        if replays:
+            as_in_eager(joint)
         if price.real and replays:
             tell_apart(joint, trained)
-            correct_types(joint)
+            correct_types(joint, lay_out_sums(joint))
         lay_out_gradients(joint, trained)
         lowering = _Lowering(joint, num_forward_outputs, price, state_bytes, replays, techniques, updates)
         return lowering.run(name, changing, results)

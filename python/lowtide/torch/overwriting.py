@@ -19,7 +19,7 @@ from .operators import arguments_of, is_symbol, leaves, values
 from .program_builder import ProgramBuilder
 from .storages import is_dense, storage
 
-_KNOWN = ("aten", "prims")  # namespaces of operators that keep nothing of what they read
+_KNOWN = ("aten", "prims", "lowtide")  # namespaces of operators that keep nothing of what they read
 
 
 def pair(builder: ProgramBuilder, joint: fx.GraphModule, outputs: list[int]) -> None:

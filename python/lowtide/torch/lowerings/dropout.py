@@ -3,25 +3,31 @@
 It is two ops, MASK (input -> mask) and APPLY (input and mask -> output).  The kernel makes both at once, so MASK has
 the output as its workspace; where a schedule has APPLY right behind MASK, its code is the kernel.
 
-APPLY alone is an operator of our own.  `native_dropout_backward` computes the same product, and rounds otherwise: on a
-CPU the forward rounds the scale to the input's number type first, on a GPU it takes the reciprocal of a probability in
-single precision, and the results of the two do not always have the same strides.  So each device's forward is followed
-here, operation by operation (aten/src/ATen/native/Dropout.cpp and cuda/Dropout.cu), and gives its bits and its strides
-for every number type.
+APPLY alone is an operator of our own, which follows what eager execution does on each device, operation by operation
+(aten/src/ATen/native/Dropout.cpp and cuda/Dropout.cu), and gives its bits and its strides for every number type.  On a
+GPU that is the forward of `native_dropout`, which takes the reciprocal of a probability in single precision.  On a CPU
+eager execution calls no such kernel: it divides a mask by a probability, in the input's number type, and multiplies with
+that in the forward and in the backward.  The kernel that the tracer writes multiplies with the reciprocal, which for a few
+probabilities (.15 in f32) is another number, and its backward does not round it to the number type.  Where one of them
+would have other bits, it is not called: APPLY does its work (`as_in_eager`).
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import math
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 
+from ..costs import untraced
 from ..describe import describe
 from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
-from .in_place import Twin, is_laid_out_as
+from .in_place import LISTED_FOR_CPU, Twin, is_laid_out_as
 from .interface import Emitter, Lowering
 from .random_draws import DRAW, AloneEmitter, append_draw
 
@@ -49,7 +55,10 @@ def _dropout_apply(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tenso
     if x.device.type == "cuda":
         return _as_fused(x, mask, keep, torch.empty_like(x))
     # a number as a Scalar, as C++ hands it on: as a Tensor it would not be rounded to the type of x
-    return aten.mul_.Scalar(x.mul(mask), 0.0 if keep == 0 else 1.0 / keep)
+    scale = _scale(x.dtype, keep)
+    if math.isinf(scale):
+        return x.mul(mask.to(x.dtype).div_(keep))  # where nothing is kept that is zero, and not zero times infinity
+    return aten.mul_.Scalar(x.mul(mask), scale)
 
 
 @torch.library.impl(_library, "dropout_apply_", "CompositeExplicitAutograd")
@@ -58,7 +67,47 @@ def _dropout_apply_(x: torch.Tensor, mask: torch.Tensor, p: float) -> torch.Tens
     keep = 1.0 - p
     if x.device.type == "cuda":
         return _as_fused(x, mask, keep, x)
-    return aten.mul_.Scalar(x.mul_(mask), 0.0 if keep == 0 else 1.0 / keep)
+    scale = _scale(x.dtype, keep)
+    if math.isinf(scale):
+        return x.mul_(mask.to(x.dtype).div_(keep))
+    return aten.mul_.Scalar(x.mul_(mask), scale)
+
+
+def _scale(dtype: torch.dtype, keep: float) -> float:
+    """What eager execution multiplies with on a CPU what it keeps."""
+    if keep == 0 or dtype.is_complex:
+        return 0.0 if keep == 0 else 1.0 / keep
+    return _rounded(dtype, 1.0, keep)
+
+
+def _is_native(dtype: torch.dtype, p: float, *, backward: bool) -> bool:
+    """Has PyTorch's kernel the bits of eager execution on a CPU?  Its forward alone rounds the scale to the number type."""
+    keep = 1.0 - p
+    if keep == 0 or dtype.is_complex:
+        return True
+    if math.isinf(_scale(dtype, keep)):
+        return False
+    computes = torch.float32 if backward and dtype.itemsize < 4 else dtype
+    return _rounded(computes, 1.0 / keep, 1.0) == _scale(dtype, keep)
+
+
+@functools.cache
+def _rounded(dtype: torch.dtype, number: float, by: float) -> float:
+    """A number over another, as a kernel divides a tensor of that type by a number."""
+    with untraced(torch.device("cpu")):
+        return torch.full((), number, dtype=dtype, device="cpu").div_(by).item()
+
+
+def as_in_eager(joint: fx.GraphModule) -> None:
+    """Have backwards of dropouts on a CPU multiply as eager execution does."""
+    for node in joint.graph.find_nodes(op="call_function", target=aten.native_dropout_backward.default):
+        gradient, mask = node.args[:2]
+        drawn = mask.args[0] if mask.target is operator.getitem else None
+        if getattr(drawn, "target", None) is not aten.native_dropout.default or device_of(node).type != "cpu":
+            continue
+        p = arguments_of(drawn)["p"]
+        if not _is_native(gradient.meta["val"].dtype, p, backward=True):
+            node.target, node.args, node.kwargs = dropout_apply, (gradient, mask, p), {}
 
 
 def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float, out: torch.Tensor) -> torch.Tensor:
@@ -75,6 +124,7 @@ def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float, out: torch.Tenso
 dropout_apply = torch.ops.lowtide.dropout_apply.default
 dropout_apply_ = torch.ops.lowtide.dropout_apply_.default
 _OVER = Twin(dropout_apply_, None, ("input",))
+LISTED_FOR_CPU[dropout_apply] = dropout_apply_, None, ("input",)
 
 
 class _MaskEmitter(Emitter):
@@ -84,7 +134,9 @@ class _MaskEmitter(Emitter):
     def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         runs = side.program.runs
         node = runs[op].node
-        both = following is not None and runs[following].emitter is _APPLY and runs[following].node is node
+        both = (following is not None and runs[following].emitter is _APPLY and runs[following].node is node
+                and (device_of(node).type != "cpu"
+                     or _is_native(node.meta["val"][0].dtype, arguments_of(node)["p"], backward=False)))
         made = DRAW.call(side, op, again)
         side.items(node, made, (0,) if both else ())
         side.item(node, made, 1)  # APPLY reads it where nobody else does

@@ -90,7 +90,7 @@ _LISTED: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
     aten.scatter_add.default: (aten.scatter_add.out, "out", ("self",)),
     aten.masked_scatter.default: (aten.masked_scatter_.default, None, ("self",)),
 }
-_LISTED_FOR_CPU: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
+LISTED_FOR_CPU: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
     aten.native_dropout_backward.default: (torch.ops.lowtide.dropout_backward_.default, None, ("grad_output",)),
 }
 
@@ -100,7 +100,7 @@ def twin_of(target: Any, device: str) -> Twin | None:
     """The form of an operator that writes over an argument, on that type of device; None if none is known."""
     if device not in _DEVICES or not isinstance(target, torch._ops.OpOverload):
         return None
-    listed = _LISTED.get(target) or (_LISTED_FOR_CPU.get(target) if device == "cpu" else None)
+    listed = _LISTED.get(target) or (LISTED_FOR_CPU.get(target) if device == "cpu" else None)
     if listed:
         return Twin(*listed)
     schema = target._schema

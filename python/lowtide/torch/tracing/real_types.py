@@ -12,6 +12,7 @@ made-up numbers before a joint graph is lowered, and what comes out is what its 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -29,9 +30,10 @@ _Layout = tuple[tuple[int, ...], torch.dtype]
 _known: dict[tuple[str, str], list[_Layout | None] | None] = {}  # device, kernel -> strides and type of each result
 
 
-def correct_types(joint: fx.GraphModule) -> None:
-    """Correct the fake results of joint's nodes, and of all that follows from them."""
-    corrected: set[fx.Node] = set()
+def correct_types(joint: fx.GraphModule, changed: Iterable[fx.Node] = ()) -> None:
+    """Correct the fake results of joint's nodes, and of all that follows from them.  changed: nodes whose results are no
+    longer what the tracer said."""
+    corrected = set(changed)
     for node in joint.graph.nodes:
         if node.op != "call_function":
             continue
