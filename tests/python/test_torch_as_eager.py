@@ -103,3 +103,61 @@ def test_a_gradient_lies_as_without_results_beside_the_loss():
     mine, step = planned(module, inputs)
     plain = twin(module)
     assert equal(train(mine, inputs, lambda *given: step(*given)[0]), train(plain, inputs, lambda *given: plain(*given)[0]))
+
+
+class Asks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.layer(x)
+        return (y * 3 if torch.compiler.is_compiling() else y + y + y).square().mean()
+
+
+class Breaks(nn.Module):
+    """A layer that is used three times, twice in one region."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.layer(torch.tanh(self.layer(x)))
+        torch._dynamo.graph_break()
+        return self.layer(torch.tanh(x)).square().mean()
+
+
+def reported(module, inputs):
+    planned(module, inputs)
+    return lowtide.torch.reports()[-1].exactness
+
+
+def test_a_report_says_against_what_it_is_equal():
+    torch.manual_seed(0)
+    x = (torch.randn(4, 8),)
+    plain = reported(Dropped(0.1), (torch.randn(16, 32),))
+    assert plain.as_eager and str(plain) == "every bit as without a plan"
+    asks = reported(Asks(), x)
+    assert asks.equal and not asks.as_eager
+    assert str(asks) == ("every bit as without a plan, traced; eager execution may have others: its code asks whether it is "
+                         "traced (forward in test_torch_as_eager.py)")
+    torch._dynamo.reset()
+    before = len(lowtide.torch.reports())
+    lowtide.torch.optimize(Breaks(), x, budget="100%", costs="cpu", work=1000, time=None)
+    found = [r.exactness for r in lowtide.torch.reports()[before:]]
+    assert len(found) == 2 and any("region by region" in str(e) for e in found)
+
+
+def test_recurrent_layers_are_traced_cell_by_cell():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.GRU(8, 8)
+
+        def forward(self, x):
+            return self.layer(x)[0].square().mean()
+
+    with torch._dynamo.config.patch(allow_rnn=True):
+        found = reported(Recurrent(), (torch.randn(3, 2, 8),))
+    assert not found.as_eager and "traces gru cell by cell" in str(found)

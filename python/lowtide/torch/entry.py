@@ -29,6 +29,7 @@ from .regions.compile import EachShape, compile_region
 from .regions.group import Group
 from .regions.outside_gradients import no_backward, of_results
 from .settings import Settings
+from .tracing.against_eager import note_tracing
 from .tracing.log_calls import logs_behind
 
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
@@ -49,6 +50,7 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
     before it plans the first.
     """
     group = _groups.setdefault(id(options), Group(options=options))
+    note_tracing(gm)
     module = _compiled_module()
     if module is not None:
         group.belongs_to(module)
@@ -196,6 +198,7 @@ class _Compiled:
         self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks \
             or self._rehearsing and _compiled_module() is not self._rehearsed  # the tracer has skipped its own code
         number = self.regions
+        note_tracing(gm)
         find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
         run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
         self.regions += 1

@@ -39,6 +39,8 @@ class Exactness:
     up what is in half?  masks: are draws of the whole read in slices?  hoisted: is the loss's gradient guessed?
     fused: has Inductor made the kernels?  tried: the instructions with which kernels of parts were tried on this machine
     ("AVX2"); empty where none had to be, or none can run here.
+    traced: why the step as PyTorch traces it, with which all this compares, may have other bits than eager execution; empty
+    where they are the same.
     """
 
     sums: tuple[str, ...] = ()
@@ -51,11 +53,17 @@ class Exactness:
     fused: bool = False
     updates: bool = False
     tried: str = ""
+    traced: tuple[str, ...] = ()
 
     @property
     def equal(self) -> bool:
-        """Is every bit that of the step without a plan?"""
+        """Is every bit that of the step without a plan, as PyTorch traces it?"""
         return not (self.sums or self.follows or self.fused)
+
+    @property
+    def as_eager(self) -> bool:
+        """Is every bit that of eager execution?"""
+        return self.equal and not self.traced
 
     def __str__(self) -> str:
         if self.fused:
@@ -70,9 +78,10 @@ class Exactness:
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
             differ.append(_named(self.follows, things, False) + " (computed in another way, or of such sums)")
-        words = "every bit as without a plan" + (f" but for {' and '.join(differ)}" if differ else "")
-        return words + (f", rows as tried here with {self.tried}" if self.tried else "") \
-            + (", if the loss is scaled by powers of two alone" if self.hoisted else "")
+        words = "every bit as without a plan" + (", traced" if self.traced else "") + (f" but for {' and '.join(differ)}" if differ else "")
+        words += f", rows as tried here with {self.tried}" if self.tried else ""
+        words += ", if the loss is scaled by powers of two alone" if self.hoisted else ""
+        return words + (f"; eager execution may have others: {', and '.join(self.traced)}" if self.traced else "")
 
 
 def _named(names: tuple[str, ...], things: str, all_: bool) -> str:

@@ -29,6 +29,7 @@ from ..program import Program, made_gradient_bytes, updated_inputs, with_gradien
 from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..techniques import TRANSFORMS
+from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.training_step import joint_graph
@@ -56,6 +57,7 @@ class RegionPlanner:
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
+        self._traced: tuple[str, ...] = ()
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
@@ -76,6 +78,7 @@ class RegionPlanner:
             self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
         updates = self._updates(inputs, trained, device) if trains else None
+        self._traced = differences(gm, joint)
         program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
                         changing=self.changing(inputs) if trains and not settings.whole else (),
@@ -131,6 +134,7 @@ class RegionPlanner:
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         report.updated, report.outside = len(taken), group.outside.count
+        report.exactness = replace(report.exactness, traced=self._traced)
         self._tell(report)
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)

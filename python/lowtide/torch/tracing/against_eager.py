@@ -1,0 +1,112 @@
+"""What makes a traced step compute other bits than eager execution, where tracing leaves no choice.
+
+A plan changes no bit of the step that it is given, and that step is traced.  Tracing keeps eager execution's kernels,
+their operands and the order of sums, but for these:
+
+* The code of the model asks whether it is traced (`torch.compiler.is_compiling`), and may go another way then: libraries
+  skip a mask that masks nothing only where they may look at its numbers, and attention has another kernel with a mask.
+* PyTorch traces its recurrent layers cell by cell.
+* Where the graph breaks, the gradients of what several regions read are added up region by region, and autocast casts a
+  parameter once for each region.
+
+They are looked for here, and a report names those that it finds.  Which of them change a number is not known before
+somebody compares; without any, the step is that of eager execution.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import fx
+
+from ..operators import is_backward
+
+try:
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
+except ImportError:  # another release of PyTorch
+    InstructionTranslator = TorchInGraphFunctionVariable = None
+
+aten = torch.ops.aten
+_NOTES = "_lowtide_asked"
+_ASKS = {torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch.compiler.is_exporting,
+         getattr(torch._utils, "is_compiling", None), getattr(torch._dynamo.external_utils, "is_compiling", None)} - {None}
+_RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_PARTED, _ASKED = "lowtide_parted", "lowtide_asked"
+_SHOWN = 2  # places
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def note_tracing(gm: fx.GraphModule) -> None:
+    """Note on a graph, while Dynamo hands it over, who has asked, and whether it is one of several."""
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    gm.meta[_PARTED] = bool(reason and reason.graph_break)
+    try:
+        tx = InstructionTranslator.current_tx()
+    except AttributeError:  # none is traced: whoever calls has a graph of his own
+        return
+    gm.meta[_PARTED] |= tx.output.root_tx.f_code.co_name.startswith("torch_dynamo_resume_in_")
+    gm.meta[_ASKED] = tuple(dict.fromkeys(getattr(tx.output, _NOTES, ())))
+
+
+def differences(gm: fx.GraphModule, joint: fx.GraphModule) -> tuple[str, ...]:
+    """Why this step may have other bits than in eager execution, in words; joint: as it was traced."""
+    found = []
+    asked = gm.meta.get(_ASKED, ())
+    if asked:
+        more = f" and {len(asked) - _SHOWN} more" if len(asked) > _SHOWN else ""
+        found.append(f"its code asks whether it is traced ({', '.join(asked[:_SHOWN])}{more})")
+    names = sorted({name for node in gm.graph.nodes if node.op == "call_function"
+                    for name in [getattr(node.target, "__name__", "")] if name in _RECURRENT})
+    if names:
+        found.append(f"PyTorch traces {', '.join(names)} cell by cell")
+    if gm.meta.get(_PARTED) and _shares_gradients(joint):
+        found.append("the graph breaks, and gradients are added up region by region")
+    return tuple(found)
+
+
+def _shares_gradients(joint: fx.GraphModule) -> bool:
+    """May it matter in which order regions add up gradients: is one a sum already, or of a cast that all of them share?"""
+    (output,) = joint.graph.find_nodes(op="output")
+    descriptors = output.meta.get("desc", ())
+    gradients = [node for node, desc in zip(output.args[0], descriptors, strict=False)
+                 if isinstance(node, fx.Node) and hasattr(desc, "grad_of")]
+    return any(node.target is aten.add.Tensor and is_backward(node) or _is_widened(node) for node in gradients)
+
+
+def _is_widened(node: fx.Node) -> bool:
+    source = node.all_input_nodes[0].meta.get("val") if node.target is aten._to_copy.default else None
+    return isinstance(source, torch.Tensor) and source.dtype in _HALF
+
+
+def _install() -> None:
+    call = TorchInGraphFunctionVariable.call_function
+
+    def call_function(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+        if self.value in _ASKS:
+            place = _place(tx)
+            if place:
+                notes = getattr(tx.output, _NOTES, None)
+                if notes is None:
+                    notes = []
+                    setattr(tx.output, _NOTES, notes)
+                notes.append(place)
+        return call(self, tx, args, kwargs)
+
+    TorchInGraphFunctionVariable.call_function = call_function
+
+
+def _place(tx: Any) -> str | None:
+    """The function that asks, outside of what only passes the answer on; None for PyTorch's own."""
+    while tx is not None and tx.f_code.co_name.startswith("is_"):
+        tx = tx.parent
+    if tx is None or tx.f_code.co_filename.startswith(_TORCH):
+        return None
+    return f"{tx.f_code.co_name} in {os.path.basename(tx.f_code.co_filename)}"
+
+
+if TorchInGraphFunctionVariable is not None:
+    _install()
