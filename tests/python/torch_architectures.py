@@ -14,13 +14,13 @@ from torch import nn
 ARCHITECTURES = {}
 
 
-def available(package):
-    """The package, ready to build its models, or None where it is not installed."""
+def available(package, untangle=True):
+    """The package, ready to build its models, or None where it is not installed.  untangle: as of _untangle_masks."""
     try:
         if package in ("torchvision", "timm", "transformers"):
             _declare_vision_operators()
         module = importlib.import_module(package)
-        if package == "transformers":
+        if package == "transformers" and untangle:
             _untangle_masks()
         return module
     except ImportError:
