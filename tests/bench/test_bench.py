@@ -12,7 +12,7 @@ SOURCE = Path(os.environ.get("LOWTIDE_SOURCE_DIR", ".")).resolve()
 
 
 def bench(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, cwd=SOURCE)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=600, cwd=SOURCE)
 
 
 def rows(folder, name="rows.csv"):

@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,21 @@ def lowtide(*arguments, stdin=None, env=None) -> Finished:
     return Finished(
         subprocess.run(
             [BINARY, *map(str, arguments)],
-            input=stdin, capture_output=True, text=True, timeout=300, env={**os.environ, **(env or {})},
+            input=stdin, capture_output=True, text=True, timeout=600, env={**os.environ, **(env or {})},
         )
     )
+
+
+def wait_for_handler(run: subprocess.Popen):
+    """Until the command would hear an interrupt."""
+    end = time.monotonic() + 600
+    while time.monotonic() < end and run.poll() is None:
+        caught = next(line.split()[1] for line in Path(f"/proc/{run.pid}/status").read_text().splitlines()
+                      if line.startswith("SigCgt"))
+        if int(caught, 16) >> (signal.SIGINT - 1) & 1:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never listened")
 
 
 @pytest.fixture(scope="session")

@@ -242,5 +242,5 @@ def test_limits_that_are_none(chain, flag, value):
 def test_a_full_disk_behind_standard_output(chain):
     with open("/dev/full", "w") as full:
         run = subprocess.run([BINARY, "plan", chain, "--budget", "100%", "--json"], stdout=full,
-                             stderr=subprocess.PIPE, text=True, timeout=60)
+                             stderr=subprocess.PIPE, text=True, timeout=600)
     assert run.returncode == 2 and "standard output" in run.stderr

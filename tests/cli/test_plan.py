@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import time
 
 import pytest
 from conftest import lowtide
@@ -192,16 +191,14 @@ def test_bad_files_name_the_file(tmp_path, content):
 def test_outputs_are_checked_before_the_search(resnet, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
-    start = time.monotonic()
     for path, words in ((folder, "folder"), (tmp_path / "absent" / "p.json", "No such file"),
                         (resnet / "p.json", "Not a directory"), ("/proc/p.json", "cannot be written")):
         for arguments in (["plan", resnet, "--budget", "60%", "-o", path], ["fit", resnet, "--overhead", "5%", "-o", path],
                           ["curve", resnet, "--csv", path], ["curve", resnet, "--html", path]):
-            done = lowtide(*arguments, "--time", 100)
+            done = lowtide(*arguments, "--time", 100_000)  # which no test waits for
             assert done.code == 2 and done.out == "" and str(path) in done.err and words in done.err
-    assert lowtide("curve", resnet, "--time", 100, "-o", "/proc").code == 2
+    assert lowtide("curve", resnet, "--time", 100_000, "-o", "/proc").code == 2
     assert lowtide("show", resnet, "--html", folder).out == ""
-    assert time.monotonic() - start < 60
     assert list(tmp_path.iterdir()) == [folder] and list(folder.iterdir()) == []
 
 

@@ -20,7 +20,7 @@ GRAPHS = sorted((ROOT / "tests/fuzz/seeds").glob("*.graph.json")) + sorted((ROOT
 
 
 def run(*arguments):
-    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -26,13 +26,13 @@ CHAIN = {
 
 
 def command(*arguments, **options):
-    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=600, **options)
 
 
 def script(text, *arguments, **options):
     """Runs Python in a process of its own, away from the source tree."""
     return subprocess.run([sys.executable, "-c", text, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, cwd=Path(sys.executable).parent, **options)
+                          timeout=600, cwd=Path(sys.executable).parent, **options)
 
 
 def plan_file(path):

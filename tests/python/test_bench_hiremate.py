@@ -57,7 +57,7 @@ def test_the_command_keeps_what_it_promises(tmp_path):
     done = subprocess.run(
         [sys.executable, str(HIREMATE / "run.py"), "--parts", "4a", "4b", "4c", "--only", "fno1d", "--systems", "auto",
          "--work", "5000", "--threads", "1", "--lowtide", BINARY, "-o", str(out)],
-        capture_output=True, text=True, timeout=240, env=os.environ | {"LOWTIDE_CACHE": "off"})
+        capture_output=True, text=True, timeout=600, env=os.environ | {"LOWTIDE_CACHE": "off"})
     assert done.returncode == 0, done.stderr
     with open(f"{out}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -75,6 +75,6 @@ def test_the_command_keeps_what_it_promises(tmp_path):
 def test_the_command_says_what_is_wrong_before_it_begins(arguments, words, tmp_path):
     done = subprocess.run(
         [sys.executable, str(HIREMATE / "run.py"), "--only", "fno1d", "--lowtide", BINARY, "-o",
-         str(tmp_path / "out"), *arguments], check=False, capture_output=True, text=True, timeout=240)
+         str(tmp_path / "out"), *arguments], check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()

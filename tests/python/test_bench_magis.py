@@ -68,7 +68,7 @@ def test_the_command_keeps_what_it_promises(tmp_path):
     done = subprocess.run(
         [sys.executable, str(MAGIS / "run.py"), "--only", "tiny-resnet", "--costs", "waves", "--systems", "xla", "pofo",
          "auto", "--ablation", "--work", "20000", "--threads", "1", "--lowtide", BINARY, "-o", str(out)],
-        capture_output=True, text=True, timeout=240, env=os.environ | {"LOWTIDE_CACHE": "off"})
+        capture_output=True, text=True, timeout=600, env=os.environ | {"LOWTIDE_CACHE": "off"})
     assert done.returncode == 0, done.stderr
     with open(f"{out}.csv", newline="") as file:
         rows = list(csv.DictReader(file))

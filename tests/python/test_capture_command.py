@@ -65,6 +65,6 @@ def test_the_command_is_the_package(tmp_path):
         "    return torch.nn.Linear(4, 4), (torch.ones(2, 4),), lambda m, x: m(x).sum()\n")
     out = tmp_path / "net.graph.json.gz"
     done = subprocess.run([sys.executable, "-m", "lowtide.torch", "net:net", "-o", str(out)], cwd=tmp_path,
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{out}: {lowtide.Graph.load(out).num_ops} ops, 8 tensors, {out.stat().st_size} bytes\n"

@@ -34,7 +34,7 @@ def fresh(tmp_path_factory):
 
 def run(fresh, program, *arguments):
     programs, env = fresh
-    done = subprocess.run([programs / program, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([programs / program, *map(str, arguments)], capture_output=True, text=True, timeout=600,
                           env=env, cwd=programs)
     return done.returncode, done.stdout, done.stderr
 

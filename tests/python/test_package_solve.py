@@ -1,5 +1,6 @@
 """While a solve runs: other threads, progress, exceptions, Ctrl-C, the end of the interpreter."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -21,21 +22,21 @@ def large():
 
 
 def test_other_threads_go_on(large):
-    beats, stop = [], threading.Event()
+    """It is one of them that ends the solve."""
+    heard, beats = threading.Event(), []
 
     def beat():
-        while not stop.is_set():
-            beats.append(time.monotonic())
+        heard.wait()
+        for _ in range(20):
+            beats.append(1)
             time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=beat)
     thread.start()
-    before = time.monotonic()
-    lowtide.plan(large, "50%", time=1, threads=1)
-    after = time.monotonic()
-    stop.set()
+    outcome = lowtide.plan(large, "50%", time=100, threads=1, progress=lambda _: heard.set())
     thread.join()
-    assert sum(before < beat < after for beat in beats) > 20
+    assert outcome.stopped_by == "cancelled" and len(beats) == 20
 
 
 def test_two_threads_solve_at_once(large):
@@ -64,11 +65,15 @@ def test_progress_is_told_on_the_calling_thread(large):
     assert last.overhead == outcome.overhead and last.gap >= 0 and last.solver == "auto"
 
 
+heard = []
+
+
 class Enough(Exception):
     pass
 
 
-def refuse(_):
+def refuse(event):
+    heard.append(event)
     raise Enough("enough")
 
 
@@ -78,10 +83,10 @@ def refuse(_):
     lambda graph: lowtide.fit(graph, "5%", time=60, progress=refuse),
 ], ids=["plan", "curve", "fit"])
 def test_an_exception_in_progress_ends_the_solve_and_is_raised(solve, large):
-    begun = time.monotonic()
+    heard.clear()
     with pytest.raises(Enough, match="enough"):
         solve(large)
-    assert time.monotonic() - begun < 30
+    assert len(heard) == 1
 
 
 SOLVE = """
@@ -99,12 +104,10 @@ def test_ctrl_c_returns_the_best_so_far():
     process = subprocess.Popen([sys.executable, "-c", SOLVE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                cwd=Path(sys.executable).parent)
     assert process.stdout.readline() == "found\n"
-    sent = time.monotonic()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, err) == (0, "")
     assert out.splitlines()[-1] == "feasible cancelled True"
-    assert time.monotonic() - sent < 10
 
 
 def test_a_second_ctrl_c_raises(large):
