@@ -110,7 +110,7 @@ class Failing final : public solve::Forwarding {
   Outcome solve(const Problem& problem, solve::Context& context) const override {
     if (late_) context.offer_events(own_events(problem.graph));
     if (fault_) throw InternalError("its invariant does not hold");
-    throw std::runtime_error("it cannot go on");
+    throw std::runtime_error("Traceback:\n  line 1\nit cannot go on\n");
   }
 
  private:

@@ -48,6 +48,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -99,6 +100,13 @@ bool may_have_backward(const Graph& graph) {
   return std::ranges::any_of(graph.order(), [&](OpId op) {
     return graph.is_barrier(op) || graph.op(op).phase == "backward";
   });
+}
+
+// What a Python solver raises is told below its traceback.
+std::string last_line(std::string_view what) {
+  what = what.substr(0, what.find_last_not_of(" \n") + 1);
+  what = what.substr(what.find_last_of('\n') + 1);
+  return what.empty() ? "it did not say why" : std::string(what);
 }
 
 }  // namespace
@@ -444,8 +452,7 @@ void Portfolio::solve_or_say_why(Task& task, const Problem& problem, solve::Cont
     task.failure = "there was not enough memory";
   } catch (const std::exception& error) {
     if (watcher_threw_ || is_checked_fault(error)) throw;
-    const std::string what = error.what();
-    task.failure = what.substr(0, what.find('\n'));  // Python adds a traceback
+    task.failure = last_line(error.what());
   }
   // Its plans were simulated as it offered them; nobody has looked at what it says of bounds.
   task.outcome = inner.finish();
