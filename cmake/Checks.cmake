@@ -46,6 +46,7 @@ if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
     lowtide_check("package" LABELS house COMMAND
       ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DCXX=${CMAKE_CXX_COMPILER}
       -DCONSUMER=${CMAKE_CURRENT_SOURCE_DIR}/package -DGENERATOR=${CMAKE_GENERATOR}
+      -DSOURCE=${PROJECT_SOURCE_DIR} -DPAGE=${PROJECT_SOURCE_DIR}/docs/how-to/use-from-cpp.md
       -P ${PROJECT_SOURCE_DIR}/cmake/PackageTest.cmake)
   endif()
 endif()

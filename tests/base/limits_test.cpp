@@ -1,6 +1,5 @@
 #include "lowtide/base/limits.h"
 
-#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -51,9 +50,7 @@ TEST_CASE("limits: a deadline stops within a poll of it") {
   CHECK(past.reason() == StopReason::deadline);
 
   Limits soon(LimitSettings{.seconds = 0.02});
-  const auto start = Limits::Clock::now();
   while (!soon.spend()) {
-    if (std::chrono::duration<double>(Limits::Clock::now() - start).count() > 5) break;
   }
   CHECK(soon.reason() == StopReason::deadline);
   CHECK(soon.seconds() >= 0.02);
@@ -95,10 +92,11 @@ TEST_CASE("limits: a share of what is left, for a part of the work") {
   CancelToken cancel;
   Limits limits(LimitSettings{.seconds = 100, .work = 1000, .cancel = &cancel});
   limits.spend(200);
+  const double before = limits.seconds();
   const LimitSettings half = limits.remaining(0.5);
   CHECK(half.work == 400);
-  CHECK(*half.seconds <= 50);
-  CHECK(*half.seconds > 49);
+  CHECK(*half.seconds <= (100 - before) / 2);
+  CHECK(*half.seconds >= (100 - limits.seconds()) / 2);
   CHECK(half.cancel == &cancel);
   limits.spend(5000);
   CHECK(limits.remaining().work == 0);

@@ -16,27 +16,20 @@
 namespace lowtide {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Cancelled after so long: back soon, with an answer that holds.
+// Cancelled after so long: back with an answer that holds. How soon limits_test.cpp counts in work.
 Answered ask_and_cancel(const solve::SolverTable& table, const solve::Solver& solver,
                         const Problem& problem, int wait_ms, LimitSettings limits = {}) {
   CAPTURE(wait_ms);
   CancelToken token;
-  Clock::time_point cancelled;
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms));
-    cancelled = Clock::now();
     token.cancel();
   });
   solve::ContextSettings settings = settings_for(solver);
   settings.limits = limits;
   settings.limits.cancel = &token;
   Answered answered = ask(table, solver, problem, settings);
-  const auto returned = Clock::now();
   other.join();
-  // The promise is 50 ms; this is for machines that are busy with something else.
-  CHECK(std::chrono::duration<double>(returned - cancelled).count() < 2.0);
   check_answer(problem, table, answered);
   return answered;
 }
@@ -136,7 +129,6 @@ TEST_CASE("cancel: solvers with engines end soon after it, and say so after a de
     settings.limits.seconds = 0.6;
     const Answered answered = ask(table, *solver, problem, settings);
     CHECK(answered.outcome.stopped_by == StopReason::deadline);
-    CHECK(answered.seconds < 3);
   }
 }
 

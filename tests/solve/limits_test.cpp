@@ -66,7 +66,7 @@ void for_each_solve(const solve::SolverTable& table, std::int64_t ops, Visit vis
   }
 }
 
-TEST_CASE("limits: a limit of work is kept, with polls that stand for it and for time") {
+TEST_CASE("limits: a limit of work is kept, with polls that stand for it") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, sanitized(500, 1000),
                  [&](const solve::Solver& solver, const Problem& problem) {
@@ -146,21 +146,24 @@ TEST_CASE("limits: a cancel at the first plan is seen within the units between t
     check_answer(problem, table, answered);
     REQUIRE(cancelled_at >= 0);
     CHECK(answered.work <= cancelled_at + slack(problem.graph));
-    // Loosely, for machines that are busy with something else.
-    CHECK(answered.seconds < 5.0);
   });
 }
 
-TEST_CASE("limits: a deadline is kept") {
+// In work, at every poll of which the clock is read; in seconds it hangs on what else the machine does.
+TEST_CASE("limits: a deadline that is over is kept at the next poll") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, sanitized(5000, 20000),
                  [&](const solve::Solver& solver, const Problem& problem) {
                    if (problem.order == Order::given) return;
                    solve::ContextSettings settings = settings_for(solver);
-                   settings.limits.seconds = 0.02;
-                   const Answered answered = ask(table, solver, problem, settings);
-                   check_answer(problem, table, answered);
-                   CHECK(answered.seconds < 2.0);
+                   for (const double seconds : {0.0, 0.02}) {
+                     settings.limits.seconds = seconds;
+                     const Answered answered = ask(table, solver, problem, settings);
+                     check_answer(problem, table, answered);
+                     const StopReason reason = answered.outcome.stopped_by;
+                     CHECK((reason == StopReason::deadline || by_itself(reason)));
+                     if (seconds == 0) CHECK(answered.work <= slack(problem.graph));
+                   }
                  });
 }
 
