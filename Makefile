@@ -111,4 +111,5 @@ install: build ## Command, headers and CMake package under PREFIX=/usr/local
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean: ## Remove what was built; build/venv stays
+	@rm -rf .gpu
 	@find build -mindepth 1 -maxdepth 1 ! -name venv -exec rm -rf {} + 2>/dev/null || true
