@@ -24,8 +24,7 @@ FAULTS = {
 NOTES = {
     "host": "the host queues kernels as slowly as the device runs them, so the host is what is timed: larger batches show more",
     "smallest": "no plan keeps that budget: the smallest that was found was run in its place",
-    "traced": "PyTorch's tracer changes bits of this model, with or without a plan (autocast); the plan changes none of the "
-              "traced step's",
+    "traced": "PyTorch's tracer changes bits of this model, as its plan's report says; the plan changes none of the traced step's",
     "not deterministic": "PyTorch has no deterministic kernel for an operator of this model",
     "no tests": "the project's tests, or pytest, are not here: --tests names their folder",
 }
