@@ -1,4 +1,4 @@
-"""The sections in the order in which they run, the most important first; together they take some six minutes of an H100."""
+"""The sections in the order in which they run, the most important first."""
 
 from __future__ import annotations
 
