@@ -232,3 +232,13 @@ def test_a_result_that_is_written_is_left_alone_from_the_next_call_on():
     with pytest.raises(lowtide.torch.WrittenError, match=r"run this step again"):
         step(run, module)
     assert equal([*step(run, module), *step(run, module)], [*step(plain, plain), *step(plain, plain)])
+
+
+def test_a_buffer_is_counted_once_by_optimize():
+    """Which rehearses a copy of the module: its buffers are those of the module, as far as memory goes."""
+    module, x = queue()
+    lowtide.torch.optimize(module, (x,), budget="8GiB", **OPTIONS)
+    before = lowtide.torch.reports()[-1]
+    planned(module, "8GiB")(x).backward()
+    alone = lowtide.torch.reports()[-1]
+    assert (before.resident, before.peak, before.own_peak) == (0, alone.peak, alone.own_peak)

@@ -225,6 +225,8 @@ class _Compiled:
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
         self._rehearsing, self._rehearsed = True, module or self._plain
+        self._group.stands_for = {id(copied): buffer for copied, buffer
+                                  in zip(self._rehearsed.buffers(), self._plain.buffers(), strict=True)}
         try:
             with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
                 given, named = _copies((given, named))
@@ -243,6 +245,7 @@ class _Compiled:
                 raise
         finally:
             self._rehearsing = False
+            self._group.stands_for = {}
 
 
 def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:

@@ -44,7 +44,8 @@ class Group:
 
     to_plan: regions that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a region may run more than once.  assignments: by the hash of a region's graph.  budget: in
-    bytes, once it is shared.  calls: what has run.
+    bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
+    calls: what has run.
     """
 
     trained: dict[int, int] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Group:
     order: list[int] = field(default_factory=list)
     assignments: dict[str, Assignment] = field(default_factory=dict)
     budget: int | None = None
+    stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     calls: Calls = field(default_factory=Calls)
     regions: list[RegionRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
@@ -101,6 +103,7 @@ class Group:
 
     def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a region that is planned alone."""
+        inputs = [self.stands_for.get(id(value), value) for value in inputs]
         more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
         return Constraints(region.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())

@@ -69,7 +69,7 @@ class Region:
 
     def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
         self._gm = gm
-        stay = [t for t in example_inputs if _stays(t)]
+        stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
         self._group.calls.know(stay, stay)
         look_at_backwards()
         if self._settings.inner == "eager" and self._find is None:
