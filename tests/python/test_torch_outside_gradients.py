@@ -171,3 +171,11 @@ def test_evaluation_of_a_model_whose_backward_is_in_no_region_is_planned():
             lowtide.torch.optimize(module, inputs, fallback="error", **OPTIONS)(*inputs)
 
     assert not said_by(evaluate)
+
+
+def test_modules_of_torch_are_rehearsed_as_one_region():
+    """The tracer reaches them by a function of its own, and has skipped nothing."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
+    with pytest.raises(lowtide.torch.BudgetError, match="no plan keeps this step within"):
+        lowtide.torch.optimize(module, torch.randn(8, 16), **OPTIONS | {"budget": 1})

@@ -49,6 +49,7 @@ def in_own_thread(run: Callable[[], Result]) -> Result:
 
     def whole() -> None:
         try:
+            torch.get_num_threads()  # oneDNN does not know how many there are to be until PyTorch has said it to this one
             made.append(run())
         except BaseException as error:  # noqa: BLE001: it is the caller's
             raised.append(error)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._dynamo import external_utils
 from torch._dynamo.eval_frame import OptimizedModule
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -72,6 +73,15 @@ def _compiled_module() -> torch.nn.Module | None:
     except AttributeError:  # none is traced: whoever calls has a graph of his own
         return None
     return found if isinstance(found, torch.nn.Module) else None
+
+
+def _is_at(module: torch.nn.Module) -> bool:
+    """Is the tracer at the module's own code, or at what calls that for it, as it does for modules of torch.nn?"""
+    try:
+        root = InstructionTranslator.current_tx().output.root_tx
+    except AttributeError:
+        return True
+    return root.f_locals.get("self") is module or root.f_code.co_filename == external_utils.__file__
 
 
 def _calling_module() -> torch.nn.Module | None:
@@ -196,7 +206,7 @@ class _Compiled:
     def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
         self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks \
-            or self._rehearsing and _compiled_module() is not self._rehearsed  # the tracer has skipped its own code
+            or self._rehearsing and not _is_at(self._rehearsed)  # the tracer has skipped its own code
         number = self.regions
         note_tracing(gm)
         find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments

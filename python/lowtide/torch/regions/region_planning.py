@@ -83,6 +83,9 @@ class RegionPlanner:
                         replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
                         changing=self.changing(inputs) if trains and not settings.whole else (),
                         results=self.written_results)
+        reason = getattr(gm, "compile_subgraph_reason", None)
+        if reason and reason.graph_break:  # a later region of the model may write to them, in every step
+            program.kept = ()
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
             _check_all_are_updated(program, gm, trained)
