@@ -155,7 +155,7 @@ def test_a_region_is_planned_beside_what_the_one_before_has_saved():
     assert first.resident == 0 and 512 * 64 * 4 < second.resident < first.own_peak
 
 
-def test_every_size_gets_a_plan_of_its_own():
+def test_every_size_keeps_its_bits_and_sizes_share_a_plan():
     xs = [torch.randn(n, 64) for n in (256, 320, 384, 256, 512)]
 
     def run(module, step):
@@ -170,5 +170,4 @@ def test_every_size_gets_a_plan_of_its_own():
     before = len(lowtide.torch.reports())
     got, expected = both(lambda: Body(0.2), run)
     assert equal(got, expected)
-    peaks = {report.own_peak for report in lowtide.torch.reports()[before:]}
-    assert len(peaks) == 4
+    assert len(lowtide.torch.reports()) - before <= 3  # of the first size, and of all later ones as far as the budget lets them

@@ -94,18 +94,17 @@ class EachShape:
                       for i, a in enumerate(args) if i not in self._numbers), torch.is_grad_enabled())
 
     def _compile(self, args: tuple[Any, ...]) -> Region:
+        may_open = True  # for these sizes
         while True:
             try:
-                region = self._open_region(args) or self._new(args)
+                region = self._open_region(args) if self._may_open and may_open else self._new(args)
                 break
             except SizeByNumber as error:
                 self._numbers -= error.at
                 self._known.clear()
                 self._opened.clear()
             except NotOpen as error:
-                self._may_open = self._may_open and not error.always
-                region = self._new(args)
-                break
+                self._may_open, may_open = self._may_open and not error.always, False
         self._say_sizes(args)
         return region
 
@@ -114,10 +113,8 @@ class EachShape:
         region.compile(self._gm, list(args))
         return region
 
-    def _open_region(self, args: tuple[Any, ...]) -> Region | None:
-        """One for all sizes; None where it cannot be."""
-        if not self._may_open:
-            return None
+    def _open_region(self, args: tuple[Any, ...]) -> Region:
+        """One for all sizes.  Raises NotOpen."""
         likes = [node.meta.get("example_value") for node in self._gm.graph.find_nodes(op="placeholder")]
         region = self._new(args, OpenSizes(sorted(self._numbers), likes))
         self._opened.append((_kinds(args), region))
