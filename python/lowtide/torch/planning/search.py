@@ -19,7 +19,7 @@ import lowtide
 from ..errors import BudgetError, CallerError, CaptureError, size_text
 from ..program import Program
 from ..settings import Settings
-from ..techniques import CHANGE_BITS
+from ..techniques import CHANGE_BITS, TRANSFORMS
 from .exactness import exactness
 
 Transforms = list[dict[str, Any]]
@@ -27,7 +27,7 @@ Transforms = list[dict[str, Any]]
 _ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
 _WORTH_BITS = 1.001  # times the duration of a plan that changes bits: what a plan that changes none may take in its place
 _EXACT_SHARE = 0.5  # of the limits, for the search for that plan
-_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most
+_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most, unless more was given
 _LEANER_WORK = 20  # times that of a search for a plan, where work is limited
 
 
@@ -83,7 +83,7 @@ class Search:
         if found is None:
             found = self._smallest_plan(outcome)
             if found.peak > self._reduced.budget:
-                raise refusal(self._problem, outcome, found)
+                raise refusal(self._problem, outcome, found, self._settings.time)
             found = self._within(found)
         found = self._exact_in_place_of(found)
         if by_auto and self._settings.solver != "auto":
@@ -199,15 +199,15 @@ class Search:
     def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
         settings, limits = self._settings, {}
         if settings.work is None or settings.time is not None:
-            limits["time"] = min(max(settings.time or 1.0, 1.0), _LEANER_SECONDS)
+            limits["time"] = max(settings.time or 0.0, min(max(settings.time or 1.0, 1.0), _LEANER_SECONDS))
         if settings.work is not None:
             limits["work"] = _LEANER_WORK * settings.work
         return lowtide.fit(graph, _ANY_OVERHEAD, order=self._problem.order, seed=settings.seed, threads=settings.threads,
                            **limits, **allowed).outcome
 
 
-def refusal(problem: Any, outcome: Any, found: Found | None) -> BudgetError:
-    """outcome: of the search for a plan.  found: of the smallest peak, if there is one."""
+def refusal(problem: Any, outcome: Any, found: Found | None, seconds: float | None = None) -> BudgetError:
+    """outcome: of the search for a plan.  found: of the smallest peak, if there is one.  seconds: that a search may take."""
     budget, own_peak, floor = problem.budget, problem.graph.own_peak, outcome.floor or 0
     words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
     if floor > budget:
@@ -222,6 +222,8 @@ def refusal(problem: Any, outcome: Any, found: Found | None) -> BudgetError:
         overhead = max(0.0, found.outcome.duration / (problem.graph.duration or 1) - 1)  # parts may take less than the whole
         words += f" and {100 * overhead:.0f} % more time"
     words += f"; without a plan it takes {size_text(own_peak)}"
+    if seconds is not None and TRANSFORMS & set(problem.techniques) and smallest > floor:
+        words += f"; more time than {seconds:g} s may find smaller ones in parts (the option time)"
     return BudgetError(words, floor, smallest, budget)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +23,7 @@ from ..operators import is_marked, leaves
 from ..planning.constraints import Constraints
 from ..planning.near_sizes import AtSizes, NearSizes
 from ..planning.planner import plan_program
-from ..planning.report import Report, publish
+from ..planning.report import Report, Technique, publish
 from ..planning.schedule import Schedule, schedule
 from ..planning.sharing import RegionToPlan
 from ..prices import Remembered
@@ -30,6 +32,7 @@ from ..settings import Settings
 from ..storages import gradient_bytes, storages, trained_arguments
 from ..techniques import TRANSFORMS
 from ..tracing.against_eager import differences
+from ..tracing.computed_again import again_in, as_backward, with_computed_again
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.training_step import joint_graph
@@ -38,6 +41,9 @@ from ..transforms.whole import in_one_call
 from .group import Group
 from .records import RegionRecord
 from .watch import MARKS, TOGETHER, RegionWatch, buckets
+
+
+_LITTLE = 0.05  # of overhead, within which no other way is looked for
 
 
 class RegionPlanner:
@@ -77,19 +83,8 @@ class RegionPlanner:
             self._price = Remembered(pricing(settings.costs, device, real=True))
             self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
-        updates = self._updates(inputs, trained, device) if trains else None
         self._traced = differences(gm, joint)
-        program = lower(joint, num_fwd_outputs, self._price, f"region {record.number}",
-                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques, updates=updates,
-                        changing=self.changing(inputs) if trains and not settings.whole else (),
-                        results=self.written_results)
-        reason = getattr(gm, "compile_subgraph_reason", None)
-        if reason and reason.graph_break:  # a later region of the model may write to them, in every step
-            program.kept = ()
-        program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
-        if settings.whole and trains:
-            _check_all_are_updated(program, gm, trained)
-            program = in_one_call(program)
+        program = self._lowered(gm, inputs, joint, num_fwd_outputs, trains, settings, device)
         taken = updated_inputs(program) if program.updates is not None else []
         record.updated = storages(inputs[i] for i in taken)
         if self.updates:
@@ -126,9 +121,14 @@ class RegionPlanner:
             self._tell(same.report)
             self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
             return schedule(program, same.steps)
+
+        def again() -> Program | None:
+            made = with_computed_again(joint) if trains and not sizes else None
+            return made and as_backward(self._lowered(gm, inputs, made, num_fwd_outputs, trains, settings, device))
+
         try:
-            planned, report = self._plan(program if not agreed or agreed.keeps else program.without_kept(), settings, constraints,
-                                         budget, start)
+            planned, report = self._planned(program if not agreed or agreed.keeps else program.without_kept(), settings,
+                                            constraints, budget, start, again)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
             if agreed or not constraints.saved_earlier or not error.smallest:
@@ -146,6 +146,58 @@ class RegionPlanner:
         if sizes:
             self.near = NearSizes(planned, sizes, constraints, settings.budget if budget is None else budget, report)
         return planned
+
+    def _lowered(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int, trains: bool,
+                 settings: Settings, device: torch.device) -> Program:
+        """The program of a joint graph of these."""
+        trained = trained_arguments(inputs)
+        program = lower(joint, num_fwd_outputs, self._price, f"region {self._record.number}",
+                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques,
+                        updates=self._updates(inputs, trained, device) if trains else None,
+                        changing=self.changing(inputs) if trains and not settings.whole else (),
+                        results=self.written_results)
+        reason = getattr(gm, "compile_subgraph_reason", None)
+        if reason and reason.graph_break:  # a later region of the model may write to them, in every step
+            program.kept = ()
+        program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
+        if settings.whole and trains:
+            _check_all_are_updated(program, gm, trained)
+            program = in_one_call(program)
+        return program
+
+    def _planned(self, program: Program, settings: Settings, constraints: Constraints, budget: int | None, start: Any,
+                 again: Callable[[], Program | None]) -> tuple[Schedule, Report]:
+        """The plan of a program.  again: the program of the same step whose backward computes the largest results of the
+        forward for itself (computed_again.py), which is planned where this one's plan does not keep the budget or takes long.
+
+        Raises BudgetError.
+        """
+        refused = None
+        try:
+            planned, report = self._plan(program, settings, constraints, budget, start)
+            if report.overhead <= _LITTLE or not report.transforms:
+                return planned, report
+        except BudgetError as error:
+            refused, planned, report = error, None, None
+        other = again() if settings.inner == "eager" and "split" in settings.techniques and constraints.alone else None
+        if other is None:
+            if refused:
+                raise refused
+            return planned, report
+        try:
+            schedule_, found = self._plan(other, settings, constraints, refused.budget if refused else report.budget)
+        except BudgetError as error:
+            if refused:
+                raise min(refused, error, key=lambda e: e.smallest or math.inf) from None
+            return planned, report
+        if report is not None and found.duration >= report.duration:
+            return planned, report
+        own = constraints.graph(program)
+        found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
+                                             own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
+                                             again_in(other.runs, other.graph)))
+        found.own_peak, found.own_duration, found.ops = own.own_peak, own.duration, own.num_ops
+        return schedule_, found
 
     def _plan(self, program: Program, settings: Settings, constraints: Constraints, budget: int | None,
               start: Any = None) -> tuple[Schedule, Report]:
