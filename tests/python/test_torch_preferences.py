@@ -71,7 +71,7 @@ def test_a_loss_that_pairs_rows_runs_in_parts_on_both_sides(options):
     held = bytes_held(plain, inputs)
     rise = peak_rise(lambda: plain(*inputs).backward())
     found, report, peak = smallest(module, inputs)
-    assert peak <= report.budget
+    assert peak <= report.budget + 8  # the loss and its tangent, in the hands of the caller
     assert report.peak - held < 0.45 * rise  # the log-probabilities alone, held whole, are a third and their gradient another
     assert sum("split" in words for words in report.transforms) >= 1
     assert any("computed by the backward for itself" in one.detail for one in report.techniques)

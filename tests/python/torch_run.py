@@ -9,6 +9,7 @@ import lowtide.torch
 import torch
 import torch.nn.functional as F
 from lowtide.torch.planning import planner, search
+from lowtide.torch.regions import region_planning
 from lowtide.torch.tracing.own_kernels import own_kernels
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -208,6 +209,7 @@ def force(monkeypatch, choose):
 
     monkeypatch.setattr(planner.lowtide, "plan", forced)
     monkeypatch.setattr(search, "_WORTH_BITS", 0)  # whatever keeps all bits, and takes as little
+    monkeypatch.setattr(region_planning, "_LITTLE", float("inf"))  # however long it takes
 
 
 def largest(survey):

@@ -112,8 +112,9 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     gradients = [name for name in levels if name not in _OF_FORWARD]
     half = any(program.graph["tensors"][t]["dtype"] in _HALF for t, level in changed.items() if level == _SUMS)
     single = any(t["kind"] == "split" and t["parts"] > 2 for t in transforms)
-    return Exactness(sums, follows, tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split")),
-                     whole=all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
+    parts = tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split"))
+    return Exactness(sums, follows, parts,
+                     whole=len(parts) == 1 and all(levels[name] == _SUMS for name in gradients) and _by_batches(program),
                      in_single=half and single, masks=_draws(program), hoisted=hoisted, updates=updates,
                      tried=instructions() if any(run.emitter.trial for run in program.runs) else "")
 

@@ -123,8 +123,11 @@ class RegionPlanner:
             return schedule(program, same.steps)
 
         def again() -> Program | None:
-            made = with_computed_again(joint) if trains and not sizes else None
-            return made and as_backward(self._lowered(gm, inputs, made, num_fwd_outputs, trains, settings, device))
+            try:
+                made = with_computed_again(joint) if trains and not sizes else None
+                return made and as_backward(self._lowered(gm, inputs, made, num_fwd_outputs, trains, settings, device))
+            except Exception:  # noqa: BLE001: what nobody has foreseen is no reason against the plan of the graph as it is
+                return None
 
         try:
             planned, report = self._planned(program if not agreed or agreed.keeps else program.without_kept(), settings,

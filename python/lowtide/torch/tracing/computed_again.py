@@ -115,7 +115,7 @@ def as_backward(program: Program) -> Program:
             ends = [r for r in _readers(reads, ends) if r not in seen]
             seen.update(ends)
         beside = {other for r in _readers(reads, ends) if not again[r] for other in reads[r]
-                  if not again[other] and place[other] < place[i] and ops[other]["phase"] == "backward"}
+                  if not again[other] and place[other] < place[i] and ops[other].get("phase") == "backward"}
         op["after"] = sorted({*op.get("after", ()), *beside})
     return replace(program, graph=graph | {"ops": ops})
 
