@@ -68,9 +68,8 @@ def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, n
     """
     lowering = None
     try:
-        if replays:
-            as_in_eager(joint)
         if price.real and replays:
+            as_in_eager(joint)
             tell_apart(joint, trained)
             correct_types(joint, lay_out_sums(joint))
         lay_out_gradients(joint, trained)
