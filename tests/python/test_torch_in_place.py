@@ -209,6 +209,8 @@ def test_the_backward_of_dropout():
             mask = LAYOUTS[layout](torch.rand(size) < 0.7)
             assert proved(aten.native_dropout_backward.default, [g, mask, scale], {}) == {"grad_output"}
             proved(aten.native_dropout_backward.default, [g, torch.rand(size) < 0.7, scale], {})
+            p = 1 - 1 / scale if scale else 1.0
+            assert proved(torch.ops.lowtide.dropout_apply.default, [g, mask, p], {}) == {"input"}
 
 
 def test_no_twin_takes_memory_of_its_own():
