@@ -17,14 +17,21 @@ function(lowtide_unity target)
   endforeach()
 endfunction()
 
-# lowtide_room(NAME room [EXECUTABLE command] SOURCES ... [ALONE ...] HEADERS ... LINKS ...
+function(lowtide_cold target is_cold)
+  if(is_cold)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
+endfunction()
+
+# lowtide_room(NAME room [EXECUTABLE command] [COLD] SOURCES ... [ALONE ...] HEADERS ... LINKS ...
 #              [PRIVATE_LINKS ...])
 #
 # One room: the static library lowtide_<room>, known as lowtide::<room>, or with EXECUTABLE the
 # program of that name. ALONE are sources that are not compiled together with others. LINKS are the
-# rooms to its left, PRIVATE_LINKS what only its .cpp files see.
+# rooms to its left, PRIVATE_LINKS what only its .cpp files see. COLD: nothing in it takes time when it
+# runs, so a release compiles it in less.
 function(lowtide_room)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;EXECUTABLE"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "COLD" "NAME;EXECUTABLE"
                         "SOURCES;ALONE;HEADERS;LINKS;PRIVATE_LINKS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lowtide_room(${arg_NAME}): what is ${arg_UNPARSED_ARGUMENTS}?")
@@ -40,6 +47,7 @@ function(lowtide_room)
     set_target_properties(${target} PROPERTIES
       OUTPUT_NAME ${arg_EXECUTABLE} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
     lowtide_compile_options(${target})
+    lowtide_cold(${target} ${arg_COLD})
     target_link_libraries(${target} PRIVATE ${arg_LINKS} ${arg_PRIVATE_LINKS})
     set_property(GLOBAL PROPERTY LOWTIDE_COMMAND ${target})
     return()
@@ -50,6 +58,7 @@ function(lowtide_room)
     add_library(${target} STATIC ${arg_SOURCES} ${arg_ALONE})
     lowtide_unity(${target} ${arg_SOURCES})
     lowtide_compile_options(${target})
+    lowtide_cold(${target} ${arg_COLD})
     foreach(library IN LISTS arg_PRIVATE_LINKS)
       # A header-only library leaves nothing to link, so the installed package must not ask for it.
       get_target_property(type ${library} TYPE)
