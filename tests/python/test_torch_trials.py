@@ -82,6 +82,11 @@ def samples(draw):
             yield (aten.convolution_backward.default, [back, x, w, None, *more[1:], [True, False, False]],
                    [True, True] + [False] * 9)
             heads = [g(n, 2, draw.randint(1, 30), 16, dtype=dtype)] * 3
+            y = g(n, 3, b, dtype=dtype)
+            _, mean, rstd = aten.native_layer_norm(y, [b], None, None, 1e-5)
+            weight = g(b, dtype=dtype)  # whose gradient is a sum over rows
+            yield (aten.native_layer_norm_backward.default, [y * 2, y, [b], mean, rstd, weight, weight, [True, True, True]],
+                   [True, True, False, True, True] + [False] * 3)
             yield aten._scaled_dot_product_flash_attention_for_cpu.default, [*heads, 0.0, True], [True] * 3 + [False] * 2
 
 

@@ -41,8 +41,9 @@ class Place:
 
     def tensor(self, size: int) -> tuple[torch.Tensor, Any]:
         """A tensor over the first `size` bytes, and what its storage keeps alive, and nobody else does."""
-        held = (ctypes.c_ubyte * max(1, size)).from_buffer(self.memory)  # of no bytes there is no tensor
-        return torch.frombuffer(held, dtype=torch.uint8, count=max(1, size)).resize_(size), held
+        held = (ctypes.c_ubyte * size).from_buffer(self.memory)
+        made = torch.frombuffer(held, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)  # of no bytes it makes none
+        return made, held
 
     def end(self) -> None:
         """Let the memory go back to the system, when nothing copies from or to it any more."""

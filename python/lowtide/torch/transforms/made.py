@@ -207,8 +207,10 @@ class _Made:
         made.emitter.keeps_bits = keeps_rows_bits(self._kernels[op], entry, whole) \
             and not (self._has_rough_rules and lies_otherwise(entry, whole))  # as a rule has it read
         kernel = self._kernels[op]
-        if self._real and made.emitter.keeps_bits and needs_trial(kernel, entry, whole):
-            made.emitter.trial = self._trials.setdefault((id(kernel), node), Trial(kernel, values(of_whole)))
+        # Where only parts have an operand (a mask that was drawn), or are divided by what was counted, there is nothing to try.
+        is_same_call = total is None and all(isinstance(of_whole[o["argument"]], (fx.Node, list, tuple)) for o in entry["operands"])
+        if self._real and made.emitter.keeps_bits and is_same_call and needs_trial(kernel, entry, whole):
+            made.emitter.trial = self._trials.setdefault((id(kernel), node), Trial(kernel, values(of_whole), share))
         return made
 
     def _reads_otherwise(self, entry: dict[str, Any], whole: dict[str, Any]) -> bool:

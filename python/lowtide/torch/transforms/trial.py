@@ -34,10 +34,10 @@ def instructions() -> str:
 
 class Trial:
     """A part's kernel beside the call that computes the whole.  whole: its arguments by the names of the same schema, fake
-    tensors among them.  Nothing runs before `passes` is asked."""
+    tensors among them.  share: by what the part's results are multiplied.  Nothing runs before `passes` is asked."""
 
-    def __init__(self, part: Kernel, whole: dict[str, Any]) -> None:
-        self._part, self._whole = part, whole
+    def __init__(self, part: Kernel, whole: dict[str, Any], share: float | None = None) -> None:
+        self._part, self._whole, self._share = part, whole, share
         self._passes: bool | None = None
 
     def passes(self) -> bool:
@@ -55,7 +55,7 @@ class Trial:
         if not known:
             found = cache.read(file)
             known.update({k: v for k, v in (found if isinstance(found, dict) else {}).items() if isinstance(v, bool)})
-        key = key_of(self._part.target, (self._part.args, self._whole), self._part.kwargs)
+        key = key_of(self._part.target, (self._part.args, self._whole, self._share), self._part.kwargs)
         if key not in known:
             with untraced(device):
                 known[key] = self._try(device)
@@ -88,6 +88,10 @@ class Trial:
         for place in self._places():
             args, kwargs = self._sliced(named, place)
             for mine, of_whole in zip(leaves(target(*args, **kwargs)), made, strict=True):
+                if mine.shape == of_whole.shape:  # a summand of the whole's
+                    continue
+                if self._share is not None:
+                    mine.mul_(self._share)
                 if not _same_bits(mine, _rows(of_whole, mine.shape, place)):
                     return None
                 count += mine.numel()
