@@ -1,4 +1,7 @@
-"""Calls that log break no graph under Lowtide: they run behind it, each step, with their arguments; other backends are as ever."""
+"""Calls that log break no graph under Lowtide: they run behind it, each step, with their arguments.
+
+Other backends are as ever.
+"""
 
 import functools
 import io
@@ -80,7 +83,8 @@ def said(step, inputs, steps=2):
         root.removeHandler(handler)
         log.setLevel(level)
     mine = [r for r in records if "lowtide:" not in r[1]]
-    return mine, out.getvalue(), [str(w.message) for w in found if w.category is FutureWarning], [p.grad for p in step.parameters()]
+    warned = [str(w.message) for w in found if w.category is FutureWarning]
+    return mine, out.getvalue(), warned, [p.grad for p in step.parameters()]
 
 
 @pytest.mark.parametrize("by", ["optimize", "compile"])

@@ -1,4 +1,5 @@
-"""Architectures as people first try them: one graph, equal to eager execution or, where the report says so, to the traced step.
+"""Architectures as people first try them: one graph, equal to eager execution or, where the report says so, to the
+traced step.
 
 Two of them where transformers is installed, all of torch_suite.py in long runs.
 """

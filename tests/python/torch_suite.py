@@ -6,7 +6,7 @@ SUITE: name -> (package, function that makes (module, batch)).
 
 import torch
 from torch import nn
-from torch_architectures import Loss
+from torch_architectures import floats
 
 _VOCABULARY = 128
 _COMMON = dict(vocab_size=_VOCABULARY, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
@@ -28,6 +28,10 @@ def _text():
 
 def _image(size=32, **more):
     return lambda: dict(pixel_values=torch.randn(2, 3, size, size), labels=torch.randint(5, (2,)), **more)
+
+
+def _images():
+    return {"images": torch.randn(2, 3, 64, 64)}
 
 
 def _transformers(config, model, settings, batch=_text):
@@ -52,8 +56,7 @@ def _timm(name, **options):
     def make():
         import timm
 
-        return Loss(timm.create_model(name, pretrained=False, num_classes=5, **options), ("x",)), \
-            {"x": torch.randn(2, 3, 64, 64)}
+        return MeanSquare(timm.create_model(name, pretrained=False, num_classes=5, **options)), _images()
 
     return "timm", make
 
@@ -62,8 +65,7 @@ def _torchvision(name):
     def make():
         import torchvision
 
-        return Loss(torchvision.models.get_model(name, weights=None, num_classes=5), ("x",)), \
-            {"x": torch.randn(2, 3, 64, 64)}
+        return MeanSquare(torchvision.models.get_model(name, weights=None, num_classes=5)), _images()
 
     return "torchvision", make
 
@@ -120,6 +122,17 @@ SUITE = {
     "EfficientNet (timm)": _timm("test_efficientnet"),
     "ResNet-18 (torchvision)": _torchvision("resnet18"),
 }
+
+
+class MeanSquare(nn.Module):
+    """The mean square of all that a model makes of its images."""
+
+    def __init__(self, body):
+        super().__init__()
+        self.body = body
+
+    def forward(self, images):
+        return sum(t.square().mean() for t in floats(self.body(images)))
 
 
 class Only(nn.Module):
