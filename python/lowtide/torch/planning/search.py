@@ -96,9 +96,10 @@ class Search:
         """A plan that keeps every bit, where it costs the same; else what was found."""
         if not found.transforms or exactness(self._made(found.transforms)[0], found.transforms).equal:
             return found
-        asked = self._asked | {"techniques": [name for name in self._asked["techniques"] if name not in CHANGE_BITS]}
-        if not asked["techniques"]:
+        left = [name for name in self._asked["techniques"] if name not in CHANGE_BITS]
+        if not left:
             return found
+        asked = self._asked | {"techniques": left} if TRANSFORMS & set(left) else self._kept
         problem = lowtide.Problem(self._problem.graph, self._problem.budget, order=self._problem.order, **asked)
         outcome = self._plan(problem, None, share=_EXACT_SHARE)
         if outcome.plan is None or outcome.duration > _WORTH_BITS * found.outcome.duration:
