@@ -1,10 +1,11 @@
 """What a kernel costs: ns, workspace and what its results hold, measured, or from a roofline model of a named device.
 
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
-made for that.  Time is the lower quartile of a few runs after a first (whatever else the machine does only
-adds); on a GPU it is that between events around calls that were queued before the first of them ran, so that starting
-them costs nothing, as in a step that keeps the device busy.  Workspace is how far the device's memory rises in a run
-beyond what the kernel returns.  That may hold more than it shows: on a CPU the mean of mse_loss is one number in a storage as large as the input, in which its terms were.
+made for that.  Time is the lower quartile of a few runs after a first, since whatever else the machine does only
+adds.  On a GPU it is the time between events around calls that the host has queued before the first of them runs:
+starting them costs nothing then, as in a step that keeps the device busy.  Workspace is how far the device's memory
+rises in a run beyond what the kernel returns.  Results may hold more than they show: on a CPU the mean of mse_loss is
+one number in a storage as large as the input, in which its terms were.
 All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
 again at the next start.  The generators of random numbers are left as they were, and so are profilers, and the statistics
 of a GPU's peak but for what kernels that run take.

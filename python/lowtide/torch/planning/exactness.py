@@ -78,7 +78,8 @@ class Exactness:
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
             differ.append(_named(self.follows, things, False) + " (computed in another way, or of such sums)")
-        words = "every bit as without a plan" + (", traced" if self.traced else "") + (f" but for {' and '.join(differ)}" if differ else "")
+        words = "every bit as without a plan" + (", traced" if self.traced else "")
+        words += f" but for {' and '.join(differ)}" if differ else ""
         words += f", rows as tried here with {self.tried}" if self.tried else ""
         words += ", if the loss is scaled by powers of two alone" if self.hoisted else ""
         return words + (f"; eager execution may have others: {', and '.join(self.traced)}" if self.traced else "")
