@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dynamo import external_utils
+from torch._dynamo import eval_frame, external_utils
 from torch._dynamo.eval_frame import OptimizedModule
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -33,6 +33,7 @@ from .settings import Settings
 from .tracing.against_eager import note_tracing
 from .tracing.log_calls import logs_behind
 
+_CALLING = (torch.nn.modules.module.__file__, eval_frame.__file__)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
 # and lives as long as one of the regions.
@@ -88,7 +89,8 @@ def _calling_module() -> torch.nn.Module | None:
     """The outermost module whose code calls what is traced."""
     frame, found = inspect.currentframe(), None
     while frame is not None:
-        owner = frame.f_locals.get("self")
+        # a look at the variables of other frames would hold them for as long as these last
+        owner = frame.f_locals.get("self") if frame.f_code.co_filename in _CALLING else None
         if isinstance(owner, torch.nn.Module):
             found = owner._orig_mod if isinstance(owner, OptimizedModule) else owner
         frame = frame.f_back

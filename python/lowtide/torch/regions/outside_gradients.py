@@ -46,7 +46,7 @@ class OutsideGradients:
         self._regions = regions
         self._looks = 0
         self._is_said = self._has_run = False
-        self._settings: Settings | None = None
+        self._fallback = "warn"
         self._leaves: dict[int, weakref.ref[torch.Tensor]] = {}
         self._modules: list[tuple[weakref.ref[torch.nn.Module], bool]] = []
         self.count = 0
@@ -59,7 +59,7 @@ class OutsideGradients:
         """A region with these inputs is compiled."""
         self._leaves |= {id(t): weakref.ref(t) for t in inputs
                          if isinstance(t, torch.nn.Parameter) and t.requires_grad and t.is_leaf}
-        self._settings, self._looks = settings, 0
+        self._fallback, self._looks = settings.fallback, 0  # settings hold the optimizer, which is not to outlive the model
         if not self._is_said:
             _models.add(self)
             look_at_backwards(_look)
@@ -69,6 +69,11 @@ class OutsideGradients:
         if self in _models:
             modules = [module for ref, _ in self._modules if (module := ref()) is not None]
             self._has_run = any(module.training for module in modules) or not modules
+
+    @property
+    def fallback(self) -> str:
+        """As the settings say."""
+        return self._fallback
 
     def said(self, count: int = 0) -> None:
         """What is not planned has been said, of so many parameters."""
@@ -106,7 +111,7 @@ class OutsideGradients:
             if region.report:
                 region.report.outside = len(names)
         if not any(region.trains for region in self._regions):
-            fall_back(no_backward(names), self._settings, None)
+            fall_back(no_backward(names), self, None)
             return
         warnings.warn(f"lowtide: the gradients of {some(names)} are made outside of every region, by code that the tracer "
                       "leaves alone, such as a custom autograd.Function with a backward of its own: no plan counts what that "
