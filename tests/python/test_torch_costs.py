@@ -252,3 +252,22 @@ def test_rows_of_a_table_are_made_to_differ():
     kernel = Kernel(torch.ops.aten.embedding_dense_backward.default, (grad, indices, 4, -1, False), {}, [grad, indices], [made], made)
     args, _ = prices._made_up(kernel)
     assert args[1].tolist() == [0, 1, 2, 3, 0, 1]
+
+
+@torch.library.custom_op("lowtide_tests::compiles", mutates_args=())
+def compiles(x: torch.Tensor) -> torch.Tensor:
+    return torch.compile(torch.sin, backend="eager")(x)
+
+
+compiles.register_fake(torch.empty_like)
+compiles.register_autograd(lambda _, gradient: gradient.clone())
+
+
+def test_an_operator_that_compiles_within_is_measured():
+    """In another thread than the tracer's it would wait for the tracer, and the tracer for it."""
+    layer = nn.Linear(8, 8)
+    module = nn.Module()
+    module.forward = lambda x: compiles(layer(x)).sum()
+    run = torch.compile(module, backend="lowtide", options={"budget": "8GiB", "time": None, "work": 100, "fallback": "error"})
+    run(torch.ones(4, 8)).backward()
+    assert torch.equal(layer.bias.grad, torch.full((8,), 4.0))

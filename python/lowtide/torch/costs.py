@@ -41,7 +41,7 @@ import lowtide
 
 from .. import cache
 from .allocations import in_own_thread
-from .effects import communicates, may_be_priced
+from .effects import communicates, is_of_pytorch, may_be_priced
 from .meter import workspace
 from .operators import DTYPES, Kernel, leaves, touched_bytes
 from .roofline import DEVICES, collective_ns, kernel_ns
@@ -167,18 +167,22 @@ class Prices:
         if not sizes and not times:
             return
 
-        def measure() -> None:
+        def measure(which: Callable[[Kernel], bool]) -> None:
             with untraced(self._device):
                 found: dict[str, int] = {}
-                if sizes:
-                    workspaces, found = self._memory(sizes)
+                here = {key: kernel for key, kernel in sizes.items() if which(kernel)}
+                if here:
+                    workspaces, found = self._memory(here)
                     self._known["workspace"].update(workspaces)
-                self._known["ns"].update(self._measured_times(times, {k: v for k, v in found.items() if k in times}))
+                here = {key: kernel for key, kernel in times.items() if which(kernel)}
+                self._known["ns"].update(self._measured_times(here, {k: v for k, v in found.items() if k in here}))
 
         if self._device.type == "cpu":
-            in_own_thread(measure)
+            in_own_thread(lambda: measure(lambda kernel: is_of_pytorch(kernel.operator)))
+            # a user's own may compile something within, and the tracer lets no other thread do that meanwhile
+            measure(lambda kernel: not is_of_pytorch(kernel.operator))
         else:  # a GPU's libraries keep workspaces for each thread that calls them
-            measure()
+            measure(lambda _: True)
             torch.cuda.empty_cache()  # what kernels were measured with is the step's to take
         cache.write(self._file, self._known)
 

@@ -36,7 +36,12 @@ def has_effects(op: OpOverload) -> bool:
 
 def may_communicate(op: OpOverload) -> bool:
     """May other ranks wait for `op`, for all that is known of it?"""
-    return communicates(op) or (op.namespace not in _PYTORCHS and ranks() > 1)
+    return communicates(op) or (not is_of_pytorch(op) and ranks() > 1)
+
+
+def is_of_pytorch(op: OpOverload) -> bool:
+    """Is `op` PyTorch's or one of its libraries', whose code is known, and not a user's own?"""
+    return op.namespace in _PYTORCHS
 
 
 def may_be_priced(op: OpOverload) -> bool:
