@@ -109,3 +109,26 @@ def test_within_the_model_it_says_so_too():
     loss = planned(*inputs())
     with pytest.raises(RuntimeError, match=r"torch\.func\.grad"):
         loss.backward()
+
+
+class OnceAlone(torch.autograd.Function):
+    """A function with words of its own for a backward of its backward, as cuDNN's recurrent layers have them."""
+
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, given, made):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("To run double backwards, please disable the library")
+
+
+def test_what_others_say_of_double_backwards_is_theirs():
+    module = Field()
+    torch.compile(module.energy, backend="lowtide", options={"budget": "8GiB", **OPTIONS})(inputs()[0])
+    with pytest.raises(RuntimeError, match="disable the library"):
+        OnceAlone.apply(torch.ones(3, requires_grad=True)).sum().backward()

@@ -16,6 +16,8 @@ from .errors import DoubleBackwardError
 
 Look = Callable[[Any, bool, Any, bool], None]  # outputs; is the graph kept?; inputs asked for; do gradients go to .grad?
 
+_DOUBLE = "aot_autograd does not currently support double backward"  # other code has words like it of its own
+
 _run = torch.autograd._engine_run_backward
 _looks: list[Look] = []
 
@@ -34,7 +36,7 @@ def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, i
     try:
         return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
     except RuntimeError as error:
-        if "double backward" not in str(error):
+        if _DOUBLE not in str(error):
             raise
         raise DoubleBackwardError(
             "a backward goes through the backward of a compiled region (create_graph=True), and AOTAutograd, which has traced "
