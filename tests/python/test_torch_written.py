@@ -242,3 +242,36 @@ def test_a_buffer_is_counted_once_by_optimize():
     planned(module, "8GiB")(x).backward()
     alone = lowtide.torch.reports()[-1]
     assert (before.resident, before.peak, before.own_peak) == (0, alone.peak, alone.own_peak)
+
+
+class HandsOn(nn.Module):
+    """Hands on a view of its argument before anything of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = First()
+
+    def forward(self, x, bias):
+        return x.view(-1), self.inner(x, bias)
+
+
+class Passed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def test_a_write_is_found_where_a_view_of_what_others_made_comes_first():
+    torch.manual_seed(0)
+    module = HandsOn()
+    x, bias = Passed.apply(torch.randn(256, 64, requires_grad=True)), torch.randn(64)
+    run = planned(module, "100%")
+    view, loss = run(x, bias)
+    with torch.no_grad():
+        module.inner.third.weight.mul_(0.5)
+    with pytest.raises(lowtide.torch.WrittenError, match=r"third\.weight"):
+        loss.backward()

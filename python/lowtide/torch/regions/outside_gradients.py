@@ -34,9 +34,14 @@ def no_backward(names: list[str]) -> str:
             "operators of PyTorch, and let the plan choose what is computed again")
 
 
-def mark_region(forward: Any) -> None:
-    """Note that `forward` is what AOTAutograd calls for the forward of a region."""
-    setattr(forward, _REGION, True)
+def mark_region(forward: Any, number: int) -> None:
+    """Note that `forward` is what AOTAutograd calls for the forward of the region of that number."""
+    setattr(forward, _REGION, number)
+
+
+def region_of(node: Any) -> int | None:
+    """The number of the region whose backward the node is, if it is one's."""
+    return getattr(forward_of(node), _REGION, None)
 
 
 class OutsideGradients:
@@ -123,7 +128,7 @@ def of_results(results: Iterable[Any]) -> tuple[list[torch.Tensor], list[torch.T
     """The leaves to which a backward from these gives gradients from within regions, and those to which it gives them from
     elsewhere: no region's node is on the way, or a custom function is the last there."""
     graph = graph_of(results)
-    within = reached(node for node in graph if getattr(forward_of(node), _REGION, False))
+    within = reached(node for node in graph if region_of(node) is not None)
     custom = {following for node, after in graph.items() for following in after
               if isinstance(node, BackwardCFunction) and not _is_of_torch(node)}
     leaves = {node: node.variable for node in graph if is_leaf(node)}

@@ -63,7 +63,7 @@ class Region:
         self._record = RegionRecord(next(_numbers))
         self._planner = RegionPlanner(settings, group, self._record, find)
         self._compiled: Any = None
-        self._reads = Reads(self._written)
+        self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
         self._lock = threading.Lock()  # held while it is compiled anew
 
@@ -148,6 +148,7 @@ class Region:
 
     def _compile(self, example_inputs: list[Any]) -> None:
         self._inputs = list(example_inputs)
+        self._reads.forget()
         if self._open:
             self._shown = self._open.sizes(example_inputs)
             self._fitting = {tuple(self._shown)}
@@ -230,7 +231,7 @@ class Region:
             return results
 
         leaving._boxed_call = True
-        mark_region(leaving)
+        mark_region(leaving, self._record.number)
         if self._planner.updates:
             mark(leaving, self._planner.updates)
         return leaving
@@ -267,7 +268,6 @@ class Region:
                 self._symbols.check(joint)
             if self._open:
                 self._open.concrete(joint, self._inputs)
-            self._reads.forget()
             planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open)
             if planned is None:
                 return None

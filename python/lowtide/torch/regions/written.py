@@ -20,6 +20,7 @@ from ..errors import WrittenError, some
 from ..operators import leaves
 from ..program import Program, results_of
 from ..storages import storage
+from .outside_gradients import region_of
 
 
 class Place(NamedTuple):
@@ -32,11 +33,12 @@ class Place(NamedTuple):
 class Reads:
     """What one region's backward reads of its arguments and results, as of the latest plan.
 
-    found: called with the arguments and the results that were written to, before that is refused.
+    region: the number with which its nodes are marked.  found: called with the arguments and the results that were written
+    to, before that is refused.
     """
 
-    def __init__(self, found: Callable[[set[int], set[int]], None]) -> None:
-        self._found = found
+    def __init__(self, region: int, found: Callable[[set[int], set[int]], None]) -> None:
+        self._region, self._found = region, found
         self.forget()
 
     def forget(self) -> None:
@@ -65,7 +67,7 @@ class Reads:
         if not self._places or not torch.is_grad_enabled():
             return
         results = results if isinstance(results, (list, tuple)) else (results,)
-        node = _backward_of(results)
+        node = self._backward_of(results)
         if node is None:
             return
         tensors = [(place, (results if place.is_result else args)[place.at]) for place in self._places]
@@ -106,13 +108,15 @@ class Reads:
             "buffer" if getattr(t, "_dynamo_static_input_type", None) is not None else "input"
         return f"the {kind} {self._program.labels.get(place.at) or place.at}"
 
-
-def _backward_of(results: Any) -> Any:
-    """The node of the graph that runs the region's backward."""
-    for t in results:
-        node = t.grad_fn if isinstance(t, torch.Tensor) else None
-        while node is not None:
-            if hasattr(type(node), "_forward_cls"):
-                return node
-            node = next((following for following, _ in node.next_functions if following is not None), None)
-    return None
+    def _backward_of(self, results: Any) -> Any:
+        """The node of the graph that runs the region's backward.  A result may be a view of an argument that another region
+        has made."""
+        for t in results:
+            node = t.grad_fn if isinstance(t, torch.Tensor) else None
+            while node is not None:
+                if region_of(node) == self._region:
+                    return node
+                if hasattr(type(node), "_forward_cls"):
+                    break
+                node = next((following for following, _ in node.next_functions if following is not None), None)
+        return None
