@@ -46,9 +46,9 @@ class First(nn.Module):
 OPTIONS = {"costs": "flops", "work": 3000, "time": None, "fallback": "error"}
 
 
-def planned(module, budget, **options):
+def planned(module, budget, dynamic=None, **options):
     torch._dynamo.reset()
-    return torch.compile(module, backend="lowtide", options={"budget": budget, **OPTIONS, **options})
+    return torch.compile(module, backend="lowtide", dynamic=dynamic, options={"budget": budget, **OPTIONS, **options})
 
 
 def queue():
@@ -275,3 +275,22 @@ def test_a_write_is_found_where_a_view_of_what_others_made_comes_first():
         module.inner.third.weight.mul_(0.5)
     with pytest.raises(lowtide.torch.WrittenError, match=r"third\.weight"):
         loss.backward()
+
+
+def test_where_sizes_cannot_stay_open_the_code_that_there_is_goes_on():
+    """After the write a plan of open sizes is wanted anew, for two arguments in one storage."""
+    torch.manual_seed(0)
+    module, x, bias = First(), torch.randn(256, 64), torch.randn(256, 64)
+    with pytest.raises((BackendCompilerFailed, lowtide.torch.BudgetError)) as error:
+        planned(twin(module), "1KiB", dynamic=True)(x, bias)
+    run = planned(module, getattr(error.value, "inner_exception", error.value).smallest, dynamic=True)
+    loss = run(x, bias)
+    with torch.no_grad():
+        module.first.weight.mul_(0.5)
+    with pytest.raises(lowtide.torch.WrittenError, match=r"the parameter first\.weight of shape"):
+        loss.backward()
+    del loss
+    both, plain = torch.randn(512, 64), twin(module)
+    run(both[:256], both[256:]).backward()
+    plain(both[:256], both[256:]).backward()
+    assert equal([p.grad for p in module.parameters()], [p.grad for p in plain.parameters()])

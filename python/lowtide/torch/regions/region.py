@@ -118,10 +118,8 @@ class Region:
         group.begin(record, self._settings, args)
         with self._lock:
             stale, self._is_stale = self._is_stale, False
-            if record.assignment:
-                self._compile_together(list(args))
-            elif stale:
-                self._compile(list(args))
+            if record.assignment or stale:
+                self._compile_anew(list(args))
         group.forward(record, args)
         group.outside.runs()
         results = self._compiled(*args)
@@ -134,6 +132,18 @@ class Region:
         self._is_stale = self._is_stale or not (inputs <= planner.written and results <= planner.written_results)
         planner.written |= inputs
         planner.written_results |= results
+
+    def _compile_anew(self, args: list[Any]) -> None:
+        """As its group has planned it with others, or as what was written to asks for.  Where sizes cannot stay open with these
+        arguments, such as two that share a storage, the code that there is goes on."""
+        shown, fitting = self._shown, self._fitting
+        try:
+            if self._record.assignment:
+                self._compile_together(args)
+            else:
+                self._compile(args)
+        except (NotOpen, SizeByNumber):
+            self._shown, self._fitting, self._record.assignment = shown, fitting, None
 
     def _compile_together(self, args: list[Any]) -> None:
         """Anew, as its group has planned it with others."""
