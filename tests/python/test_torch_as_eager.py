@@ -149,6 +149,22 @@ def test_a_report_says_against_what_it_is_equal():
     assert len(found) == 2 and any("region by region" in str(e) for e in found)
 
 
+def test_a_report_says_so_with_a_number_that_changes():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(16, 16)
+
+        def forward(self, x, factor):
+            y = self.layer(x) * factor
+            return (y * 3 if torch.compiler.is_compiling() else y + y + y).square().mean()
+
+    run = torch.compile(Scaled(), backend="lowtide", dynamic=True, options={"budget": "8GiB", "costs": "flops", "work": 100, "time": None})
+    run(torch.randn(8, 16), 0.5).backward()
+    assert "its code asks whether it is traced" in str(lowtide.torch.reports()[-1].exactness)
+
+
+
 def test_recurrent_layers_are_traced_cell_by_cell():
     class Recurrent(nn.Module):
         def __init__(self):

@@ -17,6 +17,7 @@ from ..errors import LowtideWarning, fall_back
 from ..settings import Settings
 from ..techniques import TRANSFORMS
 from ..tracing.open_sizes import NotOpen, OpenSizes
+from ..tracing.origins import labels_of
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
 from .group import Group
 from .region import Region
@@ -54,6 +55,7 @@ class EachShape:
 
     def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group, number: int | None = None) -> None:
         self._settings, self._group, self._number = settings, group, number
+        labels_of(gm)  # while it is known where inputs come from
         eager = settings.inner == "eager"
         self._floats = floats_of(gm) if eager else []
         self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}

@@ -24,6 +24,7 @@ MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"
 _TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _ROOT = re.compile(r"^[LG]\['(\w+)'\]\.?")  # the variable that Dynamo found the outermost module in
+_LABELS = "lowtide_labels"
 _OF_MODULE = re.compile(r"_(?:modules|parameters|buffers)\['([^']*)'\]")
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -102,8 +103,11 @@ def label_of(descriptor: Any) -> str:
 
 def labels_of(gm: torch.fx.GraphModule) -> dict[int, str]:
     """Names of the inputs of a graph that Dynamo hands over, by their places: paths in the outermost module of what is found
-    there, and of the others what Dynamo calls them."""
-    found = {}
+    there, and of the others what Dynamo calls them.  Dynamo forgets where inputs come from when it has handed the graph over, so
+    what is found the first time stays noted on it."""
+    if _LABELS in gm.meta:
+        return gm.meta[_LABELS]
+    found = gm.meta[_LABELS] = {}
     for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
         source = getattr(getattr(node.meta.get("grapharg"), "source", None), "name", "")
         path = _OF_MODULE.findall(source) if isinstance(source, str) else []

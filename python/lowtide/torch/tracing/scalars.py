@@ -73,7 +73,10 @@ def with_sizes(gm: fx.GraphModule, args: list[Any], numbers: list[int]) -> fx.Gr
 def _copy(gm: fx.GraphModule) -> fx.GraphModule:
     graph = fx.Graph()
     graph.output(graph.graph_copy(gm.graph, {}))
-    return fx.GraphModule(gm, graph)
+    copy = fx.GraphModule(gm, graph)
+    copy.meta = dict(gm.meta)  # what was noted while it was traced
+    copy.compile_subgraph_reason = getattr(gm, "compile_subgraph_reason", None)
+    return copy
 
 
 def replace_input(user: fx.Node, node: fx.Node, value: Any) -> None:
