@@ -104,7 +104,10 @@ class Search:
         outcome = self._plan(problem, None, share=_EXACT_SHARE)
         if outcome.plan is None or outcome.duration > _WORTH_BITS * found.outcome.duration:
             return found
-        exact = self._as_run(outcome)
+        try:
+            exact = self._as_run(outcome)
+        except NotInParts:
+            return found
         return exact if exact is not None and exact.outcome.duration <= _WORTH_BITS * found.outcome.duration else found
 
     def smallest(self) -> tuple[Found, int]:
