@@ -136,7 +136,7 @@ class RegionPlanner:
             # the forwards that wait were planned before this one was known: from the next step on it is different
             if agreed or not constraints.saved_earlier or not error.smallest:
                 raise
-            planned, report = self._plan(program, settings, constraints, error.smallest)
+            planned, report = self._planned(program, settings, constraints, error.smallest, None, again)
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         report.updated, report.outside = len(taken), group.outside.count
