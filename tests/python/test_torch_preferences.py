@@ -121,3 +121,16 @@ def test_the_copy_reads_a_second_computation_in_the_backward_alone():
     (backward,) = (n for n in made.graph.nodes if n.target is torch.ops.aten._log_softmax_backward_data.default)
     assert any("lowtide_again" in n.meta for n in backward.all_input_nodes) or \
         any("lowtide_again" in s.meta for n in backward.all_input_nodes for s in n.all_input_nodes)
+
+
+def test_a_large_result_of_nothing_is_computed_again_too():
+    """Ones, which no tensor is read for."""
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.randn(64))
+
+        def forward(self, x):
+            return (torch.ones(64, 64) * self.scale).exp().sum() + x.sum()
+
+    assert with_computed_again(joint_of(Shifted(), (torch.randn(4),))) is not None

@@ -72,10 +72,11 @@ def _rewired(joint: fx.GraphModule, chain: set[fx.Node], late: set[fx.Node]) -> 
     """The copy in which what is late reads a second computation of the chain."""
     graph, copies = fx.Graph(), {}
     again: dict[fx.Node, fx.Node] = {}
+    mode = next(t.fake_mode for n in joint.graph.nodes for t in leaves(n.meta.get("val")))
 
     def like_its_arguments(made: fx.Node) -> None:
         args, kwargs = fx.map_arg((made.args, made.kwargs), lambda n: n.meta["val"])
-        with next(t.fake_mode for n in made.all_input_nodes for t in leaves(n.meta.get("val"))):
+        with mode:
             made.meta["val"] = made.target(*args, **kwargs)
 
     def second(node: fx.Node) -> fx.Node:
