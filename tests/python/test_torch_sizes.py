@@ -8,7 +8,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch import storages
 from lowtide.torch.meter import bytes_held, peak_rise
+from lowtide.torch.planning import near_sizes
 from torch import nn
 from torch_run import Body, equal, gradients, planned, twin
 
@@ -123,6 +125,22 @@ def test_each_size_keeps_the_budget():
         peak = bytes_held(module, x) + peak_rise(lambda x=x: step(x).backward())
         assert peak <= budget
         module.zero_grad()
+
+
+def test_at_other_sizes_tensors_take_whole_blocks_too(monkeypatch):
+    """As a GPU's allocator hands them out."""
+    def in_blocks(size, _):
+        return -(-size // 512) * 512
+
+    monkeypatch.setattr(storages, "allocated", in_blocks)
+    monkeypatch.setattr(near_sizes, "allocated", in_blocks)
+    found, at = [], near_sizes.NearSizes.at
+    monkeypatch.setattr(near_sizes.NearSizes, "at", lambda *given: found.append(at(*given)) or found[-1])
+    step = torch.compile(Body(), backend="lowtide", dynamic=True, options={"budget": "8GiB", "costs": "flops", "work": 100, "time": None})
+    for n in (8, 11):
+        step(torch.randn(n, 64)).sum().backward()
+    (there,) = found
+    assert all(t["bytes"] % 512 == 0 for t in there.program.graph["tensors"])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

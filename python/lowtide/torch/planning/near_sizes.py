@@ -19,7 +19,7 @@ from typing import Any
 import lowtide
 
 from ..program import Program, owned
-from ..storages import bytes_of
+from ..storages import allocated, bytes_of
 from ..tracing.open_sizes import OpenSizes
 from .constraints import Constraints
 from .report import Report, held_by
@@ -47,6 +47,7 @@ class NearSizes:
         self._report = report
         made = {t: owned(*owner) for t, owner in program.owners.items()}
         self._places = [t for t, fake in made.items() if fake is not None and t not in program.homes()]
+        self._devices = [made[t].device for t in self._places]
         self._of_sizes = sizes.bytes_and_shapes([made[t] for t in self._places])
         self._given = {t: key.meta["desc"].idx for t, (key, _) in program.owners.items()
                        if getattr(key, "op", "") == "placeholder" and hasattr(key.meta.get("desc"), "idx")}
@@ -64,10 +65,10 @@ class NearSizes:
         size_of, shapes = self._of_sizes(self._sizes.sizes(args))
         before, shapes_before = self._of_sizes(shown)
         sizes = list(self._own)
-        for t, now, old in zip(self._places, size_of, before, strict=True):
-            extra = self._own[t] - int(old)  # what its kernel holds beyond what it shows, or the caller
+        for t, device, now, old in zip(self._places, self._devices, size_of, before, strict=True):
+            extra = self._own[t] - allocated(int(old), device)  # what its kernel holds beyond what it shows, or the caller
             grown = extra * max(1.0, now / old) if old else extra
-            sizes[t] = bytes_of(args[self._given[t]]) if t in self._given else int(now) + max(0, math.ceil(grown))
+            sizes[t] = bytes_of(args[self._given[t]]) if t in self._given else allocated(int(now) + max(0, math.ceil(grown)), device)
         shape_of = dict(zip(self._places, map(tuple, shapes), strict=True))
         shape_before = dict(zip(self._places, map(tuple, shapes_before), strict=True))
         tensors = [_without(t | {"bytes": size}, "shape", "dtype") for t, size in zip(program.graph["tensors"], sizes, strict=True)]
