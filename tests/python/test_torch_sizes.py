@@ -1,6 +1,7 @@
 """Sizes that change share a plan as far as it keeps the budget; numbers that are no sizes share one."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -125,6 +126,20 @@ def test_each_size_keeps_the_budget():
         peak = bytes_held(module, x) + peak_rise(lambda x=x: step(x).backward())
         assert peak <= budget
         module.zero_grad()
+
+
+def test_threads_that_come_with_sizes_of_their_own():
+    """What is traced at a call is traced by one thread at a time."""
+    module = Body()
+    step = torch.compile(module, backend="lowtide", dynamic=True,
+                         options={"budget": "8GiB", "costs": "flops", "work": 100, "time": None, "fallback": "error"})
+
+    def steps(first):
+        return [step(torch.ones(n, 64)).sum().item() for n in range(first, first + 3)]
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(steps, (8, 20)))
+    assert found == [[module(torch.ones(n, 64)).sum().item() for n in range(first, first + 3)] for first in (8, 20)]
 
 
 def test_at_other_sizes_tensors_take_whole_blocks_too(monkeypatch):

@@ -20,7 +20,7 @@ from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
 from .group import Group
-from .region import Region
+from .region import Region, one_tracing
 
 _SHAPES = 256  # sizes or numbers for which plans of one region are kept
 _LOOKS = 8  # plans, the latest, that are looked at for other sizes
@@ -82,14 +82,23 @@ class EachShape:
         return tuple(values)
 
     def _region_for(self, args: tuple[Any, ...]) -> Region:
-        known = self._known.setdefault(self._key(args), [])
-        found = next((region for region in known if region.serves(args)), None)
+        found = self._known_for(args)
         if found is None:
-            kinds = _kinds(args)
-            opened = (region for of, region in reversed(self._opened[-_LOOKS:]) if of == kinds and region.serves(args))
-            found = next(opened, None) or self._compile(args)
-            self._keep(args, found)
+            with one_tracing:
+                found = self._known_for(args)  # by now another thread may have made it
+                if found is None:
+                    found = self._opened_for(args) or self._compile(args)
+                    self._keep(args, found)
         return found
+
+    def _known_for(self, args: tuple[Any, ...]) -> Region | None:
+        """A region that has served these sizes."""
+        return next((region for region in self._known.get(self._key(args), ()) if region.serves(args)), None)
+
+    def _opened_for(self, args: tuple[Any, ...]) -> Region | None:
+        """A region of open sizes, of other sizes so far, that serves these."""
+        kinds = _kinds(args)
+        return next((region for of, region in reversed(self._opened[-_LOOKS:]) if of == kinds and region.serves(args)), None)
 
     def _key(self, args: tuple[Any, ...]) -> Any:
         return (tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
@@ -43,6 +44,7 @@ from .region_planning import RegionPlanner
 from .written import Reads
 
 _numbers = itertools.count()
+one_tracing = compile_lock  # a thread at a time: what is compiled at a call is not within the tracer, which sees to that itself
 
 
 class Region:
@@ -157,6 +159,10 @@ class Region:
             self._compile(args)
 
     def _compile(self, example_inputs: list[Any]) -> None:
+        with one_tracing:
+            self._trace(example_inputs)
+
+    def _trace(self, example_inputs: list[Any]) -> None:
         self._inputs = list(example_inputs)
         self._reads.forget()
         if self._open:
