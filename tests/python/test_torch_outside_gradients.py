@@ -1,5 +1,6 @@
 """Models whose gradients no region makes: said, and an error where it is asked for; and those of which it is not said."""
 
+import functools
 import warnings
 
 import pytest
@@ -179,3 +180,22 @@ def test_modules_of_torch_are_rehearsed_as_one_region():
     module = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
     with pytest.raises(lowtide.torch.BudgetError, match="no plan keeps this step within"):
         lowtide.torch.optimize(module, torch.randn(8, 16), **OPTIONS | {"budget": 1})
+
+
+def test_a_forward_may_call_its_module_anything():
+    """The tracer is at the module's own code whatever its first argument is called there, and behind a decorator."""
+    def passed_on(forward):
+        return functools.wraps(forward)(lambda *args, **named: forward(*args, **named))
+
+    class This(nn.Sequential):
+        def forward(this, x):  # noqa: N805
+            return super().forward(x).square().mean()
+
+    class Wrapped(This):
+        forward = passed_on(This.forward)
+
+    for kind in (This, Wrapped):
+        torch._dynamo.reset()
+        module, x = kind(nn.Linear(8, 8), nn.Tanh()), torch.randn(4, 8)
+        with pytest.raises(lowtide.torch.BudgetError, match="no plan keeps this step"):
+            lowtide.torch.optimize(module, x, budget=1, costs="flops", work=300, time=None)

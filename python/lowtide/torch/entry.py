@@ -8,6 +8,7 @@ import functools
 import inspect
 import random
 import sys
+import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -70,10 +71,22 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 def _compiled_module() -> torch.nn.Module | None:
     """The module whose code the tracer is at, if it is one's."""
     try:
-        found = InstructionTranslator.current_tx().output.root_tx.f_locals.get("self")
+        found = _first_argument(InstructionTranslator.current_tx().output.root_tx)
     except AttributeError:  # none is traced: whoever calls has a graph of his own
         return None
     return found if isinstance(found, torch.nn.Module) else None
+
+
+def _first_argument(tx: Any) -> Any:
+    """What a function that is traced was given first, whatever it calls that: a method's own object."""
+    code = tx.f_code
+    if code.co_argcount:
+        found = tx.f_locals.get(code.co_varnames[0])
+    elif code.co_flags & inspect.CO_VARARGS:
+        found = next(iter(tx.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())), None)
+    else:
+        return None
+    return found.cell_contents if isinstance(found, types.CellType) else found
 
 
 def _is_at(module: torch.nn.Module) -> bool:
@@ -82,7 +95,7 @@ def _is_at(module: torch.nn.Module) -> bool:
         root = InstructionTranslator.current_tx().output.root_tx
     except AttributeError:
         return True
-    return root.f_locals.get("self") is module or root.f_code.co_filename == external_utils.__file__
+    return _first_argument(root) is module or root.f_code.co_filename == external_utils.__file__
 
 
 def _calling_module() -> torch.nn.Module | None:
