@@ -45,7 +45,6 @@
 #include <array>
 #include <iterator>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,7 +52,6 @@
 #include <utility>
 #include <vector>
 
-#include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/solve/sequence/sequence.h"
@@ -100,13 +98,6 @@ bool may_have_backward(const Graph& graph) {
   return std::ranges::any_of(graph.order(), [&](OpId op) {
     return graph.is_barrier(op) || graph.op(op).phase == "backward";
   });
-}
-
-// What a Python solver raises is told below its traceback.
-std::string last_line(std::string_view what) {
-  what = what.substr(0, what.find_last_not_of(" \n") + 1);
-  what = what.substr(what.find_last_of('\n') + 1);
-  return what.empty() ? "it did not say why" : std::string(what);
 }
 
 }  // namespace
@@ -398,65 +389,6 @@ void Portfolio::run(std::vector<Task>& tasks, int threads) {
                                 : starts);
   });
   for (Task& task : tasks) merge(task);
-}
-
-void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
-                         std::vector<Plan> starts) {
-  if (limits.seconds) limits.seconds = seconds_left() * task.share;
-  // What has not begun would notice only after its first plan.
-  if (too_late() && has_any_plan()) return;
-  limits.work = task.work;
-  Problem problem = problem_;
-  if (task.without_link) problem.machine.reset();
-  solve::ContextSettings settings{.limits = limits,
-                                  .seed = task.seed,
-                                  .threads = task.threads,
-                                  .options = solve::Options(task.part->options()),
-                                  .starts = std::move(starts),
-                                  .known = known,
-                                  .solvers = context_.solvers(),
-                                  .watcher = {}};
-  for (const auto& [name, value] : task.options)
-    if (std::ranges::count(task.part->options(), name, &solve::OptionSpec::name) > 0)
-      settings.options.set(name, value);
-  if (clocked_)
-    settings.watcher = [&](const solve::Progress& progress) {
-      const std::scoped_lock lock(mutex_);
-      try {
-        if (progress.plan != nullptr && !task.without_link)
-          offer(*progress.plan, progress.cost, *task.part);
-        if (task.claims()) raise(*task.part, progress.bound.duration);
-      } catch (...) {
-        watcher_threw_ = true;
-        throw;
-      }
-    };
-  solve::Context inner(problem, task.part->name(), std::move(settings));
-  solve_or_say_why(task, problem, inner);
-  task.work_done = inner.limits().work();
-  task.seconds = inner.limits().seconds();
-  task.smallest = inner.smallest();
-  if (!task.endless) task.repair_start = inner.repair_start();
-  if (task.without_link)
-    for (auto* plan : {&task.outcome->plan, &task.smallest, &task.repair_start})
-      if (*plan) (*plan)->machine = problem_.machine;
-}
-
-// What a part throws costs what it would have found from then on.
-void Portfolio::solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const {
-  try {
-    task.outcome = task.part->solve(problem, inner);
-    return;
-  } catch (const std::bad_alloc&) {
-    if (watcher_threw_) throw;
-    task.failure = "there was not enough memory";
-  } catch (const std::exception& error) {
-    if (watcher_threw_ || is_checked_fault(error)) throw;
-    task.failure = last_line(error.what());
-  }
-  // Its plans were simulated as it offered them; nobody has looked at what it says of bounds.
-  task.outcome = inner.finish();
-  task.outcome->bound = {};
 }
 
 // Of those that are asked again and again.
