@@ -12,7 +12,7 @@ import pytest
 
 lowtide = pytest.importorskip("lowtide", reason="tools/wheel installs it")
 
-from package_support import BINARY, CHAIN, ROOT, VIT, command, plan_file, script
+from package_support import CHAIN, ROOT, VIT, command, plan_file, script
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The wheel in a fresh environment that has nothing else: no compiler, no numpy, no torch."""
 
 import importlib.metadata
-import os
 import re
 import shutil
 import subprocess
