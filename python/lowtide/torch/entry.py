@@ -71,22 +71,22 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 def _compiled_module() -> torch.nn.Module | None:
     """The module whose code the tracer is at, if it is one's."""
     try:
-        found = _first_argument(InstructionTranslator.current_tx().output.root_tx)
+        found = _objects_of(InstructionTranslator.current_tx().output.root_tx)
     except AttributeError:  # none is traced: whoever calls has a graph of his own
         return None
-    return found if isinstance(found, torch.nn.Module) else None
+    return next((module for module in found if isinstance(module, torch.nn.Module)), None)
 
 
-def _first_argument(tx: Any) -> Any:
-    """What a function that is traced was given first, whatever it calls that: a method's own object."""
-    code = tx.f_code
+def _objects_of(tx: Any) -> list[Any]:
+    """Whose method the function is that is traced, if it is one: what is called self, also behind a graph break, where it has
+    other arguments; or the first argument, whatever it is called, of a forward that is this one's."""
+    code, found = tx.f_code, [tx.f_locals.get("self")]
     if code.co_argcount:
-        found = tx.f_locals.get(code.co_varnames[0])
+        found.append(tx.f_locals.get(code.co_varnames[0]))
     elif code.co_flags & inspect.CO_VARARGS:
-        found = next(iter(tx.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())), None)
-    else:
-        return None
-    return found.cell_contents if isinstance(found, types.CellType) else found
+        found += tx.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())[:1]
+    found = [value.cell_contents if isinstance(value, types.CellType) else value for value in found]
+    return found[:1] + [value for value in found[1:] if getattr(getattr(type(value), "forward", None), "__code__", None) is code]
 
 
 def _is_at(module: torch.nn.Module) -> bool:
@@ -95,7 +95,7 @@ def _is_at(module: torch.nn.Module) -> bool:
         root = InstructionTranslator.current_tx().output.root_tx
     except AttributeError:
         return True
-    return _first_argument(root) is module or root.f_code.co_filename == external_utils.__file__
+    return any(found is module for found in _objects_of(root)) or root.f_code.co_filename == external_utils.__file__
 
 
 def _calling_module() -> torch.nn.Module | None:
