@@ -250,8 +250,8 @@ class _Compiled:
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
         self._rehearsing, self._rehearsed = True, module or self._plain
-        self._group.stands_for = {id(copied): buffer for copied, buffer
-                                  in zip(self._rehearsed.buffers(), self._plain.buffers(), strict=True)}
+        own = dict(self._plain.named_buffers())
+        self._group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
         try:
             with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
                 given, named = _copies((given, named))

@@ -11,6 +11,7 @@ AOTAutograd hands out its arguments as functional tensors, whose `grad_fn` is a 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
@@ -32,7 +33,7 @@ def casts_once() -> Iterator[None]:
         yield
         return
     kept: dict[tuple[int, torch.dtype], tuple[torch.Tensor, torch.Tensor]] = {}
-    clear = torch.clear_autocast_cache
+    clear, tracing = torch.clear_autocast_cache, threading.get_ident()
 
     def to(x: Any, dtype: torch.dtype, non_blocking: bool = False, copy: bool = False,
            memory_format: torch.memory_format | None = None) -> torch.Tensor:
@@ -49,7 +50,8 @@ def casts_once() -> Iterator[None]:
         return made
 
     def clear_all() -> None:
-        kept.clear()
+        if threading.get_ident() == tracing:  # the cache is each thread's own
+            kept.clear()
         clear()
 
     _to.py_kernels[_KEY] = to
