@@ -102,8 +102,9 @@ class OutsideGradients:
         """A backward begins that gives gradients to these leaves, from within regions and from elsewhere."""
         if not self._has_run:
             return
-        names = self.names_among(outside)
-        if not names and not self.names_among(inside):
+        names, within = self.names_among(outside), self.names_among(inside)
+        trains = any(region.trains for region in self._regions)
+        if not within and (trains or not names):  # of other code, such as the model as it is beside its compiled step
             return
         self._has_run = False
         self._looks += 1
@@ -115,7 +116,7 @@ class OutsideGradients:
         for region in self._regions:
             if region.report:
                 region.report.outside = len(names)
-        if not any(region.trains for region in self._regions):
+        if not trains:
             fall_back(no_backward(names), self, None)
             return
         warnings.warn(f"lowtide: the gradients of {some(names)} are made outside of every region, by code that the tracer "
