@@ -18,11 +18,10 @@ from lowtide.torch.costs import pricing
 from lowtide.torch.emission.emit import emit
 from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.lowering import lower
-from lowtide.torch.planning import planner
 from lowtide.torch.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
-from torch_run import cast, equal, live_rise, train, twin
+from torch_run import cast, equal, force, live_rise, train, twin
 from torch_updates import assert_same, steps
 from torch_zoo import ZOO
 
@@ -127,21 +126,18 @@ def test_random_modules_in_random_parts(recipe, techniques, updates, chance):
     module, inputs = made(recipe, numbers="f64")
     plain, mine = twin(module), twin(module)
     by, by_mine = (torch.optim.SGD(m.parameters(), 0.01, momentum=0.9) for m in (plain, mine))
-    plan, taken = lowtide.plan, []
+    taken = []
 
-    def with_parts(problem, **options):
-        if "split" not in problem.techniques:
-            return plan(problem, **options)
+    def any_parts(problem):
         hoist = "hoist" in problem.techniques
         places = len(problem.graph.regions(hoist=hoist)["regions"])
-        if not places:
-            return plan(problem, **options)
-        taken.extend(problem.graph.regions(hoist=hoist, pick=chance.randrange(places))["transforms"])
-        return plan(problem.graph, problem.budget, transforms=taken, work=1000)
+        if places:
+            taken.extend(problem.graph.regions(hoist=hoist, pick=chance.randrange(places))["transforms"])
+        return taken
 
     torch._dynamo.reset()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(planner.lowtide, "plan", with_parts)
+        force(patched, any_parts)
         step = lowtide.torch.optimize(mine, inputs, budget="4GiB", costs="cpu", work=5000, time=None, fallback="error",
                                       techniques=techniques, optimizer=by_mine, update="backward" if updates else "step")
     expected, got = (steps(m, o, lambda i: inputs, 2) for m, o in ((plain, by), (step, by_mine)))

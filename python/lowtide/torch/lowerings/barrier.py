@@ -55,7 +55,8 @@ def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> list
     write to whatever eager execution has not saved.  The tensors that it overwrites for this alone."""
     barrier = builder.graph.barrier
     read = read_by_backward(builder)
-    gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in barrier.mutates]
+    written = {t for op in builder.graph.ops for t in op.mutates}  # by the step itself, which no plan reads afterwards
+    gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in written]
     barrier.inputs += [t for t in gone if t not in barrier.inputs]
     barrier.mutates = [*barrier.mutates, *gone]
     return gone
