@@ -1,8 +1,8 @@
 """What a GPU's libraries take once and keep: taken before a plan counts what stands beside it.
 
 cuBLAS gets a workspace for each thread and stream at its first product there, 32 MiB on a Hopper card, and PyTorch keeps it.
-The backward runs in a thread of its own, so the first step of a process takes two of them that no plan has seen.  The tracer
-keeps backwards in the thread that traces: not this one.
+Autograd runs the backward in a thread of its own, so the first step of a process takes two workspaces that no plan has
+counted.  While AOTAutograd traces, it turns that thread off; `take_workspaces` turns it on for its own backward.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def measured_link(device: torch.device) -> tuple[int, int]:
 
 
 def _measured(device: torch.device) -> tuple[int, int]:
-    host = Host(2 * _LARGE if device.type == "cuda" else 0)
+    host = Host(2 * (_LARGE + _SMALL) if device.type == "cuda" else 0)
     small, large = (_seconds(host, size, device) for size in (_SMALL, _LARGE))
     host.close()
     # other work on the machine may have held up the small copies: their latency is then within the large one's time
