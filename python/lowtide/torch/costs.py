@@ -296,10 +296,10 @@ class Prices:
             return first.elapsed_time(last) * 1e6 / calls
 
         once = between_events(1)
-        calls = min(_QUEUED, max(_LEAST, int(_ENOUGH * 1e9 / max(once, 1.0)) // _LEAST))
         if once * _LEAST > 5 * _ENOUGH * 1e9:
             return max(1, int(once))
-        return max(1, int(sorted(between_events(calls) for _ in range(_LEAST))[0]))
+        calls = min(_QUEUED, max(_LEAST, int(_ENOUGH * 1e9 / max(once, 1.0)) // _LEAST))
+        return max(1, int(min(between_events(calls) for _ in range(_LEAST))))
 
     def _wait(self) -> None:
         if self._device.type == "cuda":

@@ -63,7 +63,6 @@ class RegionPlanner:
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
-        self._traced: tuple[str, ...] = ()
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
@@ -83,7 +82,7 @@ class RegionPlanner:
             self._price = Remembered(pricing(settings.costs, device, real=True))
             self._part_price = Remembered(pricing(settings.costs, device, real=True))
         trained = trained_arguments(inputs)
-        self._traced = differences(gm, joint)
+        traced = differences(gm, joint)
         program = self._lowered(gm, inputs, joint, num_fwd_outputs, trains, settings, device)
         taken = updated_inputs(program) if program.updates is not None else []
         record.updated = storages(inputs[i] for i in taken)
@@ -140,7 +139,7 @@ class RegionPlanner:
             report.budget = error.budget
         record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
         report.updated, report.outside = len(taken), group.outside.count
-        report.exactness = replace(report.exactness, traced=self._traced)
+        report.exactness = replace(report.exactness, traced=traced)
         self._tell(report)
         self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
         is_shared = any(r is not record and r.place == record.place for r in group.regions)
@@ -164,7 +163,7 @@ class RegionPlanner:
             program.kept = ()
         program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
         if settings.whole and trains:
-            _check_all_are_updated(program, gm, trained)
+            _check_all_are_updated(program, trained)
             program = in_one_call(program)
         return program
 
@@ -284,12 +283,11 @@ class RegionPlanner:
         return lowtide.Problem(graph, self._settings.budget).budget
 
 
-def _check_all_are_updated(program: Program, gm: fx.GraphModule, trained: set[int]) -> None:
-    """Raises UnknownParameter for one that the loss depends on and no optimizer knows: nobody gets its gradient, and it
-    would stay as it is."""
-    names = labels_of(gm)
-    missing = [names[i].removeprefix("model.") if i in names else f"input {i}" for i in with_gradient(program, trained)
-               if i not in updated_inputs(program)]
+def _check_all_are_updated(program: Program, trained: set[int]) -> None:
+    """Raises UnknownParameter for a parameter that the loss depends on and no optimizer knows: a whole step hands out no
+    gradient, so the parameter would stay as it is."""
+    updated = updated_inputs(program)
+    missing = [program.labels.get(i, f"input {i}") for i in with_gradient(program, trained) if i not in updated]
     if missing:
         raise UnknownParameter("step: " + ("no optimizer knows " if program.updates is not None else "the optimizers know none of "
                                "the parameters that the loss depends on: ") + some(missing) + ". Give step a list of "
