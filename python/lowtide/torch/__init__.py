@@ -17,7 +17,8 @@ warn_of_another_version()
 
 from .capture import capture
 from .entry import backend, optimize
-from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning, UpdateError, WrittenError
+from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
+from .own_errors import UpdateError, WrittenError
 from .explain import Explanation, explain
 from .meter import measure_peak
 from .planning.report import Report, reports

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
-from .errors import DoubleBackwardError
+from .own_errors import DoubleBackwardError
 
 Look = Callable[[Any, bool, Any, bool], None]  # outputs; is the graph kept?; inputs asked for; do gradients go to .grad?
 

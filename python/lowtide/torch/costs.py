@@ -24,10 +24,7 @@ plan is found again.  Memory is measured whatever the times are from, wherever k
 
 from __future__ import annotations
 
-import contextlib
 import operator
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -41,6 +38,7 @@ import lowtide
 
 from .. import cache
 from .allocations import in_own_thread
+from .identity import identity, untraced
 from .effects import communicates, is_of_pytorch, may_be_priced
 from .meter import workspace
 from .operators import DTYPES, Kernel, leaves, touched_bytes
@@ -53,9 +51,6 @@ _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _QUEUED = 16  # calls at most between two events on a GPU
 _QUEUEING = 50_000  # ns in which the host has queued one call
-# By these a user tells the libraries of a CPU's kernels which instructions to use.
-_CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
-                    "MKL_DEBUG_CPU_TYPE", "OPENBLAS_CORETYPE")
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
 aten = torch.ops.aten
@@ -339,42 +334,6 @@ def _is_figure(value: Any, several: bool) -> bool:
     return isinstance(value, list) and all(isinstance(n, int) for n in value) if several else isinstance(value, int)
 
 
-def identity(device: torch.device) -> tuple[Any, ...]:
-    if device.type == "cuda":
-        properties = torch.cuda.get_device_properties(device)
-        return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),
-                torch.__version__, _modes())
-    return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
-            torch.__version__, *(f"{name}={os.environ[name]}" for name in _CHOOSES_KERNELS if name in os.environ))
-
-
-def _modes() -> tuple[Any, ...]:
-    """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not tell."""
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
-
-    def told(read: Callable[[], Any]) -> Any:
-        try:
-            return read()
-        except (AttributeError, RuntimeError):  # the older and the newer way to set a precision were mixed
-            return None
-
-    return tuple(map(told, (
-        lambda: cuda.matmul.fp32_precision, lambda: cudnn.conv.fp32_precision, lambda: cuda.matmul.allow_tf32,
-        lambda: cudnn.allow_tf32, torch.get_float32_matmul_precision, lambda: cudnn.enabled, lambda: cudnn.benchmark,
-        lambda: cudnn.deterministic, torch.are_deterministic_algorithms_enabled,
-        lambda: cuda.matmul.allow_fp16_reduced_precision_reduction, lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
-        cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.math_sdp_enabled)))
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or platform.machine())
-
-
 def _key(kernel: Kernel) -> str:
     return key_of(kernel.target, kernel.args, kernel.kwargs)
 
@@ -387,18 +346,6 @@ def key_of(target: Any, args: Any, kwargs: Any) -> str:
         return value
 
     return repr((str(target), pytree.tree_map(of, (args, kwargs))))
-
-
-@contextlib.contextmanager
-def untraced(device: torch.device) -> Any:
-    """Real kernels, whatever is being traced around; the generators of random numbers are left as they were."""
-    from torch._subclasses.fake_tensor import unset_fake_temporarily
-    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-    from torch.utils._python_dispatch import _disable_current_modes
-
-    with torch.no_grad(), _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing(), \
-            torch._C._DisablePythonDispatcher(), torch.random.fork_rng([device] if device.type == "cuda" else []):
-        yield
 
 
 def real_arguments(target: Any, args: Any, kwargs: Any, device: torch.device) -> tuple[Any, Any]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
 from ..graph_builder import Op
 from .operators import DTYPES, leaves, values
-
-if TYPE_CHECKING:
-    from .program_builder import ProgramBuilder
-
+from .program_builder import ProgramBuilder
 
 CONJUGATES, NEGATIVES = "lowtide.conjugates", "lowtide.negatives"  # literals: names of operands
 

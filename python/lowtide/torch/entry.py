@@ -151,7 +151,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
     compiled.rehearse(given, named)
     if compiled.unplanned:
         group.outside.said(len(compiled.unplanned))
-        return fall_back(no_backward(compiled.unplanned), settings, compiled.module)
+        return fall_back(no_backward(compiled.unplanned), settings.fallback, compiled.module)
     if group.to_plan:
         group.share_budget(settings)
         compiled = _Compiled(module, settings, group)
@@ -159,7 +159,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
     if not compiled.regions:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
-                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings,
+                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings.fallback,
                          compiled.module)
     return compiled.module
 

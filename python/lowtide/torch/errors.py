@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .settings import Settings
+from typing import Any
 
 
 class CaptureError(Exception):
@@ -26,22 +23,6 @@ class BudgetError(Exception):
         self.floor, self.smallest, self.budget = floor, smallest, budget
 
 
-class UpdateError(RuntimeError):
-    """A backward whose updates would not be those of an ordinary step; the text says why and what to do."""
-
-
-class WrittenError(RuntimeError):
-    """Somebody has written to what a backward reads since its forward; the text names it, and says what to do."""
-
-
-class DoubleBackwardError(RuntimeError):
-    """A backward of a backward; the text says how the model can be written without."""
-
-
-class UnknownParameter(ValueError):
-    """A parameter that a step would train, and no optimizer knows; the text names it."""
-
-
 class CallerError(Exception):
     """Carries what a function of the caller's raised while we called it (its cause): no fault of ours."""
 
@@ -54,10 +35,10 @@ class OverBudgetWarning(LowtideWarning):
     """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
-def fall_back(reason: str, settings: Settings, otherwise: Any) -> Any:
-    """`otherwise`, after a warning with the reason; or CaptureError, as the settings say."""
+def fall_back(reason: str, how: str, otherwise: Any) -> Any:
+    """`otherwise`, after a warning with the reason; or CaptureError.  how: "warn" or "error"."""
     words = f"this region runs without a plan, so no budget is kept: {reason}"
-    if settings.fallback == "error":
+    if how == "error":
         raise CaptureError(words)
     warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
     return otherwise

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Container
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch._functorch.partitioners import _extract_fwd_bwd_outputs
@@ -26,8 +26,9 @@ from .lowerings.barrier import keep_from_backward, lower_barrier, read_by_backwa
 from .lowerings.call import lower_effect, lower_functionalized, lower_write_back
 from .lowerings.dropout import as_in_eager
 from .lowerings.update import Updates, lower_updates, names_of_gradients
-from .operators import Kernel, arguments_of, is_symbol, is_tangent, leaves, values
+from .operators import arguments_of, is_symbol, is_tangent, leaves, values
 from .overwriting import pair
+from .price import Price
 from .program import Program, results_of
 from .program_builder import ProgramBuilder
 from .tracing.gradient_layout import lay_out_gradients
@@ -37,17 +38,6 @@ from .tracing.shared_inputs import tell_apart
 from .tracing.unused_results import lay_out_sums
 
 _SMALL = 64  # bytes that every allocator rounds up to
-
-
-class Price(Protocol):
-    """What kernels cost: told of all of a graph's, then asked for each: ticks (ns), workspace (bytes), and what
-    its results hold (bytes, in the order of their leaves; empty: what they show).  real: can they run here?"""
-
-    real: bool
-
-    def prepare(self, kernels: list[Kernel]) -> None: ...
-
-    def __call__(self, kernel: Kernel) -> tuple[int, int, list[int]]: ...
 
 
 def lower(joint: torch.fx.GraphModule, num_forward_outputs: int, price: Price, name: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .lowering import Price
+from .price import Price
 from .operators import Kernel
 
 

@@ -5,35 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
 
+from .emitter import Run
+from .guess import Guess
 from .operators import leaves
 from .storages import storage, storages
 from .tracing.origins import label_of
-
-if TYPE_CHECKING:
-    from .lowerings.interface import Emitter
-    from .transforms.hoist import Guess
-
-
-@dataclass(frozen=True)
-class Run:
-    """What computes one op: the node of the joint graph, and how code is made of it.
-
-    state: the op that reads the generator's state, if this one may draw again from there; None for any other op.
-    over: the arguments over which it may write, by their tensors.
-    part: of a region that runs in parts, which of them it belongs to; None outside of them.
-    """
-
-    emitter: Emitter
-    node: torch.fx.Node | None = None
-    state: Any = None  # an op's index; while the program is built, the op
-    over: dict[int, str] = field(default_factory=dict)
-    part: tuple[tuple[int, int], ...] | None = None
-
 
 @dataclass
 class Program:

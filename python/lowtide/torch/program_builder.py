@@ -8,9 +8,8 @@ import torch
 
 from ..graph_builder import GraphBuilder, Op
 from .errors import CaptureError
-from .lowerings.interface import Emitter
+from .emitter import Emitter, Run
 from .operators import DTYPES, Kernel, is_backward, is_tangent, leaves, values
-from .program import Run
 from .storages import bytes_of, storage
 from .tracing.origins import module_path, source_line
 

@@ -20,7 +20,7 @@ from .offloading.link import measured_link
 from .program import Program
 from .roofline import DEVICES
 from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, names_offload, techniques_of
-from .transforms.hoist import Guess
+from .guess import Guess
 from .updates import check_apart, check_home, check_optimizer, state_bytes
 from .updating.updater import check_hooks
 from .workspaces import take_workspaces

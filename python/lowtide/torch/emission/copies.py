@@ -8,16 +8,30 @@ any tensor.  The functions that the nodes call stand in offloading/transfers.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import fx
 
+from ..emitter import Value
 from ..offloading import transfers
+from ..program import Program
 from ..updating.region_updates import move_state
 
-if TYPE_CHECKING:
-    from .side import Side
+
+class Side(Protocol):
+    """The side of a step on which copies are made (side.py)."""
+
+    program: Program
+    values: dict[Value, fx.Node]
+
+    def value(self, key: Value, node: fx.Node) -> fx.Node: ...
+
+    def take(self, value: fx.Node) -> fx.Node: ...
+
+    def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any) -> fx.Node: ...
+
+    def add(self, function: Any, args: tuple[Any, ...], value: Any) -> fx.Node: ...
 
 
 class Copies:

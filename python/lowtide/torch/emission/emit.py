@@ -95,7 +95,7 @@ def _scale(program: Program, backward: Side, tangent: fx.Node, arrived: fx.Node)
                 gradients[key] = maker
                 mine.append(storage(t) not in seen and maker.op != "get_attr")
     if gradients:
-        scale_gradients(backward, tangent, arrived, list(gradients.items()), mine)
+        scale_gradients(backward, program.guess, tangent, arrived, list(gradients.items()), mine)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
+from ..emitter import Run, Value
+from ..lowerings.in_place import Twin
 from ..operators import is_symbol, leaves
 from ..planning.schedule import Computation, Transfers
 from ..program import Program
@@ -23,12 +25,7 @@ from .execute import note_overwriting
 from .repeated import note_parts
 from .saved import note_left
 
-if TYPE_CHECKING:
-    from ..lowerings.in_place import Twin
-
 aten = torch.ops.aten
-
-Value = Any  # what a node of the joint graph is on one side: a node, or (node, index) of several results
 
 
 class Side:
@@ -53,6 +50,10 @@ class Side:
         self._copies = Copies(self, parent and parent._copies)
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
+
+    @property
+    def runs(self) -> list[Run]:
+        return self.program.runs
 
     # ---- values
 
@@ -135,7 +136,7 @@ class Side:
                 self._copies.land(tensor)
             if at + 1 in transfers:
                 following = None
-            run, again = self.program.runs[op], op in self._done
+            run, again = self.runs[op], op in self._done
             self.at = run.node
             self._done.add(op)
             if is_made:

@@ -18,10 +18,10 @@ from torch import fx
 from .batch_norm import BatchNorm, BatchNormBackward
 from .call import Call
 from .dropout import Dropout
-from .interface import Emitter, Lowering
+from .interface import Lowering
 from .random_draws import RandomDraw
 
-__all__ = ["LOWERINGS", "Emitter", "Lowering", "lowering_of"]
+__all__ = ["LOWERINGS", "Lowering", "lowering_of"]
 
 LOWERINGS: tuple[Lowering, ...] = (Dropout(), BatchNorm(), BatchNormBackward(), RandomDraw(), Call())
 

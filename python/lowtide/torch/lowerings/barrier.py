@@ -7,22 +7,19 @@ draws, because the user sees the generator there.  The code is cut at it, and ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
 from ..operators import leaves, values
-from ..program import Run
-from .interface import Emitter
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program_builder import ProgramBuilder
+from ..emitter import Run
+from ..emitter import Code, Emitter
+from ..program_builder import ProgramBuilder
 
 
 class _BarrierEmitter(Emitter):
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         raise AssertionError("the code is cut at the barrier")
 
 

@@ -12,7 +12,7 @@ backward reads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -20,12 +20,10 @@ from torch import fx
 from ..describe import describe
 from ..operators import arguments_of, leaves, touched_bytes, values
 from .call import CALL, CallEmitter, call_op
-from .interface import Emitter, Lowering
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program import Program
-    from ..program_builder import ProgramBuilder
+from ..emitter import Code, Emitter
+from .interface import Lowering
+from ..program import Program
+from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten
 _OWN = aten._native_batch_norm_legit_functional.default
@@ -38,32 +36,32 @@ class _StatisticsEmitter(Emitter):
 
     made_by_next = True
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         return False
 
 
 class _NormEmitter(Emitter):
     """The first time the whole kernel, then the norm alone."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
         results = len(node.meta["val"])
         if not again:
-            side.items(node, CALL.call(side, op, again), range(results))
+            code.items(node, CALL.call(code, op, again), range(results))
             return False
         a = arguments_of(node)
-        pure = fx.map_arg((a["input"], a["weight"], a["bias"]), side.get)
+        pure = fx.map_arg((a["input"], a["weight"], a["bias"]), code.get)
         statistics = stand_ins(node.target, a)
         if statistics:
-            running = [side.call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
+            running = [code.call(aten.empty_strided.default, (list(t.shape), list(t.stride())), node, t,
                                  {"dtype": t.dtype, "device": t.device}) for t in statistics]
             training = (True,) if node.target is _OWN else ()
             args = (*pure, *running, *training, a["momentum"], a["eps"])
-            made = side.call(node.target, args, node, node.meta["val"])
+            made = code.call(node.target, args, node, node.meta["val"])
         else:
-            made = side.call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
+            made = code.call(aten._native_batch_norm_legit.no_stats, (*pure, True, a["momentum"], a["eps"]), node,
                              node.meta["val"][:3])
-        side.items(node, made, range(results - 2))
+        code.items(node, made, range(results - 2))
         return False
 
 
@@ -137,10 +135,10 @@ class _BackwardEmitter(CallEmitter):
     def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]]:
         return node.target, arguments_of(node) | {"running_mean": None, "running_var": None}
 
-    def call(self, side: Side, op: int, again: bool) -> fx.Node:
-        node = side.program.runs[op].node
-        args = fx.map_arg((*node.args[:3], None, None, *node.args[5:]), side.get)
-        return side.call(node.target, args, node, node.meta.get("val"), fx.map_arg(node.kwargs, side.get))
+    def call(self, code: Code, op: int, again: bool) -> fx.Node:
+        node = code.runs[op].node
+        args = fx.map_arg((*node.args[:3], None, None, *node.args[5:]), code.get)
+        return code.call(node.target, args, node, node.meta.get("val"), fx.map_arg(node.kwargs, code.get))
 
 
 _WITHOUT_STATISTICS = _BackwardEmitter()

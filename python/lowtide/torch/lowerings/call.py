@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -12,11 +12,9 @@ from ..describe import describe, returned
 from ..errors import CaptureError
 from ..operators import arguments_of, attributes_of, device_of, is_effect, leaves, operations, values
 from .in_place import overwritable, twin_of
-from .interface import Emitter, Lowering
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program_builder import ProgramBuilder
+from ..emitter import Code, Emitter
+from .interface import Lowering
+from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten
 _CLONES_STORAGE = (aten.copy.default, aten.slice_scatter.default, aten.select_scatter.default,
@@ -36,29 +34,29 @@ class CallEmitter(Emitter):
         plain = isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable
         return (target, arguments_of(node)) if plain else None
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
-        made = _call_over(side, op, over[0]) if over else self.call(side, op, again)
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
+        made = _call_over(code, op, over[0]) if over else self.call(code, op, again)
         if isinstance(node.meta.get("val"), (tuple, list)):
-            side.items(node, made, range(len(node.meta["val"])))
+            code.items(node, made, range(len(node.meta["val"])))
         else:
-            side.values[node] = made
+            code.values[node] = made
         return False
 
-    def call(self, side: Side, op: int, again: bool) -> fx.Node:
+    def call(self, code: Code, op: int, again: bool) -> fx.Node:
         """The node of the call."""
-        node = side.program.runs[op].node
-        args, kwargs = side.arguments(node)
-        return side.call(node.target, args, node, node.meta.get("val"), kwargs)
+        node = code.runs[op].node
+        args, kwargs = code.arguments(node)
+        return code.call(node.target, args, node, node.meta.get("val"), kwargs)
 
 
-def _call_over(side: Side, op: int, tensor: int) -> fx.Node:
+def _call_over(code: Code, op: int, tensor: int) -> fx.Node:
     """The node of the call that writes over `tensor`."""
-    run = side.program.runs[op]
+    run = code.runs[op]
     node, name = run.node, run.over[tensor]
-    args, kwargs = side.arguments(node)
+    args, kwargs = code.arguments(node)
     twin = twin_of(node.target, device_of(node).type)
-    return side.call_over(side.get(arguments_of(node)[name]), twin, node.target, args, node, node.meta["val"], kwargs)
+    return code.call_over(code.get(arguments_of(node)[name]), twin, node.target, args, node, node.meta["val"], kwargs)
 
 
 CALL = CallEmitter()

@@ -18,22 +18,20 @@ import ctypes
 import functools
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
-from ..costs import untraced
+from ..identity import untraced
 from ..describe import describe
 from ..operators import Kernel, arguments_of, device_of, is_effect
 from ..storages import bytes_of
 from .in_place import LISTED_FOR_CPU, Twin, is_laid_out_as
-from .interface import Emitter, Lowering
+from ..emitter import Code, Emitter
+from .interface import Lowering
 from .random_draws import DRAW, AloneEmitter, append_draw
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program_builder import ProgramBuilder
+from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten
 _DEVICES = ("cpu", "cuda")  # where the forward is known
@@ -131,15 +129,15 @@ class _MaskEmitter(Emitter):
     """The kernel; its output is taken too where the next op is this one's APPLY.  That one may be meant to write over
     the input: the kernel takes no more than its mask does with the output as workspace."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        runs = side.program.runs
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        runs = code.runs
         node = runs[op].node
         both = (following is not None and runs[following].emitter is _APPLY and runs[following].node is node
                 and (device_of(node).type != "cpu"
                      or _is_native(node.meta["val"][0].dtype, arguments_of(node)["p"], backward=False)))
-        made = DRAW.call(side, op, again)
-        side.items(node, made, (0,) if both else ())
-        side.item(node, made, 1)  # APPLY reads it where nobody else does
+        made = DRAW.call(code, op, again)
+        code.items(node, made, (0,) if both else ())
+        code.item(node, made, 1)  # APPLY reads it where nobody else does
         return both
 
     def before_parts(self, node: fx.Node) -> Emitter | None:
@@ -155,8 +153,8 @@ class _MaskAloneEmitter(AloneEmitter):
     def into(self, node: fx.Node) -> tuple[str, tuple[Any, ...]]:
         return "bernoulli_", (1.0 - arguments_of(node)["p"],)
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        side.values[side.program.runs[op].node, 1] = self.call(side, op, again)
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        code.values[code.runs[op].node, 1] = self.call(code, op, again)
         return False
 
 
@@ -169,12 +167,12 @@ class _ApplyEmitter(Emitter):
         given = arguments_of(node)
         return dropout_apply, {"input": given["input"], "mask": None, "p": given["p"]}
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
-        args = (side.get(node.args[0]), side.value((node, 1), node), arguments_of(node)["p"])
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
+        args = (code.get(node.args[0]), code.value((node, 1), node), arguments_of(node)["p"])
         value = node.meta["val"][0]
-        side.values[node, 0] = (side.call_over(args[0], _OVER, dropout_apply, args, node, value) if over
-                                else side.call(dropout_apply, args, node, value))
+        code.values[node, 0] = (code.call_over(args[0], _OVER, dropout_apply, args, node, value) if over
+                                else code.call(dropout_apply, args, node, value))
         return False
 
 

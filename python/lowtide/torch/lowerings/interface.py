@@ -1,57 +1,13 @@
-"""What a special op says of itself: how nodes become ops, what a schedule of these looks like, and the code of each."""
+"""What a kind of node that is not simply one op says of itself, from the joint graph to the schedule of its ops."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import torch
 from torch import fx
 
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program import Program
-    from ..program_builder import ProgramBuilder
-    from ..transforms.trial import Trial
-
-
-class Emitter:
-    """How code is made of one op of a program.
-
-    holds_results: are the op's outputs what its node's kernel returns, so that what the kernel's results were seen to
-    hold is what the outputs take?
-    made_by_next: is there no code of it, because every schedule puts it right before the op whose code makes its results?
-    keeps_bits: has what it makes the bits that its op has in the graph as it was captured, of operands that have theirs?
-    trial: shows whether it really does on this machine; None: there is no doubt.
-    adds_parts: does it add a part to the sum of those before?
-    """
-
-    holds_results = False
-    made_by_next = False
-    keeps_bits = True
-    trial: Trial | None = None
-    adds_parts = False
-
-    def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
-        """The arguments of its node over which it can write the op's only output, with their fake tensors."""
-        return {}
-
-    def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
-        """The operator that a part of its node's op calls, and the whole's arguments by the names of that operator's
-        schema; None where it cannot run in parts."""
-        return None
-
-    def before_parts(self, node: fx.Node) -> Emitter | None:
-        """What makes its results before the parts of a region, without those operands that only the parts make; None
-        where that cannot be."""
-        return None
-
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        """Append the op's nodes to the graph of `side`; do they compute `following` too?
-
-        again: has the step computed the op before?  following: the op that the step computes next, if there is one.
-        over: the tensors over which the op writes, of those that it may (program.Run.over).
-        """
-        raise NotImplementedError
+from ..program import Program
+from ..program_builder import ProgramBuilder
 
 
 class Lowering:

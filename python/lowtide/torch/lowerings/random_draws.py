@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
 from ...graph_builder import Op
 from ..operators import arguments_of, device_of, is_effect, leaves
-from ..program import Run
+from ..emitter import Run
 from .call import CallEmitter, call_op
-from .interface import Emitter, Lowering
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..program import Program
-    from ..program_builder import ProgramBuilder
+from ..emitter import Code, Emitter
+from .interface import Lowering
+from ..program import Program
+from ..program_builder import ProgramBuilder
 
 aten = torch.ops.aten
 # Draws that look at nothing of their operand but its shape, strides and type: what they do to an empty tensor that is like
@@ -84,11 +82,11 @@ def _write_state(state: torch.Tensor, device: torch.device) -> None:
 class _StateEmitter(Emitter):
     """The state is read, and its value known by the op."""
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
         with leaves(node.meta["val"])[0].fake_mode:
             fake = torch.empty(STATE_BYTES[device_of(node).type], dtype=torch.uint8, device="cpu")
-        side.values["state", op] = side.call(read_state, (device_of(node),), node, fake)
+        code.values["state", op] = code.call(read_state, (device_of(node),), node, fake)
         return False
 
 
@@ -104,18 +102,18 @@ class DrawEmitter(CallEmitter):
     def before_parts(self, node: fx.Node) -> Emitter | None:
         return _ALONE if node.target in INTO else None
 
-    def call(self, side: Side, op: int, again: bool) -> fx.Node:
-        node, state = side.program.runs[op].node, side.program.runs[op].state
+    def call(self, code: Code, op: int, again: bool) -> fx.Node:
+        node, state = code.runs[op].node, code.runs[op].state
         if not again or state is None:
-            return super().call(side, op, again)
-        args, kwargs = side.arguments(node)
-        return self.replayed(side, op, node.target, args, kwargs, node.meta["val"])
+            return super().call(code, op, again)
+        args, kwargs = code.arguments(node)
+        return self.replayed(code, op, node.target, args, kwargs, node.meta["val"])
 
-    def replayed(self, side: Side, op: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> fx.Node:
+    def replayed(self, code: Code, op: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> fx.Node:
         """function(*args, **kwargs) from the state before the op."""
-        node, state = side.program.runs[op].node, side.program.runs[op].state
-        value = side.value(("state", state), side.program.runs[state].node)
-        return side.call(replay, (value, device_of(node), function, *args), node, like, kwargs)
+        node, state = code.runs[op].node, code.runs[op].state
+        value = code.value(("state", state), code.runs[state].node)
+        return code.call(replay, (value, device_of(node), function, *args), node, like, kwargs)
 
 
 class AloneEmitter(DrawEmitter):
@@ -131,13 +129,13 @@ class AloneEmitter(DrawEmitter):
         given = arguments_of(node)
         return method, tuple(given[name] if isinstance(name, str) else name for name in names)
 
-    def call(self, side: Side, op: int, again: bool) -> fx.Node:
-        node, state = side.program.runs[op].node, side.program.runs[op].state
+    def call(self, code: Code, op: int, again: bool) -> fx.Node:
+        node, state = code.runs[op].node, code.runs[op].state
         fake = self.result(node)
         args = (tuple(fake.shape), tuple(fake.stride()), fake.dtype, fake.device, *self.into(node))
         if again and state is not None:
-            return self.replayed(side, op, draw_into, args, {}, fake)
-        return side.call(draw_into, args, node, fake)
+            return self.replayed(code, op, draw_into, args, {}, fake)
+        return code.call(draw_into, args, node, fake)
 
 
 def draw_into(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: torch.device, method: str,

@@ -10,24 +10,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
 from ...graph_builder import Op
 from ..operators import DTYPES, leaves
-from ..program import Run
+from ..emitter import Run
 from ..storages import bytes_of, storage
 from ..tracing.origins import label_of
 from ..updates import Rules, Watcher
 from ..updating.region_updates import apply_update
-from .interface import Emitter
-
-if TYPE_CHECKING:
-    from ..emission.side import Side
-    from ..lowering import Price
-    from ..program_builder import ProgramBuilder
+from ..emitter import Code, Emitter
+from ..price import Price
+from ..program_builder import ProgramBuilder
 
 _SMALL = 64  # bytes; a count of steps stays where it is
 
@@ -53,10 +50,10 @@ class _UpdateEmitter(Emitter):
     gradient: fx.Node
     owned: bool
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         assert self.region is not None, "no code is made of updates in a graph that is only planned"
-        gradient = side.get(self.gradient)
-        side.call(apply_update, (self.region, self.slot, gradient, self.owned), self.gradient, None)
+        gradient = code.get(self.gradient)
+        code.call(apply_update, (self.region, self.slot, gradient, self.owned), self.gradient, None)
         return False
 
 

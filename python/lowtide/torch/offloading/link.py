@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ... import cache
-from ..costs import identity, untraced
+from ..identity import identity, untraced
 from .host import Host
 
 _FORMAT = 2  # to be raised when what is measured, or how, changes: older figures are not believed

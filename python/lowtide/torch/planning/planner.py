@@ -17,7 +17,7 @@ import lowtide
 
 from ... import cache
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
-from ..lowering import Price
+from ..price import Price
 from ..program import Program
 from ..settings import Settings
 from ..techniques import TRANSFORMS

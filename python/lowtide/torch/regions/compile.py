@@ -36,7 +36,7 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
             return fall_back(f"an input is a {type(value).__name__}, a subclass of Tensor, which hides the storages "
-                              "that a plan counts", settings, gm)
+                              "that a plan counts", settings.fallback, gm)
     if any(_is_symbolic(value) for value in example_inputs) or settings.inner == "eager" and floats_of(gm):
         return EachShape(gm, settings, group, number)
     return Region(settings, group, number).compile(gm, example_inputs)

@@ -157,7 +157,8 @@ class Group:
         self.watch.counted = len(self.calls.trained) > 1
         self._say()
         if self.calls.news:
-            plan_together(self, settings, args)
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, settings, args):
+                self.meet_over_budget(pass_, others)
             self.calls.planned()
 
     def forward(self, region: RegionRecord, args: Iterable[Any]) -> None:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
 
 from ..backward_looks import forward_of, graph_of, is_leaf, look_at_backwards, reached
 from ..errors import LowtideWarning, fall_back, some
-
-if TYPE_CHECKING:
-    from ..settings import Settings
-    from .records import RegionRecord
+from ..settings import Settings
+from .records import RegionRecord
 
 _REGION = "lowtide_region"
 _LOOKS = 8  # backwards of one model that are looked at, after each region that is compiled
@@ -117,7 +115,7 @@ class OutsideGradients:
             if region.report:
                 region.report.outside = len(names)
         if not trains:
-            fall_back(no_backward(names), self, None)
+            fall_back(no_backward(names), self.fallback, None)
             return
         warnings.warn(f"lowtide: the gradients of {some(names)} are made outside of every region, by code that the tracer "
                       "leaves alone, such as a custom autograd.Function with a backward of its own: no plan counts what that "

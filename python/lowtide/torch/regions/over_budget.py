@@ -10,15 +10,11 @@ step, and a step that has not been seen may take more.  What a figure that was n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..errors import LowtideWarning, OverBudgetWarning, size_text
 from .accounts import counted
-
-if TYPE_CHECKING:
-    from .accounts import Accounts
-    from .records import ObservedPass
-
+from .accounts import Accounts
+from .records import ObservedPass
 
 @dataclass(frozen=True)
 class Cause:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from ..storages import Sizes
-
-if TYPE_CHECKING:
-    from ..planning.constraints import Constraints
-    from ..planning.report import Report
-    from ..planning.schedule import Step
-    from ..planning.sharing import Assignment, RegionToPlan
-
+from ..planning.constraints import Constraints
+from ..planning.report import Report
+from ..planning.schedule import Step
+from ..planning.sharing import Assignment, RegionToPlan
 
 @dataclass(eq=False)
 class RegionRecord:

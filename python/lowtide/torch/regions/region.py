@@ -27,7 +27,8 @@ from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward, nothing_donated
-from ..errors import BudgetError, CallerError, CaptureError, UnknownParameter, fall_back
+from ..errors import BudgetError, CallerError, CaptureError, fall_back
+from ..own_errors import UnknownParameter
 from ..offloading.host import is_on_host
 from ..operators import is_tangent
 from ..settings import Settings
@@ -35,7 +36,7 @@ from ..storages import storages
 from ..tracing.own_kernels import own_kernels
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
-from ..transforms.hoist import place_of_guess
+from ..guess import place_of_guess
 from ..updating.backwards import mark
 from .group import Group
 from .outside_gradients import mark_region
@@ -193,7 +194,7 @@ class Region:
             if self._open:
                 raise NotOpen from error
             line = (str(error).strip().splitlines() or ["no message"])[0]
-            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings, self._gm)
+            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings.fallback, self._gm)
             self._symbols = None  # as it is the graph serves all values
             self._record.to_plan = self._record.report = None
             self._group.outside.said()
@@ -298,7 +299,7 @@ class Region:
                 raise NotOpen from error
             if self._planner.updates:
                 self._planner.updates.slots = {}
-            return fall_back(str(error), self._settings, None)
+            return fall_back(str(error), self._settings.fallback, None)
 
 
 def _stays(value: Any) -> bool:

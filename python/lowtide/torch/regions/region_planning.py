@@ -15,7 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 import lowtide
 
 from ..costs import pricing
-from ..errors import BudgetError, CaptureError, LowtideWarning, UnknownParameter, some
+from ..errors import BudgetError, CaptureError, LowtideWarning, some
+from ..own_errors import UnknownParameter
 from ..lowering import lower
 from ..lowerings.update import Updates
 from ..meter import bytes_held
@@ -36,7 +37,7 @@ from ..tracing.computed_again import again_in, as_backward, with_computed_again
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.training_step import joint_graph
-from ..transforms.hoist import Guess
+from ..guess import Guess
 from ..transforms.whole import in_one_call
 from .group import Group
 from .records import RegionRecord

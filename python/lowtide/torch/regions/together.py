@@ -3,49 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..meter import bytes_held
 from ..planning.sharing import Pass, RegionToPlan, share_budget
 from ..settings import Settings
-from .accounts import saved
+from ..storages import Sizes
+from .accounts import Accounts, saved
+from .calls import Calls
 from .records import ObservedPass, RegionRecord
-
-if TYPE_CHECKING:
-    from .group import Group
 
 MOST_PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
 
 
-def plan_together(group: Group, settings: Settings, args: tuple[Any, ...]) -> None:
-    """Plan the regions of all bursts that break the budget, and of those that share a region with them."""
-    staying, now = group.accounts.staying(), group.calls.known.gradients()
-    bursts = list(group.calls.bursts()) if group.calls.fresh is None else group.calls.fresh
-    if not any(not group.accounts.fits(pass_, group.accounts.others(pass_, burst, staying, now) + saved(pass_))
+def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
+                  args: tuple[Any, ...]) -> Iterator[tuple[ObservedPass, int]]:
+    """Plan the regions of all bursts that break the budget, and of those that share a region with them: of each such set of
+    bursts the pass that takes the most, with the bytes beside it, while it is planned.
+
+    trained: storages for which the optimizer keeps a state.  budget: in bytes, once it is shared.  args: of the call that
+    begins.  Raises BudgetError.
+    """
+    staying, now = accounts.staying(), calls.known.gradients()
+    bursts = list(calls.bursts()) if calls.fresh is None else calls.fresh
+    if not any(not accounts.fits(pass_, accounts.others(pass_, burst, staying, now) + saved(pass_))
                for burst in bursts for pass_ in burst if pass_.region.to_plan and pass_.region.plans < MOST_PLANS):
         return  # so that new orders of calls that fit cost no more than themselves
     fixed = bytes_held(args) + sum(staying.values())
-    for bursts in _connected(list(group.calls.bursts())):
-        passes = [(pass_, group.accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
+    for bursts in _connected(list(calls.bursts())):
+        passes = [(pass_, accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
                   if pass_.region.to_plan]
         broken = [(pass_, others + saved(pass_)) for pass_, others in passes
-                  if not group.accounts.fits(pass_, others + saved(pass_))]
+                  if not accounts.fits(pass_, others + saved(pass_))]
         if not broken:
             continue
         regions = {pass_.region for pass_, _ in passes}
-        most = max(broken, key=lambda pair: group.accounts.peak(*pair))
+        most = max(broken, key=lambda pair: accounts.peak(*pair))
         if max(region.plans for region in regions) >= MOST_PLANS:
-            group.meet_over_budget(*most)
+            yield most
             continue
-        _refresh(group, regions, settings, args)
-        wanted = settings.budget if group.budget is None else group.budget
+        present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]
+        _refresh(regions, present, trained, settings, known_budget=bool(budget))
+        wanted = settings.budget if budget is None else budget
         to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
                          tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
         assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
                                    varies=len({_depth(burst) for burst in bursts}) > 1)
-        group.meet_over_budget(*most)
+        yield most
         for region in regions:
             region.plans += 1
             agreed = assignments[region.to_plan.key]
@@ -53,15 +59,14 @@ def plan_together(group: Group, settings: Settings, args: tuple[Any, ...]) -> No
                 region.assignment = agreed
 
 
-def _refresh(group: Group, regions: set[RegionRecord], settings: Settings, args: tuple[Any, ...]) -> None:
+def _refresh(regions: set[RegionRecord], present: list[torch.Tensor], trained: Sizes, settings: Settings,
+             known_budget: bool) -> None:
     """Note what their settings say others hold now, in the place of what they said when each was compiled."""
-    present = [t for t in (*args, *group.calls.known.present()) if isinstance(t, torch.Tensor)]
     for region in regions:
         known = region.to_plan
         device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
-        standing, state = settings.standing(bytes_held(present), device), \
-            settings.state(device, group.trained, region.updated)
-        covers = standing if settings.reserve is not None and not group.budget else 0
+        standing, state = settings.standing(bytes_held(present), device), settings.state(device, trained, region.updated)
+        covers = standing if settings.reserve is not None and not known_budget else 0
         region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
 
 

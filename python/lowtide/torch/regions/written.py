@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from ..errors import WrittenError, some
+from ..errors import some
+from ..own_errors import WrittenError
 from ..operators import leaves
 from ..program import Program, results_of
 from ..storages import storage

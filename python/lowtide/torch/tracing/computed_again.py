@@ -20,7 +20,8 @@ import torch
 from torch import fx
 
 from ..operators import arguments_of, is_effect, is_tangent, leaves
-from ..program import Program, Run
+from ..emitter import Run
+from ..program import Program
 from ..storages import bytes_of, storage
 
 _AGAIN = "lowtide_again"

@@ -20,7 +20,8 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from ..costs import key_of, real_arguments, untraced
+from ..identity import untraced
+from ..costs import key_of, real_arguments
 from ..operators import arguments_of, is_effect, leaves, operator_of, values
 from ..storages import storage
 

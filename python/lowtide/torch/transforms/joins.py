@@ -8,15 +8,12 @@ single precision until the last.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import torch
 
-from ..lowerings.interface import Emitter
+from ..emitter import Code, Emitter
 from .parts import Slice, laid_out
 
-if TYPE_CHECKING:
-    from ..emission.side import Side
 
 Place = tuple[int, int, int, int]  # extent, elements of a slice, the first slice and the count of a part
 
@@ -99,15 +96,15 @@ class JoinEmitter(Emitter):
     def __init__(self, before: Slice | None, part: Slice, result: Slice, like: torch.Tensor, place: Place) -> None:
         self._before, self._part, self._result, self._like, self._place = before, part, result, like, place
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        part = side.value(self._part.key, self._part.node)
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        part = code.value(self._part.key, self._part.node)
         lies = tuple(part.meta["val"].stride())
         if self._before is None:
             function, args = join_first, (part, lies, self._result.shape, self._result.strides, self._place)
         else:
             function = join_over if over else join_anew
-            args = (side.value(self._before.key, self._before.node), part, lies, self._place)
-        side.values[self._result.key] = side.call(function, args, self._result.node, self._like)
+            args = (code.value(self._before.key, self._before.node), part, lies, self._place)
+        code.values[self._result.key] = code.call(function, args, self._result.node, self._like)
         return False
 
 
@@ -120,9 +117,9 @@ class AddEmitter(Emitter):
     def __init__(self, before: Slice, part: Slice, result: Slice, like: torch.Tensor, operands: list[int]) -> None:
         self._before, self._part, self._result, self._like, self._operands = before, part, result, like, operands
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        before, part = (side.value(s.key, s.node) for s in (self._before, self._part))
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        before, part = (code.value(s.key, s.node) for s in (self._before, self._part))
         place = self._operands.index(over[0]) if over else None
         args = (before, part, self._result.dtype, self._result.shape, self._result.strides, place)
-        side.values[self._result.key] = side.call(add, args, self._result.node, self._like)
+        code.values[self._result.key] = code.call(add, args, self._result.node, self._like)
         return False

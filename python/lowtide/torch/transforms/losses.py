@@ -8,17 +8,15 @@ same order.  Not for weighted classes: there the kernel's sums are over the prod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 
-from ..lowerings.interface import Emitter
+from ..emitter import Code, Emitter
 from ..operators import arguments_of
 from .parts import Key, Slice
 
-if TYPE_CHECKING:
-    from ..emission.side import Side
 
 aten = torch.ops.aten
 _LINES = 2  # of what is kept: log-probabilities, and 1 where a row counts
@@ -75,10 +73,10 @@ class RowsEmitter(Emitter):
     def __init__(self, scores: Slice, targets: Slice, ignored: int, result: Key, like: torch.Tensor) -> None:
         self._scores, self._targets, self._ignored, self._result, self._like = scores, targets, ignored, result, like
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
-        args = (self._scores.on(side), self._targets.on(side), self._ignored)
-        side.values[self._result] = side.call(rows_of, args, node, self._like)
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
+        args = (self._scores.on(code), self._targets.on(code), self._ignored)
+        code.values[self._result] = code.call(rows_of, args, node, self._like)
         return False
 
 
@@ -88,9 +86,9 @@ class SumEmitter(Emitter):
     def __init__(self, before: Slice, part: Slice, result: Slice, like: torch.Tensor, reduction: int | None) -> None:
         self._before, self._part, self._result, self._like, self._reduction = before, part, result, like, reduction
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        values: tuple[Any, ...] = tuple(side.value(s.key, s.node) for s in (self._before, self._part))
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        values: tuple[Any, ...] = tuple(code.value(s.key, s.node) for s in (self._before, self._part))
         function = more_rows if self._reduction is None else loss_of
         args = values if self._reduction is None else (*values, self._reduction)
-        side.values[self._result.key] = side.call(function, args, self._result.node, self._like)
+        code.values[self._result.key] = code.call(function, args, self._result.node, self._like)
         return False

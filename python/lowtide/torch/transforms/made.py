@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -19,20 +19,20 @@ from torch.utils import _pytree as pytree
 import lowtide
 
 from ..errors import CaptureError
-from ..lowerings.interface import Emitter
+from ..emitter import Emitter
 from ..lowerings.random_draws import DrawEmitter
 from ..operators import DTYPES, Kernel, arguments_of, leaves, values
-from ..program import Program, Run, owned
+from ..emitter import Run
+from ..program import Program, owned
 from ..tracing.origins import unexpected
-from .hoist import Guess, TangentEmitter
+from ..guess import Guess
+from .hoist import TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, apart, check, fake_like
 from .rows import keeps_rows_bits, lies_otherwise, needs_trial
 from .trial import Trial
-
-if TYPE_CHECKING:
-    from ..lowering import Price
+from ..price import Price
 
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
@@ -436,10 +436,10 @@ class _Count(Emitter):
         self._target, self._weight, self._ignored, self._result, self._fake = target, weight, ignored, result, fake
         self.keeps_bits = weight is None  # whose kernel adds weights up in an order of its own
 
-    def emit(self, side: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = side.program.runs[op].node
-        args = (self._target.on(side), self._weight and self._weight.on(side), self._ignored, self._fake.dtype)
-        side.values[self._result] = side.call(count_targets, args, node, self._fake)
+    def emit(self, code: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        node = code.runs[op].node
+        args = (self._target.on(code), self._weight and self._weight.on(code), self._ignored, self._fake.dtype)
+        code.values[self._result] = code.call(count_targets, args, node, self._fake)
         return False
 
 

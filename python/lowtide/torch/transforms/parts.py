@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
@@ -21,13 +21,11 @@ from torch.utils import _pytree as pytree
 
 from ..errors import CaptureError
 from ..lowerings.in_place import is_laid_out_as, twin_of
-from ..lowerings.interface import Emitter
+from ..emitter import Code, Emitter
 from ..operators import Kernel, leaves, operations_of, values
 from ..storages import storage
 from ..tracing.real_types import as_really_made
 
-if TYPE_CHECKING:
-    from ..emission.side import Side
 
 Key = Any  # under which a side knows a value
 
@@ -83,19 +81,19 @@ class Slice:
         return (tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype) == (
             self.shape, self.strides, self.offset, self.dtype)
 
-    def on(self, side: Side) -> fx.Node:
-        """The same on a side."""
-        value = side.get(self.node) if self.node.op == "get_attr" else side.value(self.key, self.node)
+    def on(self, code: Code) -> fx.Node:
+        """The same on one side of a step."""
+        value = code.get(self.node) if self.node.op == "get_attr" else code.value(self.key, self.node)
         t = value.meta["val"]
         view = t
         if not self.is_all_of(t):
             view = fake_like(t, self.shape, self.strides, self.dtype)
             args = (value, self.shape, self.strides, self.offset, self.dtype, tuple(t.stride()), t.storage_offset())
-            value = side.call(view_of, args, self.node, view)
+            value = code.call(view_of, args, self.node, view)
         for flag in self.views:
             view = flag(view)
-            value = side.call(flag, (value,), self.node, view)
-        return side.call(packed, (value,), self.node, self.of(t)) if self.packed else value
+            value = code.call(flag, (value,), self.node, view)
+        return code.call(packed, (value,), self.node, self.of(t)) if self.packed else value
 
 
 def view_of(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int,
@@ -236,24 +234,24 @@ class PartEmitter(Emitter):
             return False
         return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)
 
-    def emit(self, side: Side, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        run, call = side.program.runs[op], self._call
-        args, kwargs = call.bind(lambda part: part.on(side), side.get)
+    def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
+        run, call = code.runs[op], self._call
+        args, kwargs = call.bind(lambda part: part.on(code), code.get)
         if over:
-            written = call.arguments[run.over[over[0]]].on(side)
-            made = side.call_over(written, self._twin, call.target, args, run.node, self._made, kwargs)
+            written = call.arguments[run.over[over[0]]].on(code)
+            made = code.call_over(written, self._twin, call.target, args, run.node, self._made, kwargs)
         else:
-            made = side.call(call.target, args, run.node, self._made, kwargs)
+            made = code.call(call.target, args, run.node, self._made, kwargs)
         for key, index in call.results:
-            value = made if index is None else side.call(operator.getitem, (made, index), run.node, self._made[index])
+            value = made if index is None else code.call(operator.getitem, (made, index), run.node, self._made[index])
             if call.share is not None:
-                value = side.call(weighted, (value, call.share), run.node, value.meta["val"])
+                value = code.call(weighted, (value, call.share), run.node, value.meta["val"])
             if call.total is not None:
-                value = side.call(divided, (value, call.total.on(side)), run.node, value.meta["val"])
+                value = code.call(divided, (value, call.total.on(code)), run.node, value.meta["val"])
             if key in call.shapes:
                 seen = value.meta["val"].view(call.shapes[key])
-                value = side.call(aten.view.default, (value, list(call.shapes[key])), run.node, seen)
-            side.values[key] = value
+                value = code.call(aten.view.default, (value, list(call.shapes[key])), run.node, seen)
+            code.values[key] = value
         return False
 
 

@@ -16,7 +16,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ... import cache
-from ..costs import identity, key_of, untraced
+from ..identity import identity, untraced
+from ..costs import key_of
 from ..operators import Kernel, leaves
 
 _FORMAT = 1  # to be raised when a trial becomes another

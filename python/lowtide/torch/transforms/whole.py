@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..errors import CaptureError
 from ..program import Program
-from .hoist import Guess
+from ..guess import Guess
 from .made import made_program
 
 

@@ -10,20 +10,26 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch._dynamo import compiled_autograd
 
 from ..backward_looks import forward_of, graph_of, has_node, is_leaf, look_at_backwards, node_of
-from ..errors import UpdateError
+from ..own_errors import UpdateError
 from .accumulating import accumulates
 from .updater import STEP_INSTEAD, Updater, check_hooks
 
-if TYPE_CHECKING:
-    from .region_updates import RegionUpdates
-
 _REGION = "lowtide_updates"
+
+
+class Updates(Protocol):
+    """The updates that one backward makes (region_updates.RegionUpdates)."""
+
+    slots: dict[int, torch.Tensor]
+    looked: bool
+
+    def by_updater(self) -> list[tuple[Updater, list[torch.Tensor]]]: ...
 
 
 def watch_backwards() -> None:
@@ -31,7 +37,7 @@ def watch_backwards() -> None:
     look_at_backwards(check_backward)
 
 
-def mark(forward: Any, updates: RegionUpdates) -> None:
+def mark(forward: Any, updates: Updates) -> None:
     """Note that `forward` is what AOTAutograd calls for the forward of a region with these updates."""
     setattr(forward, _REGION, updates)
 
@@ -106,7 +112,7 @@ def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -
 
 # ---- the graph
 
-def _region(node: Any) -> RegionUpdates | None:
+def _region(node: Any) -> Updates | None:
     """The region whose backward the node is, if it makes updates."""
     region = getattr(forward_of(node), _REGION, None)
     return region if region and region.slots else None

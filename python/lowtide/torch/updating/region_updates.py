@@ -14,7 +14,8 @@ from torch import fx
 from torch._guards import detect_fake_mode
 from torch.nn.parallel import DistributedDataParallel
 
-from ..errors import OverBudgetWarning, UpdateError, size_text
+from ..errors import OverBudgetWarning, size_text
+from ..own_errors import UpdateError
 from ..storages import bytes_of
 from ..updates import Rule, Rules
 from .accumulating import accumulates

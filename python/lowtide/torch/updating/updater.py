@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ..errors import UpdateError
+from ..own_errors import UpdateError
 from ..storages import is_dense
 from .accumulating import accumulates
 from .used_gradient import UsedGradient

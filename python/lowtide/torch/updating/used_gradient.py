@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..errors import UpdateError
+from ..own_errors import UpdateError
 
 aten = torch.ops.aten
 

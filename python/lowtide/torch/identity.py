@@ -1,0 +1,64 @@
+"""Which machine this is, for what is measured on it; and real kernels in the midst of tracing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch.utils._python_dispatch import _disable_current_modes
+
+# By these a user tells the libraries of a CPU's kernels which instructions to use.
+_CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
+                    "MKL_DEBUG_CPU_TYPE", "OPENBLAS_CORETYPE")
+
+
+def identity(device: torch.device) -> tuple[Any, ...]:
+    """What measured figures depend on: the processor or card, its libraries, and how a user has set them."""
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        return ("cuda", properties.name, properties.total_memory, torch.version.cuda, torch.backends.cudnn.version(),
+                torch.__version__, _modes())
+    return (device.type, _processor(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads(),
+            torch.__version__, *(f"{name}={os.environ[name]}" for name in _CHOOSES_KERNELS if name in os.environ))
+
+
+def _modes() -> tuple[Any, ...]:
+    """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not tell."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+
+    def told(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except (AttributeError, RuntimeError):  # the older and the newer way to set a precision were mixed
+            return None
+
+    return tuple(map(told, (
+        lambda: cuda.matmul.fp32_precision, lambda: cudnn.conv.fp32_precision, lambda: cuda.matmul.allow_tf32,
+        lambda: cudnn.allow_tf32, torch.get_float32_matmul_precision, lambda: cudnn.enabled, lambda: cudnn.benchmark,
+        lambda: cudnn.deterministic, torch.are_deterministic_algorithms_enabled,
+        lambda: cuda.matmul.allow_fp16_reduced_precision_reduction, lambda: cuda.matmul.allow_bf16_reduced_precision_reduction,
+        cuda.flash_sdp_enabled, cuda.mem_efficient_sdp_enabled, cuda.math_sdp_enabled)))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+@contextlib.contextmanager
+def untraced(device: torch.device) -> Any:
+    """Real kernels, whatever is being traced around; the generators of random numbers are left as they were."""
+    with torch.no_grad(), _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing(), \
+            torch._C._DisablePythonDispatcher(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+        yield
