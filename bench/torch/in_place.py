@@ -19,7 +19,7 @@ import torch  # noqa: E402
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "python"))
 
 import lowtide.torch  # noqa: E402
-from lowtide.torch.meter import bytes_held  # noqa: E402
+from lowtide.torch.device.meter import bytes_held  # noqa: E402
 from measure import Step, difference  # noqa: E402
 from models import MODELS, Model, _gpt  # noqa: E402
 from torch_architectures import ARCHITECTURES, available  # noqa: E402

@@ -21,7 +21,7 @@ import parts  # noqa: E402
 import torch  # noqa: E402
 
 import lowtide.torch  # noqa: E402
-from lowtide.torch.meter import peak_rise  # noqa: E402
+from lowtide.torch.device.meter import peak_rise  # noqa: E402
 
 LINK = "25GB/s,10us"
 ALONE, JOINT = ["offload"], ["recompute", "in_place", "offload"]

@@ -24,7 +24,7 @@ from torch import nn  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import lowtide.torch  # noqa: E402
-from lowtide.torch.meter import peak_rise  # noqa: E402
+from lowtide.torch.device.meter import peak_rise  # noqa: E402
 
 WORDS, WIDTH, LAYERS, HEADS, TOKENS, BATCH = 8192, 128, 2, 4, 64, 16
 

@@ -19,9 +19,9 @@ import torch
 import lowtide
 from lowtide._core import _call_costs
 from lowtide.torch import measure_device
-from lowtide.torch.describe import _literal
-from lowtide.torch.operators import DTYPES
-from lowtide.torch.rates import ns_of
+from lowtide.torch.program.describe import _literal
+from lowtide.torch.tensors.operators import DTYPES
+from lowtide.torch.device.rates import ns_of
 
 aten = torch.ops.aten
 CPU = torch.device("cpu")

@@ -20,7 +20,7 @@ from torch._dynamo.backends.registry import lookup_backend  # noqa: E402
 from torch._functorch import config as functorch_config  # noqa: E402
 
 import lowtide.torch  # noqa: E402
-from lowtide.torch.meter import bytes_held  # noqa: E402
+from lowtide.torch.device.meter import bytes_held  # noqa: E402
 from measure import Step, difference, take_turns  # noqa: E402
 from models import MODELS  # noqa: E402
 from report import COLUMNS, peaks_of, write  # noqa: E402

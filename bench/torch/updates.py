@@ -21,7 +21,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 import lowtide.torch  # noqa: E402
-from lowtide.torch.meter import peak_rise  # noqa: E402
+from lowtide.torch.device.meter import peak_rise  # noqa: E402
 from models import _gpt  # noqa: E402
 
 OPTIMIZERS = {

@@ -7,10 +7,10 @@ torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lowtide
-from lowtide.graph_builder import Op
-from lowtide.torch.arguments import tensors_in
-from lowtide.torch.describe import describe, returned
-from lowtide.torch.operators import DTYPES
+from lowtide.frontend.draft import Op
+from lowtide.torch.tensors.arguments import tensors_in
+from lowtide.torch.program.describe import describe, returned
+from lowtide.torch.tensors.operators import DTYPES
 
 TYPES = {name: dtype for dtype, name in DTYPES.items()}
 

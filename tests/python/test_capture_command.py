@@ -13,7 +13,8 @@ from capture_support import Mlp, captured, square
 from torch import nn
 
 import lowtide
-from lowtide.torch import CaptureError, capture
+from lowtide.torch import CaptureError
+from lowtide.torch import capture
 from lowtide.torch.__main__ import main
 
 

@@ -11,7 +11,7 @@ from capture_support import Cnn, Mlp, attributes, captured
 from graph_rules import kinds, names, of_kind
 from torch import nn
 
-from lowtide.torch.lowerings.random_draws import STATE_BYTES
+from lowtide.torch.program.lowerings.random_draws import STATE_BYTES
 
 
 @pytest.mark.parametrize(("costs", "state"), [("a100", STATE_BYTES["cuda"]), ("cpu", None)])

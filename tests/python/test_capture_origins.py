@@ -74,7 +74,7 @@ def test_calls_inside_pytorchs_layers_have_the_line_outside():
 
 @pytest.mark.parametrize(("variable", "prefix"), [("self", ""), ("net", "net")])
 def test_torch_compile_knows_modules_and_lines_too(monkeypatch, variable, prefix):
-    module, programs = sys.modules["lowtide.torch.regions.region_planning"], []
+    module, programs = sys.modules["lowtide.torch.graphs.planning"], []
     lower = module.lower
     monkeypatch.setattr(module, "lower", lambda *given, **named: programs.append(lower(*given, **named)) or programs[-1])
     monkeypatch.setenv("LOWTIDE_CACHE", "off")

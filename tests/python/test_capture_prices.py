@@ -30,7 +30,7 @@ def test_prices_are_those_of_the_capture(device, dtype):
 
 
 def test_a_measured_device_prices_a_capture(monkeypatch):
-    from lowtide.torch import rates
+    from lowtide.torch.device import rates
 
     monkeypatch.setattr(rates, "_SECONDS", 0.0)
     monkeypatch.setattr(rates, "_LONG", 100_000)

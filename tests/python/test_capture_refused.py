@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 from capture_support import captured, square
 from torch import nn
 
-from lowtide.torch import CaptureError, capture
+from lowtide.torch import CaptureError
+from lowtide.torch import capture
 
 
 class Reads(nn.Module):

@@ -15,7 +15,7 @@ from torch import nn
 
 from lowtide.torch import capture
 from lowtide.torch.__main__ import main
-from lowtide.torch.example_models import GPT2, ResNet50, UNet, ViT
+from lowtide.torch.api.example_models import GPT2, ResNet50, UNet, ViT
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))

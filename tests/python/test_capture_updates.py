@@ -7,9 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide
-from lowtide.torch import CaptureError, capture
-from lowtide.torch.meter import peak_rise
-from lowtide.torch.updates import Rule, Watcher
+from lowtide.torch import CaptureError
+from lowtide.torch import capture
+from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.optimizer.rules import Rule, Watcher
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -10,7 +10,7 @@ from dimension_support import TYPES, NotTheSame, OneOp
 from torch.utils import _pytree as pytree
 
 from lowtide import _core
-from lowtide.torch.arguments import tensors_in
+from lowtide.torch.tensors.arguments import tensors_in
 from lowtide.torch.transforms.parts import PACKED
 
 # Kernels of GPUs alone, what fills memory with nothing in particular, and ops that are split by no operator of a name.

@@ -10,8 +10,8 @@ import lowtide
 
 pytest.importorskip("torch")
 
-from lowtide.graph_builder import BrokenOrder, GraphBuilder, Op
-from lowtide.torch.roofline import DEVICES, kernel_ns
+from lowtide.frontend.draft import BrokenOrder, GraphBuilder, Op
+from lowtide.frontend.roofline import DEVICES, kernel_ns
 
 
 def small():

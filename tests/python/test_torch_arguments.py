@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.arguments import map_tensors, tensors_in
+from lowtide.torch.tensors.arguments import map_tensors, tensors_in
 from torch import nn
 from torch_run import equal, gradients, twin
 

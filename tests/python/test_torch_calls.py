@@ -4,11 +4,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.regions import calls as module
-from lowtide.torch.regions.accounts import Accounts
-from lowtide.torch.regions.calls import Calls
-from lowtide.torch.regions.records import RegionRecord
-from lowtide.torch.storages import storages
+from lowtide.torch.graphs import calls as module
+from lowtide.torch.graphs.accounts import Accounts
+from lowtide.torch.graphs.calls import Calls
+from lowtide.torch.graphs.records import RegionRecord
+from lowtide.torch.tensors.storages import storages
 
 
 class Model:

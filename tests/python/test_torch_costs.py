@@ -8,9 +8,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import costs
-from lowtide.torch.operators import Kernel
-from lowtide.torch.prices import Remembered
+from lowtide.torch.pricing import costs
+from lowtide.torch.tensors.operators import Kernel
+from lowtide.torch.pricing.remembered import Remembered
 from torch import nn
 from torch_run import Body
 

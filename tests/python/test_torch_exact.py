@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.meter import peak_rise
+from lowtide.torch.device.meter import peak_rise
 from torch_run import NUMBERS, cast, equal, fresh, optimized, train, twin
 from torch_zoo import ZOO
 

@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 
 import lowtide
 import lowtide.torch
-from lowtide.torch.meter import peak_rise
-from lowtide.torch.operators import Kernel
-from lowtide.torch.planning import search
-from lowtide.torch.planning.report import Technique, time_text
+from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.tensors.operators import Kernel
+from lowtide.frontend.planning import search
+from lowtide.frontend.planning.report import Technique, time_text
 from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
 from torch import nn

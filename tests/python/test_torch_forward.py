@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.meter import bytes_held, peak_rise
+from lowtide.torch.device.meter import bytes_held, peak_rise
 from torch import nn
 from torch_run import equal, fresh, planned, twin
 

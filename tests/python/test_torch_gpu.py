@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.meter import measure_peak, workspace
+from lowtide.torch.device.meter import measure_peak, workspace
 from torch import nn
 from torch_run import deterministic, equal, twin
 from torch_zoo import Cnn, DropoutMlp, Gpt

@@ -12,12 +12,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.costs import materialise
-from lowtide.torch.lowering import lower
-from lowtide.torch.lowerings.in_place import is_laid_out_as, overwritable, twin_of
-from lowtide.torch.meter import peak_rise
-from lowtide.torch.operators import arguments_of, leaves
-from lowtide.torch.storages import storage
+from lowtide.torch.pricing.costs import materialise
+from lowtide.torch.program.lowering import lower
+from lowtide.torch.program.in_place import is_laid_out_as, overwritable, twin_of
+from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.tensors.operators import arguments_of, leaves
+from lowtide.torch.tensors.storages import storage
 from lowtide.torch.tracing.training_step import joint_graph
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode

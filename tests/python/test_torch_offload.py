@@ -16,12 +16,13 @@ torch = pytest.importorskip("torch")
 import lowtide
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.meter import measure_peak
-from lowtide.torch.offloading import link, transfers
+from lowtide.torch.device.meter import measure_peak
+from lowtide.torch.device import link
+from lowtide.torch.runtime import transfers
 from torch._subclasses.fake_tensor import FakeTensorMode
-from lowtide.torch.offloading.host import Host, host_of
-from lowtide.torch.planning import planner
-from lowtide.torch.planning.schedule import schedule
+from lowtide.torch.device.host import Host, host_of
+from lowtide.frontend.planning import planner
+from lowtide.frontend.planning.schedule import schedule
 from lowtide.torch.settings import Settings
 from torch import nn
 from torch_run import deterministic, equal, fresh, gradients, train, twin
@@ -352,8 +353,8 @@ def test_an_exception_leaves_nothing_behind(monkeypatch):
 
 def test_places_have_exact_sizes_and_are_given_back_beyond_the_limit(monkeypatch):
     ended = []
-    monkeypatch.setattr("lowtide.torch.offloading.host._register", lambda *_: True)
-    monkeypatch.setattr("lowtide.torch.offloading.host.Place.end", lambda place: ended.append(len(place.memory)))
+    monkeypatch.setattr("lowtide.torch.device.host._register", lambda *_: True)
+    monkeypatch.setattr("lowtide.torch.device.host.Place.end", lambda place: ended.append(len(place.memory)))
     host = Host(5 * 4096)
     a, b = (host.take(n) for n in (3 * 4096, 4097))
     assert host.held == 5 * 4096 and a[1].pinned and b[1].pinned and host.place_of(a[0]) is a[1]
@@ -375,7 +376,7 @@ def test_nothing_needs_numpy():
         sys.modules["numpy"] = None
         warnings.simplefilter("ignore")
         import torch, lowtide.torch
-        from lowtide.torch.offloading.host import Host
+        from lowtide.torch.device.host import Host
         host = Host(0)
         for size in (0, 1, 5000):
             made, place = host.take(size)

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.allocations import allocations, in_own_thread
-from lowtide.torch.meter import peak_rise, workspace
+from lowtide.torch.device.allocations import allocations, in_own_thread
+from lowtide.torch.device.meter import peak_rise, workspace
 from torch import nn
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, schedule
 from torch_run import alone

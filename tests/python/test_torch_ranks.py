@@ -339,7 +339,7 @@ def test_what_may_talk_to_other_ranks_runs_in_steps_alone(both, name):
 
 def test_what_returns_nothing_runs_in_steps_alone():
     """A check of made-up numbers would fail, on a GPU for good."""
-    from lowtide.torch import effects
+    from lowtide.torch.tensors import effects
 
     assert not effects.may_be_priced(torch.ops.aten._assert_async.msg)
     assert not effects.may_be_priced(torch.ops._c10d_functional.wait_tensor.default)
@@ -347,7 +347,7 @@ def test_what_returns_nothing_runs_in_steps_alone():
 
 
 def test_collectives_are_priced_by_the_link():
-    from lowtide.torch.roofline import DEVICES, collective_ns
+    from lowtide.frontend.roofline import DEVICES, collective_ns
 
     slow, fast = DEVICES["rtx4090"], DEVICES["h100"]
     assert collective_ns(slow, 1 << 30) > collective_ns(fast, 1 << 30) > (1 << 30) / fast.peer_link[0] * 1e9

@@ -128,8 +128,8 @@ def test_regions_share_the_budget():
     plain = twin(module)
     expected = train(plain, inputs, plain)
     plain.zero_grad()
-    held = lowtide.torch.meter.bytes_held(plain, inputs)
-    rise = lowtide.torch.meter.peak_rise(lambda: plain(*inputs).backward())
+    held = lowtide.torch.device.meter.bytes_held(plain, inputs)
+    rise = lowtide.torch.device.meter.peak_rise(lambda: plain(*inputs).backward())
     for share in (0.9, 0.6):
         budget = held + int(share * rise)
         torch._dynamo.reset()
@@ -140,7 +140,7 @@ def test_regions_share_the_budget():
         assert len(lowtide.torch.reports()) - before == 2
         assert equal(train(mine, inputs, step), expected)
         mine.zero_grad()
-        assert held + lowtide.torch.meter.peak_rise(lambda step=step: step(*inputs).backward()) <= budget
+        assert held + lowtide.torch.device.meter.peak_rise(lambda step=step: step(*inputs).backward()) <= budget
     torch._dynamo.reset()
     with pytest.raises(lowtide.torch.BudgetError):
         lowtide.torch.optimize(twin(module), inputs, budget=held + rise // 20, costs="flops")

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F
 from lowtide.torch.emission import saved
-from lowtide.torch.meter import peak_rise
+from lowtide.torch.device.meter import peak_rise
 from torch import nn
 from torch._dynamo import compiled_autograd
 from torch.utils.checkpoint import checkpoint

@@ -5,10 +5,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide
-from lowtide.torch.lowerings.call import CALL
-from lowtide.torch.planning.copies import with_copies
-from lowtide.torch.planning.schedule import schedule
-from lowtide.torch.program import Program, Run
+from lowtide.torch.program.lowerings.call import CALL
+from lowtide.frontend.planning.copies import with_copies
+from lowtide.frontend.planning.schedule import schedule
+from lowtide.torch.program.program import Program
+from lowtide.torch.program.emitter import Run
 
 
 def program_of(graph):

@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide
 from lowtide.torch import BudgetError
-from lowtide.torch.planning.constraints import Constraints, input_bytes
-from lowtide.torch.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
-from lowtide.torch.program import Program
+from lowtide.frontend.planning.constraints import Constraints, input_bytes
+from lowtide.frontend.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
+from lowtide.torch.program.program import Program
 
 INPUT, OUTPUT, TANGENT, GRADIENT = 16, 8, 8, 4
 

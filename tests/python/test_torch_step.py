@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.meter import peak_rise
+from lowtide.torch.device.meter import peak_rise
 from torch import nn
 from torch.nn import functional as F
 from torch_run import alone, equal, fresh, twin

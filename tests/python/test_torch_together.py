@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch import entry
-from lowtide.torch.meter import bytes_held, peak_rise
-from lowtide.torch.regions.accounts import Accounts
+from lowtide.torch.api import entry
+from lowtide.torch.device.meter import bytes_held, peak_rise
+from lowtide.torch.graphs.accounts import Accounts
 from torch import nn
 from torch_run import equal, twin
 

@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch")
 import lowtide
 import lowtide.torch
 import torch_run
-from lowtide.torch.meter import peak_rise
-from lowtide.torch.operators import Kernel
-from lowtide.torch.planning import planner
+from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.tensors.operators import Kernel
+from lowtide.frontend.planning import planner
 from lowtide.torch.transforms import made as made_module
 from lowtide.torch.transforms.parts import PartCall
 from torch import nn

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.meter import bytes_held, peak_rise
+from lowtide.torch.device.meter import bytes_held, peak_rise
 from torch import nn
 from torch.optim import lr_scheduler
 from torch_run import deterministic

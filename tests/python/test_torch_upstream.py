@@ -17,7 +17,7 @@ def alone(monkeypatch):
 
 def _upstream_peaks(module, inputs, ratios):
     from torch._functorch import config
-    from lowtide.torch.meter import peak_rise
+    from lowtide.torch.device.meter import peak_rise
 
     peaks = []
     for ratio in ratios:

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.meter import peak_rise
+from lowtide.torch.device.meter import peak_rise
 from torch_architectures import ARCHITECTURES, available
 from torch_run import cast, equal, fresh, train, train_traced, twin
 

@@ -8,8 +8,8 @@ import lowtide
 import lowtide.torch
 import torch
 import torch.nn.functional as F
-from lowtide.torch.planning import planner, search
-from lowtide.torch.regions import region_planning
+from lowtide.frontend.planning import planner, search
+from lowtide.torch.graphs import planning as region_planning
 from lowtide.torch.tracing.own_kernels import own_kernels
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef

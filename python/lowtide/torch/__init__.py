@@ -15,16 +15,16 @@ from .compat import warn_of_another_version
 
 warn_of_another_version()
 
-from .capture import capture
-from .entry import backend, optimize
-from .errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
-from .own_errors import UpdateError, WrittenError
-from .explain import Explanation, explain
-from .meter import measure_peak
-from .planning.report import Report, reports
-from .rates import measure_device
-from .updating.accumulating import accumulate
-from .whole_step import Step, step
+from ..frontend.errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
+from ..frontend.planning.report import Report, reports
+from .api.capture import capture
+from .api.entry import backend, optimize
+from .api.explain import Explanation, explain
+from .api.whole_step import Step, step
+from .device.meter import measure_peak
+from .device.rates import measure_device
+from .optimizer.accumulating import accumulate
+from .step_errors import UpdateError, WrittenError
 
 __all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError", "WrittenError",
            "Step", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",

@@ -28,10 +28,10 @@ from pathlib import Path
 
 import lowtide
 
-from . import example_models
-from .capture import capture
-from .errors import CaptureError
-from .roofline import DEVICES
+from ..frontend.errors import CaptureError
+from ..frontend.roofline import DEVICES
+from .api import example_models
+from .api.capture import capture
 from .tracing.fake_step import DTYPES, Built
 
 

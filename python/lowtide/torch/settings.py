@@ -1,29 +1,28 @@
-"""What a user may say about a compiled region: the options of the backend and of `optimize`."""
+"""What a user may say about a compiled graph: the options of the backend and of `optimize`."""
 
 from __future__ import annotations
 
 import difflib
-import math
 import numbers
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Container
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
 
 import lowtide
 
-from .costs import check_costs
-from .meter import bytes_held, storages_held
-from .offloading.host import host_limit, host_of
-from .offloading.link import measured_link
-from .program import Program
-from .roofline import DEVICES
-from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, names_offload, techniques_of
-from .guess import Guess
-from .updates import check_apart, check_home, check_optimizer, state_bytes
-from .updating.updater import check_hooks
-from .workspaces import take_workspaces
+from ..frontend.options import Options, check_order, link_text
+from ..frontend.roofline import DEVICES
+from ..frontend.techniques import NOTHING, names_offload, techniques_of
+from .device.host import host_limit, host_of
+from .device.link import measured_link
+from .device.meter import bytes_held, storages_held
+from .device.workspaces import take_workspaces
+from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
+from .optimizer.updater import check_hooks
+from .pricing.costs import check_costs
+from .program.program import Program
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -35,58 +34,36 @@ _NOT_OPTIONS = ("whole", "state_home", "named_offload")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Options, as torch.compile(options={...}) and lowtide.torch.optimize(...) take them.
+class Settings(Options):
+    """Options, as torch.compile(options={...}) and lowtide.torch.optimize(...) take them: those of a planner, and these.
 
-    budget: bytes of the whole peak (an int or "8GiB"), or a share ("60%", "act:50%").
-    order: "free" (ops may change places) or "given".
-    reserve: bytes that stand beside the region (old gradients, other models, a loss computed outside it; an int
-        or "512MB"); by default what the GPU's allocator holds when the region is compiled beyond the region's own
-        inputs, and on a CPU what earlier regions of the model have saved.
+    reserve: bytes that stand beside the graph (old gradients, other models, a loss computed outside it; an int
+        or "512MB"); by default what the GPU's allocator holds when the graph is compiled beyond the graph's own
+        inputs, and on a CPU what earlier graphs of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers, none of which shares a parameter
         with another; their state is counted by their rules.
     update: "step" (the optimizers step after the backward, as ever) or "backward" (each parameter is updated as soon as
-        its gradient is there, which ends then; updating/).  What no optimizer knows has its gradient handed out.
-    costs: "auto", "measured", "flops", or a device's name (costs.py).
-    time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for a region.
-    solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
-        numbers and lists of names.  What it finds no plan for, auto plans, and says so.
-    fallback: what happens to a region that no plan can run: "warn" (it runs as it would without Lowtide)
+        its gradient is there, which ends then; optimizer/).  What no optimizer knows has its gradient handed out.
+    costs: "auto", "measured", "flops", or a device's name (pricing/costs.py).
+    fallback: what happens to a graph that no plan can run: "warn" (it runs as it would without Lowtide)
         or "error".  A budget that cannot be kept is an error always.
     inner: what runs the planned halves: "eager" (kernel by kernel, to the last bit as eager PyTorch) or
         "inductor" (fused; as near to Inductor without a plan as another choice of fusions is; emission/inductor.py).
-    techniques: what plans may use, of "recompute", "in_place", "offload", "split", "hoist" and "substitute"; None: the
-        first three; "all": all.  On a CPU, where the host is emulated, "offload" counts only if it is named.
-    link: to the host, bytes a second and the latency of a transfer ("25GB/s,10us"); None: that of the device that `costs`
-        names, else as measured (offloading/link.py).
-    host_budget: the most bytes of copies on the host (an int or "8GiB"); None: on a GPU half of the host's memory
-        (offloading/host.py), on a CPU as many as help.
+    techniques: on a CPU, where the host is emulated, "offload" counts only if it is named.
+    link: None: that of the device that `costs` names, else as measured (device/link.py).
+    host_budget: None: on a GPU half of the host's memory (device/host.py), on a CPU as many as help.
     loss_scale: what a backward that runs in the forward takes for the gradient of the loss: "last", what it was in
         the last backward; a number, a tensor of one element or a GradScaler.
-    progress: called with the planner's events (lowtide.plan).
 
     Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
     """
 
-    budget: int | str
-    order: str = "free"
     reserve: int | str | None = None
     optimizer: Any = None
     update: str = "step"
-    costs: str = "auto"
-    time: float | None = 0.9
-    work: int | None = None
-    seed: int = 1
-    threads: int = 0
-    solver: str = "auto"
-    solver_options: Any = None
     fallback: str = "warn"
     inner: str = "eager"
-    techniques: Any = None
     loss_scale: Any = "last"
-    link: str | None = None
-    host_budget: int | str | None = None
-    progress: Callable[[Any], None] | None = None
     whole: bool = field(default=False, kw_only=True)  # forward, backward and updates in one call: `step` says it, no user
     state_home: str = field(default="device", kw_only=True)  # of the state of updates; `step` says it
     named_offload: bool | None = field(default=None, kw_only=True)  # found out; no user says it
@@ -104,31 +81,24 @@ class Settings:
             raise ValueError(f"fallback must be 'warn' or 'error', not {self.fallback!r}")
         if self.inner not in ("eager", "inductor"):
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
+        if isinstance(self.budget, torch.Tensor):
+            raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {self.budget!r}')
         check_order(self.order)
         self._check_update()
         check_home(self.state_home)
         check_costs(self.costs)
-        if self.progress is not None and not callable(self.progress):
-            raise TypeError(f"progress must be callable, not {self.progress!r}")
-        checked = {"techniques": techniques_of(self.techniques), "link": link_of(self.link),
-                   "host_budget": None if self.host_budget is None else host_budget_of(self.host_budget),
-                   "named_offload": names_offload(self.techniques) if self.named_offload is None else self.named_offload,
-                   "budget": _budget(self.budget),
-                   "reserve": _reserve(self.reserve), "time": seconds(self.time),
-                   "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
-                   "solver_options": _solver_options(self.solver, self.solver_options),
-                   "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        if self.named_offload is None:
+            allowed = techniques_of(self.techniques)  # refused here, if it is no name
+            object.__setattr__(self, "named_offload", names_offload(self.techniques))
+            object.__setattr__(self, "techniques", allowed)
+        super().__post_init__()
+        object.__setattr__(self, "reserve", _reserve(self.reserve))
         if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")
         if self.state_home == "host":
             if "offload" not in self.techniques:
                 raise ValueError("state_home='host' is for plans that offload, and techniques leaves that out")
             object.__setattr__(self, "named_offload", True)
-        for name in ("link", "host_budget"):
-            if getattr(self, name) is not None and "offload" not in self.techniques:
-                raise ValueError(f"{name} is for plans that offload, and techniques leaves that out")
 
     def _check_update(self) -> None:
         if self.update not in ("step", "backward"):
@@ -163,63 +133,34 @@ class Settings:
                              "options={\"budget\": \"8GiB\"})")
         return Settings(**options)
 
-    def plan_key(self) -> tuple[Any, ...]:
-        """What of this a plan depends on, beside graph, budget and order."""
-        return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs,
-                self.solver, self.solver_options)
-
     def on(self, device: torch.device) -> Settings:
-        """The same for regions on that device: with the techniques that plans may use there."""
+        """The same for graphs on that device: with the techniques that plans may use there."""
         by_itself = device.type == "cuda" and self.costs != "flops"  # by which nothing says what takes longer
         copies = self.inner == "eager" and (by_itself or device.type in ("cpu", "cuda") and self.named_offload)
-        return self if copies or "offload" not in self.techniques else self._with(self.techniques - {"offload"})
+        return self if copies or "offload" not in self.techniques else self.without_copies()
 
-    def _with(self, techniques: frozenset[str]) -> Settings:
-        copies = {} if "offload" in techniques else {"link": None, "host_budget": None}
-        return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
+    def allowed(self, alone: bool) -> frozenset[str]:
+        techniques = super().allowed(alone and self.inner == "eager")
+        return techniques - {"hoist"} if self.update == "backward" else techniques
 
-    def planning(self, alone: bool, device: torch.device) -> dict[str, Any]:
-        """What a Problem is told beside graph, budget and order.
+    def prices_of(self, device: torch.device) -> str | None:
+        return "cpu" if device.type == "cpu" else None
 
-        alone: is nothing limited but the budget?  Else the graph is not changed.  device: where the region runs.
-        """
-        techniques = self.techniques - {"hoist"} if self.update == "backward" else self.techniques
-        if not alone or self.inner != "eager":
-            techniques -= TRANSFORMS
-        told: dict[str, Any] = {}
-        if techniques & TRANSFORMS:
-            told["techniques"] = sorted(techniques)
-            if self.costs in DEVICES or device.type == "cpu":
-                told["device"] = self.costs if self.costs in DEVICES else "cpu"
-        if "offload" in techniques:
-            told |= {"techniques": sorted(techniques), "link": self._link(device), "host_budget": self.host_budget}
-            if device.type == "cuda":
-                told["host_budget"] = host_limit() if self.host_budget is None else self.host_budget
-                host_of(device).allow(told["host_budget"])
-        return told
+    def link_of(self, device: torch.device) -> str:
+        if self.costs in DEVICES and DEVICES[self.costs].host_link:
+            return super().link_of(device)
+        return link_text(*measured_link(device))
+
+    def host_room(self, device: torch.device) -> int | None:
+        if device.type != "cuda":
+            return self.host_budget
+        room = host_limit() if self.host_budget is None else self.host_budget
+        host_of(device).allow(room)
+        return room
 
     def told(self, program: Program, alone: bool) -> dict[str, Any]:
-        """The same of one of several regions that share a budget."""
+        """What a Problem of one of several graphs that share a budget is told."""
         return self.on(program.device).planning(alone, program.device)
-
-    def _link(self, device: torch.device) -> str:
-        if self.link:
-            return self.link
-        known = DEVICES[self.costs].host_link if self.costs in DEVICES else None
-        rate, latency = known or measured_link(device)
-        return f"{rate}B/s,{latency}ns"
-
-    def without_transforms(self) -> Settings:
-        """The same for plans of the graph as it was captured."""
-        return self._with(self.techniques - TRANSFORMS)
-
-    def without_copies(self) -> Settings:
-        """The same for plans that copy nothing to the host."""
-        return self._with(self.techniques - {"offload"})
-
-    def guess(self) -> Guess:
-        """Of the tangent of a backward that runs in the forward."""
-        return Guess(self.loss_scale)
 
     def standing(self, known: int, device: torch.device) -> int:
         """Bytes beside a region: `reserve`, or what a GPU holds beyond so many known bytes."""
@@ -248,64 +189,6 @@ class Settings:
         if known and self.reserve is None and device.type == "cuda":
             state = max(0, state - bytes_held(known))  # what is there is in `standing` already
         return state
-
-
-class _SolverOptions(tuple[tuple[str, str], ...]):
-    """Options that a solver takes, of settings that others are made of."""
-
-
-def _solver_options(solver: Any, given: Any) -> _SolverOptions:
-    """As texts, by name; refused before anything is traced if the solver has none of that name or value."""
-    if not isinstance(solver, str):
-        raise TypeError(f"solver must be the name of one, not {solver!r}")
-    if isinstance(given, _SolverOptions):
-        return given
-    options = {} if given is None else given
-    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
-        raise TypeError(f"solver_options must be a dict of options by name, not {given!r}")
-    texts = {}
-    for name, value in options.items():
-        words = value if isinstance(value, (list, tuple)) else [value]
-        if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
-            raise TypeError(f"solver_options: {name} must be a name, a number or a list of these, not {value!r}")
-        texts[name] = ",".join(map(str, words))
-    if texts or solver != "auto":
-        lowtide.plan(lowtide.generate("chain", 1), "100%", solver=solver, options=texts, work=0)
-    return _SolverOptions(sorted(texts.items()))
-
-
-def check_order(order: Any) -> None:
-    """Raises ValueError unless it is one of the two."""
-    if order not in ("free", "given"):
-        raise ValueError(f"order must be 'free' or 'given', not {order!r}")
-
-
-def seconds(time: Any) -> float | None:
-    """`time` as the planner takes it.  Raises ValueError, or TypeError for what is no number."""
-    if time is None:
-        return None
-    if not isinstance(time, numbers.Real) or isinstance(time, bool):
-        raise TypeError(f"time must be a number of seconds or None, not {time!r}")
-    if not 0 <= time < math.inf:
-        raise ValueError(f"time must be a number of seconds, 0 or more, not {time!r}")
-    return float(time)
-
-
-def whole(name: str, value: Any, least: int, most: int) -> int:
-    """The option `name` as an int.  Raises ValueError, or TypeError for what is no whole number."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value}")
-    return int(value)
-
-
-def _budget(budget: Any) -> int | str:
-    if isinstance(budget, torch.Tensor):
-        raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {budget!r}')
-    budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
-    lowtide.Problem(NOTHING, budget)
-    return budget
 
 
 def _reserve(reserve: Any) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..meter import measure_peak
+from ..device.meter import measure_peak
 
 Inputs = Sequence[torch.Tensor]
 _WARM = 2  # steps before any is timed

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..entry import optimize
-from ..errors import BudgetError
-from ..planning.report import Report, reports
+from ...frontend.errors import BudgetError
+from ...frontend.planning.report import Report, reports
+from ..api.entry import optimize
 from .bits import Left, as_traced, compare, on_host, step_from
 from .measure import Inputs, clean, memory, mib, percent, times, wait
 from .section import Context

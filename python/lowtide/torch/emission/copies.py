@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from ..emitter import Value
-from ..offloading import transfers
-from ..program import Program
-from ..updating.region_updates import move_state
+from ..optimizer.region_updates import move_state
+from ..program.emitter import Value
+from ..program.program import Program
+from ..runtime import transfers
 
 
 class Side(Protocol):

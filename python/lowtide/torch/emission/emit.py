@@ -14,13 +14,14 @@ from torch import fx
 from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
 from torch.fx._lazy_graph_module import _make_graph_module
 
-from ..operators import is_tangent, leaves
-from ..planning.schedule import Computation, Transfers, idle_ops
-from ..program import Program, owned
-from ..storages import storage
+from ...frontend.planning.schedule import Computation, Transfers
+from ..optimizer.region_updates import begin_backward, fake_token, open_forward
+from ..program.lowerings import idle_ops
+from ..program.program import Program, owned
+from ..tensors.operators import is_tangent, leaves
+from ..tensors.storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
-from ..updating.region_updates import begin_backward, fake_token, open_forward
 from .repeated import share_code
 from .side import Side
 

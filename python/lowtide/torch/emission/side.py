@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..emitter import Run, Value
-from ..lowerings.in_place import Twin
-from ..operators import is_symbol, leaves
-from ..planning.schedule import Computation, Transfers
-from ..program import Program
+from ...frontend.planning.schedule import Computation, Transfers
+from ..program.emitter import Run, Value
+from ..program.in_place import Twin
+from ..program.program import Program
+from ..tensors.operators import is_symbol, leaves
 from .copies import Copies
 from .execute import note_overwriting
 from .repeated import note_parts

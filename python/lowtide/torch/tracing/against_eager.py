@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..operators import is_backward
+from ..tensors.operators import is_backward
 
 try:
     from torch._dynamo.symbolic_convert import InstructionTranslator

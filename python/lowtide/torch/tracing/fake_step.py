@@ -33,9 +33,9 @@ from torch._subclasses.fake_tensor import (
 from torch.fx.traceback import annotate, preserve_node_meta
 from torch.overrides import TorchFunctionMode
 
-from ..arguments import map_tensors, tensors_in
-from ..distributed import refuse_shared
-from ..errors import CaptureError
+from ...frontend.errors import CaptureError
+from ..ranks.shared import refuse_shared
+from ..tensors.arguments import map_tensors, tensors_in
 from .origins import MODULE, at_line, mark_modules
 from .own_kernels import own_kernels
 

@@ -24,7 +24,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
-from ..storages import bytes_of, is_trained, storage, storages
+from ..tensors.storages import bytes_of, is_trained, storage, storages
 from .scalars import Symbols, function_of, replace_input
 
 aten = torch.ops.aten

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.fx.traceback import annotate
 
-from ..errors import CaptureError
+from ...frontend.errors import CaptureError
 
 MODULE = "lowtide_origin"  # keys in a node's meta["custom"]
 _LINE = "lowtide_line"

@@ -20,10 +20,10 @@ from torch import fx
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
-from ..identity import untraced
-from ..costs import key_of, real_arguments
-from ..operators import arguments_of, is_effect, leaves, operator_of, values
-from ..storages import storage
+from ..device.identity import untraced
+from ..pricing.costs import key_of, real_arguments
+from ..tensors.operators import arguments_of, is_effect, leaves, operator_of, values
+from ..tensors.storages import storage
 
 aten = torch.ops.aten
 _COPIES = (aten.clone.default, aten._to_copy.default, aten.copy.default)

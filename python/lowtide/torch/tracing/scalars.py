@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, free_symbols
 from torch.utils._sympy.printers import PythonPrinter
 
-from ..operators import is_symbol, leaves
+from ..tensors.operators import is_symbol, leaves
 
 
 class SizeByNumber(BaseException):

@@ -17,8 +17,8 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..operators import leaves
-from ..storages import is_dense, storage
+from ..tensors.operators import leaves
+from ..tensors.storages import is_dense, storage
 from .real_types import propagate
 
 

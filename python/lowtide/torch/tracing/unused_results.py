@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from ..operators import is_tangent
+from ..tensors.operators import is_tangent
 
 aten = torch.ops.aten
 

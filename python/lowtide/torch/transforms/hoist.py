@@ -13,9 +13,8 @@ from typing import Any
 
 from torch import fx
 
-from ..guess import Guess, hand_out, read_guess
-from ..emitter import Code, Emitter
-
+from ..program.emitter import Code, Emitter
+from ..runtime.guess import Guess, hand_out, read_guess
 
 
 class TangentEmitter(Emitter):

@@ -11,9 +11,8 @@ import functools
 
 import torch
 
-from ..emitter import Code, Emitter
+from ..program.emitter import Code, Emitter
 from .parts import Slice, laid_out
-
 
 Place = tuple[int, int, int, int]  # extent, elements of a slice, the first slice and the count of a part
 

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from ..emitter import Code, Emitter
-from ..operators import arguments_of
+from ..program.emitter import Code, Emitter
+from ..tensors.operators import arguments_of
 from .parts import Key, Slice
-
 
 aten = torch.ops.aten
 _LINES = 2  # of what is kept: log-probabilities, and 1 where a row counts

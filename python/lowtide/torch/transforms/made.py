@@ -18,21 +18,20 @@ from torch.utils import _pytree as pytree
 
 import lowtide
 
-from ..errors import CaptureError
-from ..emitter import Emitter
-from ..lowerings.random_draws import DrawEmitter
-from ..operators import DTYPES, Kernel, arguments_of, leaves, values
-from ..emitter import Run
-from ..program import Program, owned
+from ...frontend.errors import CaptureError
+from ...frontend.price import Price
+from ..pricing.trial import Trial
+from ..program.emitter import Emitter, Run
+from ..program.lowerings.random_draws import DrawEmitter
+from ..program.program import Program, owned
+from ..runtime.guess import Guess
+from ..tensors.operators import DTYPES, Kernel, arguments_of, leaves, values
 from ..tracing.origins import unexpected
-from ..guess import Guess
 from .hoist import TangentEmitter
 from .joins import AddEmitter, JoinEmitter, copied_bytes, lies_as
 from .losses import RowsEmitter, SumEmitter, keeps_rows, kept_bytes, picking_bytes, summing_bytes
 from .parts import Key, PartCall, PartEmitter, Slice, apart, check, fake_like
 from .rows import keeps_rows_bits, lies_otherwise, needs_trial
-from .trial import Trial
-from ..price import Price
 
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}

@@ -19,13 +19,12 @@ from torch._prims_common import suggest_memory_format
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
-from ..errors import CaptureError
-from ..lowerings.in_place import is_laid_out_as, twin_of
-from ..emitter import Code, Emitter
-from ..operators import Kernel, leaves, operations_of, values
-from ..storages import storage
+from ...frontend.errors import CaptureError
+from ..program.emitter import Code, Emitter
+from ..program.in_place import is_laid_out_as, twin_of
+from ..tensors.operators import Kernel, leaves, operations_of, values
+from ..tensors.storages import storage
 from ..tracing.real_types import as_really_made
-
 
 Key = Any  # under which a side knows a value
 

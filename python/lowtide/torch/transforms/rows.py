@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ..operators import Kernel
+from ..tensors.operators import Kernel
 
 aten = torch.ops.aten
 _VECTORS = 128  # bytes of the two widest vectors, which are the step of kernels that work element by element

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ..errors import CaptureError
-from ..program import Program
-from ..guess import Guess
+from ...frontend.errors import CaptureError
+from ..program.program import Program
+from ..runtime.guess import Guess
 from .made import made_program
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ...offloading.host import host_of
+from ...device.host import host_of
 from ..bits import compare, step_from
 from ..language import gpt
 from ..measure import mib, percent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from ...rates import ns_of
-from ...roofline import DEVICES
+from ....frontend.roofline import DEVICES
+from ...device.rates import ns_of
 from ..language import gpt
 from ..measure import percent, queued_us
 from ..plans import eager, planned

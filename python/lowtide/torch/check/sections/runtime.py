@@ -6,10 +6,10 @@ import time
 
 import torch
 
-from ...lowerings.random_draws import STATE_BYTES, read_state, replay
-from ...meter import bytes_held
-from ...offloading.host import Host
-from ...offloading.link import measured_link
+from ...device.host import Host
+from ...device.link import measured_link
+from ...device.meter import bytes_held
+from ...program.lowerings.random_draws import STATE_BYTES, read_state, replay
 from ..measure import least_seconds, mib, wait
 from ..section import Context
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...errors import BudgetError
-from ...whole_step import Step, step
+from ....frontend.errors import BudgetError
+from ...api.whole_step import Step, step
 from ..bits import alike, on_host
 from ..language import gpt
 from ..measure import Inputs, clean, cuda_peaks, least_seconds, one_step, percent

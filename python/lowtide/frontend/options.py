@@ -1,0 +1,181 @@
+"""What a user may ask of a planner, whatever the framework."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import lowtide
+
+from .roofline import DEVICES
+from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, techniques_of
+
+Self = TypeVar("Self", bound="Options")
+
+
+class SolverOptions(tuple[tuple[str, str], ...]):
+    """Options that a solver takes, as texts by name."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a planner; those of a front end have more.
+
+    budget: bytes of the whole peak (an int or "8GiB"), or a share ("60%", "act:50%").
+    order: "free" (ops may change places) or "given".
+    time, work, seed, threads: limits of the planner, as of lowtide.plan; time is in seconds for one graph.
+    solver, solver_options: which solver plans ("hiremate"; auto: all that suit the graph) and its options, as names,
+        numbers and lists of names.  What it finds no plan for, auto plans, and says so.
+    techniques: what plans may use, of "recompute", "in_place", "offload", "split", "hoist" and "substitute"; None: the
+        first three; "all": all.
+    link: to the host, bytes a second and the latency of a transfer ("25GB/s,10us").
+    host_budget: the most bytes of copies on the host (an int or "8GiB").
+    costs: what kernels cost, a device's name among others.
+    progress: called with the planner's events (lowtide.plan).
+
+    Raises ValueError or TypeError naming the option that is wrong; numbers are kept as int and float.
+    """
+
+    budget: int | str
+    order: str = "free"
+    time: float | None = 0.9
+    work: int | None = None
+    seed: int = 1
+    threads: int = 0
+    solver: str = "auto"
+    solver_options: Any = None
+    techniques: Any = None
+    link: str | None = None
+    host_budget: int | str | None = None
+    costs: str = "auto"
+    progress: Callable[[Any], None] | None = None
+
+    def __post_init__(self) -> None:
+        check_order(self.order)
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(f"progress must be callable, not {self.progress!r}")
+        checked = {"techniques": techniques_of(self.techniques), "link": link_of(self.link),
+                   "host_budget": None if self.host_budget is None else host_budget_of(self.host_budget),
+                   "budget": budget_of(self.budget), "time": seconds(self.time),
+                   "work": None if self.work is None else whole("work", self.work, 0, 2**63 - 1),
+                   "solver_options": _solver_options(self.solver, self.solver_options),
+                   "seed": whole("seed", self.seed, 0, 2**64 - 1), "threads": whole("threads", self.threads, 0, 4096)}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        for name in ("link", "host_budget"):
+            if getattr(self, name) is not None and "offload" not in self.techniques:
+                raise ValueError(f"{name} is for plans that offload, and techniques leaves that out")
+
+    def plan_key(self) -> tuple[Any, ...]:
+        """What of this a plan depends on, beside graph, budget and order."""
+        return (self.time, self.work, self.seed, sorted(self.techniques), self.costs in DEVICES and self.costs,
+                self.solver, self.solver_options)
+
+    def planning(self, alone: bool, device: Any) -> dict[str, Any]:
+        """What a Problem is told beside graph, budget and order.
+
+        alone: is nothing limited but the budget?  Else the graph is not changed.  device: where the program runs.
+        """
+        techniques = self.allowed(alone)
+        told: dict[str, Any] = {}
+        if techniques & TRANSFORMS:
+            told["techniques"] = sorted(techniques)
+            priced_on = self.costs if self.costs in DEVICES else self.prices_of(device)
+            if priced_on:
+                told["device"] = priced_on
+        if "offload" in techniques:
+            told |= {"techniques": sorted(techniques), "link": self.link or self.link_of(device),
+                     "host_budget": self.host_room(device)}
+        return told
+
+    def allowed(self, alone: bool) -> frozenset[str]:
+        """The techniques that plans may use.  alone: as of `planning`."""
+        return self.techniques if alone else self.techniques - TRANSFORMS
+
+    def prices_of(self, device: Any) -> str | None:
+        """The device of roofline.DEVICES by which parts are priced on this one, if there is one."""
+        return None
+
+    def link_of(self, device: Any) -> str:
+        """The link of a device whose link the user has not named, as lowtide.plan takes it."""
+        known = DEVICES[self.costs].host_link if self.costs in DEVICES else None
+        if known is None:
+            raise ValueError('link: plans that offload need the bytes a second and the latency of the link ("25GB/s,10us")')
+        return link_text(*known)
+
+    def host_room(self, device: Any) -> int | None:
+        """The most bytes of copies on the host; None: as many as help."""
+        return self.host_budget
+
+    def without_transforms(self: Self) -> Self:
+        """The same for plans of the graph as it was captured."""
+        return self._with(self.techniques - TRANSFORMS)
+
+    def without_copies(self: Self) -> Self:
+        """The same for plans that copy nothing to the host."""
+        return self._with(self.techniques - {"offload"})
+
+    def _with(self: Self, techniques: frozenset[str]) -> Self:
+        copies = {} if "offload" in techniques else {"link": None, "host_budget": None}
+        return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
+
+
+def _solver_options(solver: Any, given: Any) -> SolverOptions:
+    """As texts, by name; refused before anything is traced if the solver has none of that name or value."""
+    if not isinstance(solver, str):
+        raise TypeError(f"solver must be the name of one, not {solver!r}")
+    if isinstance(given, SolverOptions):
+        return given
+    options = {} if given is None else given
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise TypeError(f"solver_options must be a dict of options by name, not {given!r}")
+    texts = {}
+    for name, value in options.items():
+        words = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
+            raise TypeError(f"solver_options: {name} must be a name, a number or a list of these, not {value!r}")
+        texts[name] = ",".join(map(str, words))
+    if texts or solver != "auto":
+        lowtide.plan(lowtide.generate("chain", 1), "100%", solver=solver, options=texts, work=0)
+    return SolverOptions(sorted(texts.items()))
+
+
+def link_text(rate: int, latency: int) -> str:
+    """A link as lowtide.plan takes it.  rate: bytes a second.  latency: ns."""
+    return f"{rate}B/s,{latency}ns"
+
+
+def check_order(order: Any) -> None:
+    """Raises ValueError unless it is one of the two."""
+    if order not in ("free", "given"):
+        raise ValueError(f"order must be 'free' or 'given', not {order!r}")
+
+
+def seconds(time: Any) -> float | None:
+    """`time` as the planner takes it.  Raises ValueError, or TypeError for what is no number."""
+    if time is None:
+        return None
+    if not isinstance(time, numbers.Real) or isinstance(time, bool):
+        raise TypeError(f"time must be a number of seconds or None, not {time!r}")
+    if not 0 <= time < math.inf:
+        raise ValueError(f"time must be a number of seconds, 0 or more, not {time!r}")
+    return float(time)
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """The option `name` as an int.  Raises ValueError, or TypeError for what is no whole number."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value}")
+    return int(value)
+
+
+def budget_of(budget: Any) -> int | str:
+    """A budget as lowtide.plan takes it.  Raises ValueError or TypeError."""
+    budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
+    lowtide.Problem(NOTHING, budget)
+    return budget

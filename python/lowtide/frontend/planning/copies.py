@@ -1,0 +1,99 @@
+"""The steps of a plan that copies to the host, in the form in which code runs them.
+
+Code waits for a copy out where the plan frees what it copies, and between forward and backward for all copies (the
+barrier does so too).  Where nothing is waited for, a tensor goes right after its last use, as without copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..program import Program
+
+Step = tuple[Any, ...]  # its kind, an op or a tensor, and the tensors over which an op writes
+
+COMPUTES = ("compute", "compute_in_place")
+COPIES = ("offload", "prefetch")
+
+
+def with_copies(program: Program, steps: list[Step], computes: list[int], idle: set[int]) -> list[Step]:
+    """These steps with the computations in the order of `computes`, without copies that code cannot make or that nobody
+    needs, and with frees where the code has them.  idle: ops of which no code is made."""
+    fixed = {t for op in idle for t in program.graph["ops"][op]["outputs"]}
+    steps = _without_copies_of(steps, {t for kind, t, *_ in steps if kind in COPIES} - program.movable() | fixed)
+    return _freed_early(program, _without_idle_copies(_in_order(program, steps, computes), set(program.homes())))
+
+
+def _without_copies_of(steps: list[Step], fixed: set[int]) -> list[Step]:
+    """The steps without the copies of some tensors, which stay on the device meanwhile."""
+    stays: set[int] = set()
+    left: list[Step] = []
+    for step in reversed(steps):
+        kind, tensor = step[:2]
+        if kind in COMPUTES or tensor not in fixed:
+            left.append(step)
+        elif kind == "prefetch":
+            stays.add(tensor)
+        elif kind == "free":
+            left += [] if tensor in stays else [step]
+            stays.discard(tensor)
+    return left[::-1]
+
+
+def _in_order(program: Program, steps: list[Step], computes: list[int]) -> list[Step]:
+    """The steps with each op that the next one makes right before that one, as in `computes`."""
+    early = {op for op in computes if program.is_made_by_next(op)}
+    order = iter(computes)
+    ordered: list[Step] = []
+    for step in steps:
+        if step[0] not in COMPUTES:
+            ordered.append(step)
+        elif step[1] not in early:
+            while (op := next(order)) in early:
+                ordered.append(("compute", op))
+            assert op == step[1], "lowerings move nothing but what the next op makes"
+            ordered.append(step)
+    return ordered
+
+
+def _without_idle_copies(steps: list[Step], homes: set[int]) -> list[Step]:
+    """The steps without copies out of which nothing is copied back, but for the last ones home."""
+    wanted = set(homes)
+    left: list[Step] = []
+    for step in reversed(steps):
+        kind, tensor = step[:2]
+        if kind == "prefetch":
+            wanted.add(tensor)
+        if kind != "offload" or tensor in wanted:
+            left.append(step)
+        if kind == "offload":
+            wanted.discard(tensor)
+    return left[::-1]
+
+
+def _freed_early(program: Program, steps: list[Step]) -> list[Step]:
+    """The steps with each free right after the last use; of a tensor whose copy out is under way where it stands, and
+    before the barrier at the latest, unless something behind that needs the tensor."""
+    ops, barrier = program.graph["ops"], steps.index(("compute", program.barrier))
+    used: dict[int, int] = {}  # tensor -> the step that makes it or reads it
+    leaving: dict[int, int] = {}  # tensor -> the step at which the copy began
+    behind: dict[int, list[Step]] = {}
+    for at, step in enumerate(steps):
+        kind, what = step[:2]
+        place = at
+        if kind in COMPUTES:
+            used |= dict.fromkeys((*ops[what]["inputs"], *ops[what]["outputs"]), at)
+            for tensor in step[2:]:
+                leaving.pop(tensor, None)
+        elif kind == "prefetch":
+            used[what] = at
+        elif kind == "offload":
+            leaving[what] = at
+        else:
+            begun = leaving.pop(what, None)
+            if begun is None:
+                place = used[what]
+            elif begun < barrier < at:
+                place = max(used[what], barrier - 1)
+        behind.setdefault(place, []).append(step)
+    return [step for at in range(len(steps)) for step in behind.get(at, ())]

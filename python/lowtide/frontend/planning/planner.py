@@ -1,0 +1,254 @@
+"""A program and a budget -> the schedule that will run.
+
+`plan_program` goes through these stages, each a function or a method below, in this order:
+
+* constrain: what is asked, a graph beside what others hold and limits of memory (constraints.py);
+* plan: transforms and a plan, from the cache or by a search (search.py);
+* schedule: the plan in the form in which code runs it (schedule.py, copies.py);
+* verify: does the schedule keep the budget?  Code cannot make every copy of a plan: where that takes more, the plan is made again;
+* report: what became of it (report.py, breakdown.py).
+
+The budget is the whole peak: the graph's inputs and parameters, what others hold beside the program, and all that is live
+while a step runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import lowtide
+
+from ... import cache
+from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
+from ..options import Options
+from ..program import Program
+from ..techniques import TRANSFORMS
+from . import breakdown
+from .constraints import Constraints
+from .copies import COPIES
+from .report import Report, held_by
+from .schedule import Schedule, schedule
+from .search import NotInParts, Search, Transforms
+
+_ATTEMPTS = 3  # at a plan whose copies code can make as they are
+
+
+def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
+                 start: Any = None) -> tuple[Schedule, Report]:
+    """The plan of `program` under these constraints.
+
+    budget: bytes in the place of that of the options.  start: a plan that may be known.  Raises BudgetError if no plan keeps the
+    budget.
+    """
+    began = time.perf_counter()
+    question = Question(program, options, constraints, budget)
+    answer = question.answer(start)
+    if answer.cost is None:
+        answer = _with_fewer_copies(question, answer, start)
+    return answer.schedule, _report(answer, question.limit, time.perf_counter() - began)
+
+
+class Question:
+    """What is asked of the planner: a program, constrained.
+
+    limit: the budget in bytes.  smallest: is the plan of the smallest peak asked for?  program: as it may be transformed; given:
+    as it was.  graph: beside what others hold.
+    """
+
+    def __init__(self, program: Program, options: Options, constraints: Constraints, budget: int | None,
+                 smallest: bool = False) -> None:
+        self.given, self.options, self.constraints, self.smallest = program, options, constraints, smallest
+        self.asked = options.planning(constraints.alone, program.device)
+        self.copies = _without_transforms(self.asked)
+        self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
+        self.graph = constraints.graph(self.program)
+        self.limit: int = lowtide.Problem(self.graph, options.budget if budget is None else budget).budget
+        self._check_host_budget()
+        self._held = constraints.for_copies(self.program) if self.copies else constraints
+        self.problem = lowtide.Problem(self._held.graph(self.program), self.limit, order=options.order,
+                                       live_limits=self._held.live_limits(self.program), **self.asked)
+        self.reduced = self.problem.without_limits()  # whose graph alone says what has to be kept
+        self._latest: tuple[Any, Any] = None, None  # transforms, and what was made of them
+
+    def _check_host_budget(self) -> None:
+        at_home = sum(self.program.graph["tensors"][t]["bytes"] for t in self.program.homes())
+        room = self.copies.get("host_budget")
+        if room is not None and at_home > room:
+            raise BudgetError(f"host_budget: {room} bytes are less than the {at_home} of the optimizer's state, whose home is "
+                              "the host", 0, None, self.limit)
+
+    def answer(self, start: Any) -> Answer:
+        """The plan that is found, scheduled and looked at.  Raises BudgetError."""
+        file = cache.path_of("plans", self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(),
+                             self.asked.get("link"), self.asked.get("host_budget"), self.smallest, lowtide.__version__)
+        found = self._from_cache(file)
+        if found is None:
+            try:
+                found = self._searched(start)
+            except NotInParts as error:
+                warnings.warn(f"lowtide: {self.program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=3)
+                return Question(self.given, self.options.without_transforms(), self.constraints, self.limit).answer(start)
+            if found.facts["stopped_by"] != "cancelled":  # a poorer plan than the next start would find
+                cache.write(file, found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)})
+        if found.facts["instead"]:
+            warnings.warn(f"lowtide: {found.facts['instead']}", LowtideWarning, stacklevel=3)
+        return self._looked_at(found)
+
+    # ---- plan
+
+    def transformed(self, transforms: Transforms) -> tuple[Program, Any]:
+        """The program after these transforms, and what is asked of it."""
+        if not transforms:
+            return self.program, self.problem
+        if transforms != self._latest[0]:
+            made = self.program.transformed(transforms)
+            problem = lowtide.Problem(self._held.graph(made), self.limit, order=self.options.order, **self.copies)
+            self._latest = transforms, (made, problem)
+        return self._latest[1]
+
+    def _from_cache(self, file: Any) -> _Found | None:
+        """What an earlier search has found, if it is there and still holds."""
+        entry = cache.read(file)
+        try:
+            transforms = entry["transforms"]
+            plan = self._on_machine([(str(kind), *map(int, rest)) for kind, *rest in entry["steps"]])
+            lowtide.verify(self.transformed(transforms)[1], plan)
+            return _Found(transforms, plan, {key: entry[key] for key in ("bound", "status", "floor", "instead")}, cached=True)
+        except (TypeError, KeyError, ValueError, CaptureError):
+            return None
+
+    def _searched(self, start: Any) -> _Found:
+        """Raises BudgetError and NotInParts."""
+        search = Search(self.problem, self.reduced, self.asked, self.copies, self.options, self.transformed, self._peak_of)
+        found, floor = search.smallest() if self.smallest else search.run(start)
+        outcome = found.outcome
+        floor = max(0, floor - self._held.resident + self.constraints.resident)
+        facts = {"bound": outcome.bound, "status": outcome.status, "floor": floor, "instead": found.instead,
+                 "stopped_by": outcome.stopped_by}
+        return _Found(found.transforms, outcome.plan, facts, cached=False)
+
+    # ---- schedule
+
+    def _as_code(self, made: Program, plan: Any) -> tuple[Schedule, Any, Program, Any]:
+        """What code makes of a plan: its schedule, with the plan, the program and the graph of that."""
+        scheduled = schedule(made, list(plan.steps))
+        run = dataclasses.replace(made, graph=scheduled.graph)
+        return scheduled, self._on_machine(scheduled.steps), run, self.constraints.graph(run)
+
+    def _on_machine(self, steps: Any) -> Any:
+        """A plan of these steps, with the links that they use."""
+        steps = list(steps)
+        return lowtide.Plan(steps, machine=self.problem.machine if any(kind in COPIES for kind, *_ in steps) else None)
+
+    def _peak_of(self, made: Program, plan: Any) -> int:
+        """Bytes that the code of a plan takes."""
+        _, plan, _, final = self._as_code(made, plan)
+        return lowtide.simulate(final, plan).peak
+
+    # ---- verify
+
+    def _looked_at(self, found: _Found) -> Answer:
+        made, _ = self.transformed(found.transforms)
+        scheduled, plan, run, final = self._as_code(made, found.plan)
+        try:
+            cost = lowtide.verify(lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies),
+                                  plan)
+        except lowtide.PlanError:
+            if not self.copies:
+                raise
+            cost = None
+        return Answer(self, found, made, scheduled, plan, final, cost)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """transforms, plan: what was found.  facts: what a report says of the search."""
+
+    transforms: Transforms
+    plan: Any
+    facts: dict[str, Any]
+    cached: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question.
+
+    program: after the transforms.  schedule: of it.  plan, graph: what that is as a lowtide.Plan of a lowtide.Graph.  cost: by
+    the verifier; None where the code takes more than the budget, since it cannot make every copy of the plan.
+    """
+
+    question: Question
+    found: _Found
+    program: Program
+    schedule: Schedule
+    plan: Any
+    graph: Any
+    cost: Any
+
+
+def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
+    """The same for a graph that stays as it is."""
+    if "link" not in asked:
+        return {}
+    techniques = [name for name in asked["techniques"] if name not in TRANSFORMS]
+    return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
+
+
+def _with_fewer_copies(question: Question, answer: Answer, start: Any) -> Answer:
+    """The plan within as much less than the budget as the code of the one before takes more; then the smallest that code can
+    run, and at last one without copies.  answer: the first, whose code takes more than the budget.
+
+    Raises BudgetError.
+    """
+    given, options, constraints, limit = question.given, question.options, question.constraints, question.limit
+    floor, narrower = answer.found.facts["floor"], limit
+    try:
+        for _ in range(_ATTEMPTS):
+            taken = lowtide.simulate(answer.graph, answer.plan)
+            if taken.peak <= narrower or taken.violation is not None:
+                break
+            narrower -= taken.peak - narrower
+            answer = Question(given, options, constraints, narrower).answer(start)
+            if answer.cost is not None:
+                return answer
+    except BudgetError:
+        pass
+    words = f"no plan was found that keeps this step within {size_text(limit)} ({limit} bytes) and copies only what code can copy"
+    try:
+        answer = Question(given, options, constraints, limit, smallest=True).answer(start)
+    except BudgetError as error:
+        least = error.smallest
+    else:
+        if answer.cost is not None:
+            return answer
+        least = lowtide.simulate(answer.graph, answer.plan).peak
+    if least is not None:
+        words += f"; the smallest found takes {size_text(least)} ({least} bytes)"
+    if given.homes():
+        raise BudgetError(words, floor, least, limit)
+    try:
+        return Question(given, options.without_copies(), constraints, limit).answer(None)
+    except BudgetError as error:
+        smallest = min((n for n in (least, error.smallest) if n is not None), default=None)
+        raise BudgetError(f"{words}; without copies: {error}", floor, smallest, limit) from None
+
+
+def _report(answer: Answer, budget: int, seconds: float) -> Report:
+    question, found, program, scheduled = answer.question, answer.found, answer.program, answer.schedule
+    graph, constraints, transforms = question.graph, question.constraints, found.transforms
+    memory = lowtide.simulate(answer.graph, answer.plan).memory
+    return Report(
+        name=program.graph["name"], ops=graph.num_ops, budget=budget, peak=answer.cost.peak, own_peak=graph.own_peak,
+        **held_by(program, scheduled.steps, scheduled.graph, memory, constraints),
+        floor=found.facts["floor"], resident=constraints.resident, duration=answer.cost.duration, own_duration=graph.duration,
+        bound=found.facts["bound"], status=found.facts["status"], seconds=seconds, cached=found.cached,
+        again=breakdown.again(program, scheduled.ops),
+        transforms=list(map(breakdown.said, breakdown.together(transforms))),
+        techniques=breakdown.techniques(graph, program, transforms, scheduled, answer.cost),
+        offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
+        exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan)

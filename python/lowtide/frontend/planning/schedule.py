@@ -1,0 +1,71 @@
+"""A plan -> the schedule that the code runs: the order of computations, every free as early as it can be.
+
+A plan of the planner says when each tensor is freed; code frees a tensor when its last name goes, which
+is right after its last use, or writes over it there.  `schedule` brings a plan to that form, and the program puts its
+computations as its code has them, so that the peak that is simulated is the peak that the code will
+have.  What is copied to the host and back stands in copies.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lowtide
+
+from ..program import Program
+from .copies import COMPUTES, COPIES, Step, with_copies
+
+Computation = tuple[int, tuple[int, ...]]  # an op, and the tensors over which it writes
+# copies, and the frees of what is copied, by the number of computations before them
+Transfers = dict[int, list[tuple[str, int]]]
+
+
+@dataclass
+class Schedule:
+    """steps: computations, frees and copies, in the order in which they happen.  graph: the graph on which their peak is
+    the code's (states that nobody draws from again take no bytes).  program: what runs."""
+
+    steps: list[Step]
+    graph: dict[str, Any]
+    program: Program
+
+    @property
+    def computes(self) -> list[Computation]:
+        return [(op, tuple(over)) for kind, op, *over in self.steps if kind in COMPUTES]
+
+    @property
+    def ops(self) -> list[int]:
+        """The ops that are computed, in their order."""
+        return [op for op, _ in self.computes]
+
+    @property
+    def copied(self) -> list[int]:
+        """The tensors that leave, once for each time."""
+        return [tensor for kind, tensor, *_ in self.steps if kind == "offload"]
+
+    @property
+    def transfers(self) -> Transfers:
+        moved = {tensor for kind, tensor, *_ in self.steps if kind in COPIES}
+        found: Transfers = {}
+        computed = 0
+        for kind, tensor, *_ in self.steps:
+            if kind in COMPUTES:
+                computed += 1
+            elif tensor in moved:
+                found.setdefault(computed, []).append((kind, tensor))
+        return found
+
+
+def schedule(program: Program, steps: list[Step]) -> Schedule:
+    """The schedule of a plan of program.graph; the steps may be in any valid form.
+
+    What no code can copy is not copied (Program.movable), so that the peak may be higher than the plan's then.
+    """
+    computes = [op for kind, op, *_ in steps if kind in COMPUTES]
+    computes = program.order(computes)
+    graph = program.as_run(computes)
+    if any(kind in COPIES for kind, *_ in steps):
+        return Schedule(with_copies(program, steps, computes, program.idle(computes)), graph, program)
+    plan = lowtide.Plan.from_sequence(lowtide.Graph.from_dict(graph), computes)
+    return Schedule(list(plan.steps), graph, program)

@@ -1,0 +1,244 @@
+"""A problem -> a plan of it that code can run, or what the least is within which there is one.
+
+Parts are planned by estimates first.  Then code is made of the best transforms, its parts are priced by what they take, and
+the plan is made again on the graph with these prices.  So two searches have to succeed; where the second does not, the
+smallest plan that an earlier refusal has named is tried, and then the smallest that can be found.
+
+Transforms that change bits have to win: where a plan without them keeps the budget and takes no more than a thousandth longer,
+it is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lowtide
+
+from ..errors import BudgetError, CallerError, CaptureError, size_text
+from ..options import Options
+from ..program import Program
+from ..techniques import CHANGE_BITS, TRANSFORMS
+
+Transforms = list[dict[str, Any]]
+
+_ANY_OVERHEAD = 100.0  # a hundred times as long, which no one will want to know more of
+_WORTH_BITS = 1.001  # times the duration of a plan that changes bits: what a plan that changes none may take in its place
+_EXACT_SHARE = 0.5  # of the limits, for the search for that plan
+_LEANER_SECONDS = 3.0  # of a search for the smallest peak, at most, unless more was given
+_LEANER_WORK = 20  # times that of a search for a plan, where work is limited
+
+
+@dataclass(frozen=True)
+class Found:
+    """outcome: of the graph that the transforms make, with a plan.  peak: bytes within which code runs it, where that was
+    asked for.  instead: why auto has planned in the place of the solver that was named, in words; empty if it has not.
+
+    Other regions of the same graph may take it for theirs, so it holds no program: each has its own parameters.
+    """
+
+    transforms: Transforms
+    outcome: Any
+    peak: int = 0
+    instead: str = ""
+
+
+# hash of a graph, techniques -> what was found of the smallest peak
+_smallest: dict[Any, Found] = {}
+
+
+class NotInParts(Exception):
+    """No code can be made of the transforms that were chosen; says why."""
+
+
+class Search:
+    """The search for a plan of one problem.
+
+    problem: what is asked.  reduced: the same whose graph alone says what has to be kept.  asked: what both are told
+    beside graph, budget and order; kept: the same for a graph that stays as it is.  made_by: transforms -> the program
+    after them, and what is asked of that.  peak_of: what the code of a program's plan takes, which may be more than the
+    plan, since code cannot make every copy.
+    """
+
+    def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], kept: dict[str, Any], options: Options,
+                 made_by: Callable[[Transforms], tuple[Program, Any]], peak_of: Callable[[Program, Any], int]) -> None:
+        self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
+        self._options, self._made_by, self._peak_of = options, made_by, peak_of
+        self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
+
+    def run(self, start: Any) -> tuple[Found, int]:
+        """A plan, and the bytes that no plan can go below.  start: a plan that may be known.
+
+        Raises BudgetError, which names the smallest budget that was found to be kept, and NotInParts.
+        """
+        known = _smallest.get(self._key)
+        outcome = self._plan(self._problem, self._start(start, known))
+        found = self._as_run(outcome) if outcome.plan is not None else None
+        by_auto = found is None
+        smallest = self._known() if found is None else None
+        if smallest is not None and smallest.peak <= self._reduced.budget:
+            found = self._within(smallest)
+        if found is None:
+            found = self._smallest_plan(outcome)
+            if found.peak > self._reduced.budget:
+                raise refusal(self._problem, outcome, found, self._options.time)
+            found = self._within(found)
+        found = self._exact_in_place_of(found)
+        if by_auto and self._options.solver != "auto":
+            note = f" ({outcome.note})" if outcome.note else ""
+            found = replace(found, instead=f"{self._options.solver} has found no plan of {self._problem.graph.name} within the "
+                                           f"budget{note}; auto has")
+        return found, outcome.floor or 0
+
+    def _exact_in_place_of(self, found: Found) -> Found:
+        """A plan that keeps every bit, where it costs the same; else what was found."""
+        if not found.transforms or self._made(found.transforms)[0].exactness(found.transforms).equal:
+            return found
+        left = [name for name in self._asked["techniques"] if name not in CHANGE_BITS]
+        if not left:
+            return found
+        asked = self._asked | {"techniques": left} if TRANSFORMS & set(left) else self._kept
+        problem = lowtide.Problem(self._problem.graph, self._problem.budget, order=self._problem.order, **asked)
+        outcome = self._plan(problem, None, share=_EXACT_SHARE)
+        if outcome.plan is None or outcome.duration > _WORTH_BITS * found.outcome.duration:
+            return found
+        try:
+            exact = self._as_run(outcome)
+        except NotInParts:
+            return found
+        return exact if exact is not None and exact.outcome.duration <= _WORTH_BITS * found.outcome.duration else found
+
+    def smallest(self) -> tuple[Found, int]:
+        """The same of the smallest peak that was found."""
+        outcome = self._plan(self._problem, None)
+        return self._known() or self._smallest_plan(outcome), outcome.floor or 0
+
+    def _plan(self, problem: Any, start: Any, solver: str | None = None, share: float = 1) -> Any:
+        """solver: in the place of the one that the options name.  share: of the limits."""
+        options = self._options
+        solver = options.solver if solver is None else solver
+        time = None if options.time is None else share * options.time
+        work = None if options.work is None else int(share * options.work)
+        return lowtide.plan(problem, time=time, work=work, seed=options.seed, threads=options.threads,
+                            solver=solver,
+                            options=dict(options.solver_options) if solver == options.solver else {},
+                            progress=_told(options.progress), start=start)
+
+    def _start(self, start: Any, known: Found | None) -> Any:
+        """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found."""
+        ours = self._options.solver == "auto" and known is not None and not known.transforms
+        smallest = known.outcome.plan if ours else None
+        try:
+            return start if start is not None and lowtide.simulate(self._problem.graph, start) else smallest
+        except ValueError:
+            return smallest
+
+    def _as_run(self, outcome: Any) -> Found | None:
+        """The plan with its parts as they are priced; None where the budget is too small for them."""
+        transforms = outcome.plan.transforms
+        _, exact = self._made(transforms)
+        if transforms:
+            outcome = self._plan(exact, lowtide.apply(self._problem.graph, outcome.plan)[1])
+        return Found(transforms, outcome) if outcome.plan is not None else None
+
+    def _made(self, transforms: Transforms) -> tuple[Program, Any]:
+        try:
+            return self._made_by(transforms)
+        except CaptureError as error:
+            raise NotInParts(str(error)) from error
+
+    def _within(self, found: Found) -> Found:
+        """The least memory at any price is known; within the budget less may do."""
+        _, exact = self._made(found.transforms)
+        outcome = self._plan(exact, found.outcome.plan, "auto")
+        if outcome.plan is None:
+            return found
+        if outcome.plan.transforms:  # which the search came upon
+            return self._as_run(outcome) or found
+        return Found(found.transforms, outcome)
+
+    def _smallest_plan(self, outcome: Any) -> Found:
+        """What is found of the smallest peak, or was before: without transforms and with them where these are allowed.
+
+        Raises BudgetError where none is smaller than that without a plan.
+        """
+        graph, best = self._reduced.graph, self._known()
+        for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
+            if best is not None and best.peak <= self._reduced.budget:
+                break
+            found = self._leanest(graph, allowed)
+            if found is not None and found.plan.transforms:
+                transforms = found.plan.transforms
+                made, exact = self._made(transforms)
+                found = self._leanest(exact.graph, self._kept)
+            else:
+                transforms, (made, _) = [], self._made_by([])
+            best = self._smaller(best, transforms, made, found)
+        if best is not None and best.peak > best.outcome.peak:  # code leaves some of its copies out
+            made, _ = self._made_by([])
+            best = best if made.homes() else self._smaller(best, [], made, self._leanest(graph, {}))
+        if best is None:
+            raise refusal(self._problem, outcome, None)
+        _smallest[self._key] = best
+        return best
+
+    def _smaller(self, best: Found | None, transforms: Transforms, made: Program, outcome: Any) -> Found | None:
+        """The one whose code takes less: what is known, or what this outcome has."""
+        if outcome is None:
+            return best
+        found = Found(transforms, outcome, max(outcome.peak, self._peak_of(made, outcome.plan)))
+        return found if best is None or found.peak < best.peak else best
+
+    def _known(self) -> Found | None:
+        """What was found of the smallest peak, perhaps for another region of the same graph, with what it takes as the
+        kernels of this one were measured."""
+        known = _smallest.get(self._key)
+        if known is None:
+            return None
+        made, _ = self._made(known.transforms)
+        return replace(known, peak=max(known.outcome.peak, self._peak_of(made, known.outcome.plan)))
+
+    def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
+        options, limits = self._options, {}
+        if options.work is None or options.time is not None:
+            limits["time"] = max(options.time or 0.0, min(max(options.time or 1.0, 1.0), _LEANER_SECONDS))
+        if options.work is not None:
+            limits["work"] = _LEANER_WORK * options.work
+        return lowtide.fit(graph, _ANY_OVERHEAD, order=self._problem.order, seed=options.seed, threads=options.threads,
+                           **limits, **allowed).outcome
+
+
+def refusal(problem: Any, outcome: Any, found: Found | None, seconds: float | None = None) -> BudgetError:
+    """outcome: of the search for a plan.  found: of the smallest peak, if there is one.  seconds: that a search may take."""
+    budget, own_peak, floor = problem.budget, problem.graph.own_peak, outcome.floor or 0
+    words = f"no plan keeps this step within {size_text(budget)} ({budget} bytes): "
+    if floor > budget:
+        words += f"no plan of it can take less than {size_text(floor)} ({floor} bytes), proven"
+    elif outcome.status == "infeasible":
+        words += "none that keeps it saves as little for the backward as it may, proven"
+    else:
+        words += f"the search found none (no plan can take less than {size_text(floor)})"
+    smallest = own_peak if found is None else found.peak
+    words += f"; the smallest found takes {size_text(smallest)} ({smallest} bytes)"
+    if found is not None and smallest < own_peak:
+        overhead = max(0.0, found.outcome.duration / (problem.graph.duration or 1) - 1)  # parts may take less than the whole
+        words += f" and {100 * overhead:.0f} % more time"
+    words += f"; without a plan it takes {size_text(own_peak)}"
+    if seconds is not None and TRANSFORMS & set(problem.techniques) and smallest > floor:
+        words += f"; more time than {seconds:g} s may find smaller ones in parts (the option time)"
+    return BudgetError(words, floor, smallest, budget)
+
+
+def _told(progress: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+    """The caller's function, whose exceptions are known as the caller's."""
+    if progress is None:
+        return None
+
+    def tell(event: Any) -> None:
+        try:
+            progress(event)
+        except Exception as error:
+            raise CallerError from error
+
+    return tell

@@ -1,0 +1,56 @@
+"""A step as planners see it, whatever framework has captured it and whatever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol, TypeVar
+
+from .exactness import Exactness
+
+Self = TypeVar("Self", bound="Program")
+
+
+class Program(Protocol):
+    """A graph, and what the code that will run it can do.
+
+    graph: as the file format has it.  barrier: the index of the op between forward and backward.  device: where it runs, as the
+    front end's options know it.  kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them
+    after it.
+    """
+
+    graph: dict[str, Any]
+    barrier: int
+    kept: tuple[int, ...]
+
+    @property
+    def device(self) -> Any: ...
+
+    def without_kept(self: Self) -> Self:
+        """The same for plans that may read what is kept from them."""
+
+    def homes(self) -> Mapping[int, Any]:
+        """The tensors whose home is the host, with what the front end knows them by."""
+
+    def movable(self) -> Collection[int]:
+        """The tensors that code can send to the host."""
+
+    def order(self, computes: list[int]) -> list[int]:
+        """The computations of a plan in the order in which code will make them."""
+
+    def idle(self, computes: list[int]) -> set[int]:
+        """Ops that need not run when the step makes these computations: no code is made of them."""
+
+    def as_run(self, computes: list[int]) -> dict[str, Any]:
+        """The graph with the bytes that code takes when it makes these computations."""
+
+    def is_made_by_next(self, op: int) -> bool:
+        """Does the code of the op that follows make the results of this one?"""
+
+    def splittable(self: Self) -> Self:
+        """The program, whose graph no longer says what ops do that no code could run in parts."""
+
+    def transformed(self: Self, transforms: list[dict[str, Any]]) -> Self:
+        """The program after these transforms.  Raises CaptureError for what cannot be put into code."""
+
+    def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
+        """Which bits a plan of this program keeps, which these transforms have made."""

@@ -1,0 +1,113 @@
+"""`capture`: the graph of one training step, without running it, a GPU, or memory for the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.descriptors import ParamAOTInput
+
+import lowtide
+
+from ..optimizer.rules import Rules, Update, check_update
+from ..pricing.costs import pricing
+from ..program.lowering import lower
+from ..program.lowerings.random_draws import STATE_BYTES
+from ..program.lowerings.update import Updates
+from ..program.program import Program
+from ..settings import state_by_rule
+from ..tensors.arguments import arguments
+from ..tensors.storages import bytes_of
+from ..tracing.fake_step import Built, LossFunction, trace_step
+
+
+def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
+            kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: str = "f32", optimizer: Any = None,
+            update: Update = None, state_home: str = "device", name: str = "") -> lowtide.Graph:
+    """The Lowtide graph of one training step: forward, barrier, backward, and the updates if they are asked for.  Bytes are those that results show:
+    no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
+
+    model, inputs, loss: the module, its arguments (a tuple, one tensor, or a mapping of keyword arguments; more of
+        those in kwargs) and a function that is called as loss(module, *inputs, **kwargs) and returns the loss, or a
+        tuple that begins with it; without one the module's
+        own result is the loss.  Or, in the place of the model, a function without arguments that returns
+        all three: it is called while new tensors are fake, so a model of any size takes no memory.  Real
+        tensors are replaced by fake ones in a copy; the module stays as it is.
+    costs: whose times to estimate (a key of roofline.DEVICES, or "flops").
+    dtype: "f32" (as the model was built), "bf16" (all of it in bf16) or "amp" (autocast to bf16).
+    optimizer: a torch.optim optimizer, its class or name, or a list of optimizers; their state is counted as resident
+        bytes.
+    update: the optimizer whose step is a part of the graph, for each parameter as soon as its gradient is there, which
+        then ends: one of torch.optim but LBFGS, or its class or name, or a function that is called with the module and
+        returns one (for groups of parameters where a builder makes the module), or a list of optimizers and such
+        functions, none of which shares a parameter with another.  In the place of `optimizer`.
+    state_home: where the state of `update` is between steps, "device" or "host".
+    name: the graph's name, for people.
+
+    Raises CaptureError for a model that cannot be captured; ValueError or TypeError for wrong options.
+    """
+    state_by_rule(optimizer, 0)
+    check_update(update, state_home)
+    if update is not None and optimizer is not None:
+        raise ValueError("give optimizer or update, not both: with update the state is in the graph")
+    program = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
+                              name=name or name_of(model), update=update, state_home=state_home)
+    return with_optimizer(program, optimizer)
+
+
+def capture_program(build: Callable[[], Built], *, costs: str = "a100", dtype: str = "f32", name: str = "",
+                    real: bool = False, update: Update = None, state_home: str = "device") -> Program:
+    """The lowered program of a step; arguments as of `capture`.  real: may "auto" costs run kernels here?"""
+    price = pricing(costs, torch.device("cpu"), real)
+    rules = Rules(home=state_home)
+    joint = trace_step(build if update is None else _reading(build, rules, update), dtype)
+    (output,) = joint.graph.find_nodes(op="output")
+    forward = sum(desc is not None and not hasattr(desc, "grad_of") for desc in output.meta["desc"])
+    here = costs in ("cpu", "measured") or (costs == "auto" and real)
+    return lower(joint, forward, price, name, STATE_BYTES["cpu" if here else "cuda"],
+                 updates=Updates(rules, on_gpu=not here) if rules.of else None)
+
+
+def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callable[[], Built]:
+    """The builder, which enters the rules of what it builds."""
+    def built() -> Built:
+        made = build()
+        if isinstance(made, tuple) and made and isinstance(made[0], torch.nn.Module):
+            rules.read(made[0], update)
+        return made
+
+    return built
+
+
+def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
+    """The program's graph, the optimizer's state of the trained parameters resident."""
+    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_by_rule(optimizer, _trained(program))})
+
+
+def _trained(program: Program) -> int:
+    """Bytes of the parameters that get a gradient."""
+    trained = {desc.grad_of for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+               if isinstance(node, torch.fx.Node)}
+    inputs = program.joint.graph.find_nodes(op="placeholder")
+    return sum(bytes_of(n.meta["val"]) for n in inputs
+               if isinstance(n.meta["desc"], ParamAOTInput) and n.meta["desc"] in trained)
+
+
+def as_builder(model: torch.nn.Module | Callable[[], Built], inputs: Any, loss: LossFunction | None,
+               kwargs: Mapping[str, Any] | None = None) -> Callable[[], Built]:
+    """What trace_step takes, of a module with its inputs and loss, or of a builder."""
+    if not isinstance(model, torch.nn.Module):
+        return model
+    given, named = arguments(inputs, kwargs)
+    if not named:
+        return lambda: (model, given, loss)
+    # a builder's inputs are a tuple; the last of these are the keyword arguments
+    call = loss or (lambda module, *positional, **keywords: module(*positional, **keywords))
+    return lambda: (model, (*given, named), lambda module, *all_: call(module, *all_[:-1], **all_[-1]))
+
+
+def name_of(model: Any) -> str:
+    """A graph's name, of what is captured."""
+    word = type(model).__name__ if isinstance(model, torch.nn.Module) else getattr(model, "__name__", "model")
+    return f"{word} training"

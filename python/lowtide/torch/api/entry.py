@@ -1,0 +1,368 @@
+"""The ways in: `backend` for torch.compile, and `optimize`, which plans before the first step."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import inspect
+import random
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo import eval_frame, external_utils
+from torch._dynamo.eval_frame import OptimizedModule
+from torch._dynamo.exc import BackendCompilerFailed
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.utils import counters
+from torch.utils import _pytree as pytree
+
+from ...frontend.errors import BudgetError, CaptureError, fall_back
+from ..compat import compiled
+from ..device.meter import bytes_held
+from ..graphs.compile import EachShape, compile_region
+from ..graphs.group import Group
+from ..graphs.outside_gradients import no_backward, of_results
+from ..ranks.shared import refuse_shared
+from ..settings import Settings
+from ..tensors.arguments import arguments, map_tensors, tensors_in
+from ..tracing.against_eager import note_tracing
+from ..tracing.log_calls import logs_behind
+
+_CALLING = (torch.nn.modules.module.__file__, eval_frame.__file__)  # where modules are called
+_RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
+# torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
+# and lives as long as one of the regions.
+_groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
+
+
+@logs_behind
+def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None,
+            **_: Any) -> Callable[..., Any]:
+    """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
+
+    Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
+    the budget (torch.compile wraps it in its own BackendCompilerFailed).  A model that the tracer breaks
+    into several regions gets them one by one as they are first called: each is planned beside what stands by
+    then, and from the next step on all of them are planned together (group.py).  `optimize` knows all of them
+    before it plans the first.
+    """
+    group = _groups.setdefault(id(options), Group(options=options))
+    note_tracing(gm)
+    module = _compiled_module()
+    if module is not None:
+        group.belongs_to(module)
+    elif (caller := _calling_module()) is not None:
+        group.outside.belongs_to(caller, whole=False)
+    run = compile_region(gm, example_inputs, Settings.of(options), group)
+
+    def call(*args: Any) -> Any:
+        return run(*args)
+
+    call.group = group  # type: ignore[attr-defined]
+    return call
+
+
+def _compiled_module() -> torch.nn.Module | None:
+    """The module whose code the tracer is at, if it is one's."""
+    try:
+        found = _objects_of(InstructionTranslator.current_tx().output.root_tx)
+    except AttributeError:  # none is traced: whoever calls has a graph of his own
+        return None
+    return next((module for module in found if isinstance(module, torch.nn.Module)), None)
+
+
+def _objects_of(tx: Any) -> list[Any]:
+    """Whose method the function is that is traced, if it is one: what is called self, also behind a graph break, where it has
+    other arguments; or the first argument, whatever it is called, of a forward that is this one's."""
+    code, found = tx.f_code, [tx.f_locals.get("self")]
+    if code.co_argcount:
+        found.append(tx.f_locals.get(code.co_varnames[0]))
+    elif code.co_flags & inspect.CO_VARARGS:
+        found += tx.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())[:1]
+    found = [value.cell_contents if isinstance(value, types.CellType) else value for value in found]
+    return found[:1] + [value for value in found[1:] if getattr(getattr(type(value), "forward", None), "__code__", None) is code]
+
+
+def _is_at(module: torch.nn.Module) -> bool:
+    """Is the tracer at the module's own code, or at what calls that for it, as it does for modules of torch.nn?"""
+    try:
+        root = InstructionTranslator.current_tx().output.root_tx
+    except AttributeError:
+        return True
+    return any(found is module for found in _objects_of(root)) or root.f_code.co_filename == external_utils.__file__
+
+
+def _calling_module() -> torch.nn.Module | None:
+    """The outermost module whose code calls what is traced."""
+    frame, found = inspect.currentframe(), None
+    while frame is not None:
+        # a look at the variables of other frames would hold them for as long as these last
+        owner = frame.f_locals.get("self") if frame.f_code.co_filename in _CALLING else None
+        if isinstance(owner, torch.nn.Module):
+            found = owner._orig_mod if isinstance(owner, OptimizedModule) else owner
+        frame = frame.f_back
+    return found
+
+
+def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
+             kwargs: Mapping[str, Any] | None = None, **options: Any) -> torch.nn.Module:
+    """`module`, compiled so that its training step stays within `budget`.
+
+    example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
+        `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and
+        planned before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
+        tracer breaks the model into several regions, they share the budget (sharing.py); the code between
+        regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first
+        call, beside what stands then, and from the next step on together with the others.
+    budget, options: settings.Settings.
+
+    Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,
+    ValueError for wrong options, BudgetError if no plan keeps the budget, CaptureError for a module that several ranks
+    share (distributed.py) and, with fallback="error", for a step that cannot be planned.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "
+                        "torch.compile(function, backend=\"lowtide\", options={...})")
+    settings = Settings.of({"budget": budget, **options})
+    refuse_shared(module, "optimize")
+    return compiled_within(module, settings, example_inputs, kwargs)
+
+
+def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs: Any,
+                    kwargs: Mapping[str, Any] | None) -> torch.nn.Module:
+    """`optimize` of these settings."""
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise ValueError(f"{name} has no size yet: call the lazy module once, under torch.no_grad(), before it is planned")
+    planned = example_inputs is not None or kwargs is not None
+    given, named = arguments(() if example_inputs is None else example_inputs, kwargs) if planned else ((), {})
+    group = _group_of(module)
+    compiled = _Compiled(module, settings, group)
+    if not planned:
+        return compiled.module
+    if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
+        group.held = bytes_held(module.state_dict(), tensors_in(given, named))
+    compiled.rehearse(given, named)
+    if compiled.unplanned:
+        group.outside.said(len(compiled.unplanned))
+        return fall_back(no_backward(compiled.unplanned), settings.fallback, compiled.module)
+    if group.to_plan:
+        group.share_budget(settings)
+        compiled = _Compiled(module, settings, group)
+        compiled.rehearse(given, named)
+    if not compiled.regions:
+        return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
+                         "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
+                         f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings.fallback,
+                         compiled.module)
+    return compiled.module
+
+
+def _group_of(module: torch.nn.Module) -> Group:
+    """A group for the regions of a module, which knows what stays."""
+    group = Group()
+    group.train(module.parameters())
+    group.outside.belongs_to(module)
+    stay = [*module.parameters(), *module.buffers()]
+    group.calls.know(stay, stay)
+    return group
+
+
+class _Rehearsed(BaseException):
+    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own.  error: why a region whose
+    sizes or numbers are open, which is planned when it is reached, cannot be planned."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
+class _Compiled:
+    """A compiled module that can be rehearsed: all is compiled, and nothing computed.
+
+    A rehearsal ends where the first region is to run, before anything that the model's code does with its results:
+    the tracer keeps all of that for after.  Only if the tracer broke the model there are more regions; they are
+    reached on zeros, and numbered.  It is a copy of the module that is rehearsed, with the same parameters, so that
+    nothing the model's code keeps for itself is touched; the tracer takes what it has compiled for one for the other.
+
+    A copy of the compiled module, by copy.deepcopy or pickle, reaches this object by its backend.  It is planned at its
+    own first call: what was compiled for the one, and what is known of its tensors, is not the other's.
+    """
+
+    def __init__(self, module: torch.nn.Module, settings: Settings, group: Group) -> None:
+        self._settings, self._group = settings, group
+        self._plain = module
+        self._rehearsing = self._broken = False
+        self._stands_in = True
+        self._breaks = 0
+        self._rehearsed = module
+        self._backend = self._compile_region  # one object, by which the tracer knows what it has compiled
+        self.regions = 0  # compiled so far
+        self._trains = False  # does one of them have a backward?
+        self.unplanned: list[str] = []  # parameters that are trained where none of them has
+        self.module = self._compile(module)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Compiled:
+        return _compiled_anew(copy.deepcopy(self._plain, memo), self._settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compiled_anew, (self._plain, self._settings)
+
+    def _compile(self, module: torch.nn.Module) -> torch.nn.Module:
+        return compiled(module, self._backend, _RECOMPILES)
+
+    @logs_behind
+    def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        reason = getattr(gm, "compile_subgraph_reason", None)
+        self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks \
+            or self._rehearsing and not _is_at(self._rehearsed)  # the tracer has skipped its own code
+        number = self.regions
+        note_tracing(gm)
+        find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
+        run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
+        self.regions += 1
+        self._trains = self._trains or torch.is_grad_enabled() and getattr(run, "trains", True)
+
+        def call(*args: Any) -> Any:
+            if not self._rehearsing:
+                return run(*args)
+            if isinstance(run, EachShape):
+                _prepare(run, args)
+            if not (self._broken and self._stands_in):
+                raise _Rehearsed
+            if find:
+                self._group.order.append(number)
+            return _stand_ins(gm, args)
+
+        return call
+
+    def rehearse(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Compile every region that a call with these arguments reaches."""
+        try:
+            module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
+        except Exception:  # noqa: BLE001: modules may hold anything; then no more than the first region is reached
+            module, self._stands_in = None, False
+        self._breaks = _graph_breaks()
+        self._rehearsing, self._rehearsed = True, module or self._plain
+        own = dict(self._plain.named_buffers())
+        self._group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
+        try:
+            with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
+                given, named = _copies((given, named))
+                results = (self._compile(module) if module else self.module)(*given, **named)
+                if self.regions and not self._trains and torch.is_grad_enabled():
+                    _, outside = of_results(t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor))
+                    self.unplanned = self._group.outside.names_among(outside)
+        except _Rehearsed as end:
+            if end.error:
+                raise end.error from None
+        except BackendCompilerFailed as error:
+            inner = error.inner_exception
+            raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
+        except Exception:  # code between regions may not take zeros; then the later ones are not known
+            if not self._group.to_plan:
+                raise
+        finally:
+            self._rehearsing = False
+            self._group.stands_for = {}
+
+
+def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:
+    """The GPUs whose generators a step may draw from: those of its tensors, and the current one."""
+    if not torch.cuda.is_available():
+        return []
+    tensors = [*module.parameters(), *module.buffers(), *tensors_in(given, named)]
+    return sorted({torch.cuda.current_device(), *(t.device.index for t in tensors if t.is_cuda)})
+
+
+def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
+    """Plan a region for these arguments."""
+    try:
+        run.prepare(args)
+    except Exception as error:
+        raise _Rehearsed(error) from error
+
+
+def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
+    """What a copy of an optimized module is compiled by."""
+    return _Compiled(module, settings, _group_of(module))
+
+
+@contextlib.contextmanager
+def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
+    """Leaves the generators of Python and of NumPy as they are, and those that the code of a module has by a name."""
+    numpy = sys.modules.get("numpy")
+    back = [functools.partial(random.setstate, random.getstate())]
+    if numpy:
+        back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
+    for held in _named_in_code(module):
+        if isinstance(held, torch.Generator):
+            back.append(functools.partial(held.set_state, held.get_state()))
+        elif isinstance(held, random.Random):
+            back.append(functools.partial(held.setstate, held.getstate()))
+        elif numpy and isinstance(held, numpy.random.Generator):
+            back.append(functools.partial(setattr, held.bit_generator, "state", held.bit_generator.state))
+    try:
+        yield
+    finally:
+        for put in back:
+            put()
+
+
+def _named_in_code(module: torch.nn.Module) -> Iterator[Any]:
+    """What the forwards of a module's parts have of variables around them: globals, and locals of functions outside."""
+    seen: set[Any] = set()
+    for part in module.modules():
+        forward = inspect.unwrap(getattr(part.forward, "__func__", part.forward))
+        if forward in seen or not inspect.isfunction(forward):
+            continue
+        seen.add(forward)
+        for cell in forward.__closure__ or ():
+            with contextlib.suppress(ValueError):  # nothing is in it yet
+                yield cell.cell_contents
+        for name in forward.__code__.co_names:
+            if name in forward.__globals__:
+                yield forward.__globals__[name]
+
+
+def _copies(values: Any) -> Any:
+    """The same arguments, tensors copied as far as a copy looks the same to the tracer."""
+    made: dict[int, torch.Tensor] = {}
+
+    def copied(value: torch.Tensor) -> torch.Tensor:
+        if type(value) is not torch.Tensor or not torch._prims_common.is_non_overlapping_and_dense_or_false(value):
+            return value
+        if id(value) not in made:
+            made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
+        return made[id(value)]
+
+    return map_tensors(copied, values)
+
+
+def _graph_breaks() -> int:
+    return sum(counters["graph_break"].values())
+
+
+def _stand_ins(gm: fx.GraphModule, args: tuple[Any, ...]) -> Any:
+    """Zeros in the place of a graph's results; what it hands through is handed through."""
+    inputs = dict(zip(gm.graph.find_nodes(op="placeholder"), args, strict=True))
+
+    def stand_in(value: Any) -> Any:
+        if not isinstance(value, fx.Node):
+            return value
+        if value in inputs:
+            return inputs[value]
+        like = value.meta.get("example_value", value.meta.get("val"))
+        if not isinstance(like, torch.Tensor):
+            return int(like) if isinstance(like, torch.SymInt) else like
+        made = torch.zeros([int(n) for n in like.shape], dtype=like.dtype, device=like.device)
+        return made.requires_grad_(like.requires_grad)
+
+    (output,) = gm.graph.find_nodes(op="output")
+    return pytree.tree_map(stand_in, output.args[0])

@@ -1,0 +1,150 @@
+"""How much memory a function takes at its peak, as measured.
+
+On a GPU the figure is the caching allocator's own.  On a CPU PyTorch keeps no such figure; what is allocated and freed is
+added up instead (allocations.py), which includes the workspaces of kernels.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..tensors.storages import Sizes, storages
+from .allocations import allocations
+from .host import is_on_host
+
+
+def measure_peak(function: Callable[..., Any], *args: Any, held: Iterable[Any] = (), **kwargs: Any) -> int:
+    """Bytes at the peak of function(*args, **kwargs), run once.
+
+    held: modules, optimizers and tensors that are there before the call; their bytes (each storage once)
+    are part of the figure on a CPU, where only the rise can be seen, but for those that a plan keeps on the emulated host.
+    On a GPU the figure is that of torch.cuda.max_memory_allocated for the current device: all that is there, `held` or not.
+    It begins anew for that (torch.cuda.reset_peak_memory_stats).
+
+    Raises RuntimeError on a CPU within a profiler, which would see the allocations in the place of this.
+
+    The result of the function is dropped before the end is seen, its peak is not.
+    """
+    if _on_gpu(held, args, kwargs):
+        gc.collect()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        function(*args, **kwargs)
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated()
+    there = storages_held(held, args, kwargs, but=is_on_host)
+    return sum(there.values()) + peak_rise(function, *args, **kwargs)
+
+
+def peak_rise(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
+    """Bytes by which the CPU's allocations rise at most above those at the call (never below 0).
+
+    What the garbage collector finds is not the function's to free: it runs before, and not meanwhile.
+    """
+    def run() -> None:
+        function(*args, **kwargs)
+
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return _rise_and_rest(run)[0]
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def workspace(run: Callable[[], Any], device: torch.device) -> int:
+    """Bytes that `run` takes at its peak beyond those that are live when it has returned what it made.
+
+    On a GPU the statistics of its peak are the user's, and stay: what was allocated and freed again is added up.  That is exact
+    for one allocation; of several the run is repeated with memory of its own, and the figure is the less of the sum and of what
+    that memory grew to beyond the results.
+    """
+    if device.type == "cuda":
+        passing, allocations = _passing(run, device)
+        return passing if allocations <= 1 else min(passing, _grown(run, device, passing))
+    held: list[Any] = []
+    peak, rest = _rise_and_rest(lambda: held.append(run()))
+    return peak - max(rest, 0)
+
+
+def _passing(run: Callable[[], Any], device: torch.device) -> tuple[int, int]:
+    """Bytes that a run allocates on a GPU and frees again, and in how many allocations."""
+    def stats() -> list[tuple[int, int]]:
+        torch.cuda.synchronize(device)
+        found = torch.cuda.memory_stats(device)
+        return [(found[f"{what}.all.allocated"], found[f"{what}.all.current"]) for what in ("allocated_bytes", "allocation")]
+
+    before = stats()
+    made = run()
+    after = stats()
+    del made
+    return tuple(max(0, (total - total_before) - (now - now_before))
+                 for (total, now), (total_before, now_before) in zip(after, before, strict=True))
+
+
+def _grown(run: Callable[[], Any], device: torch.device, otherwise: int) -> int:
+    """Bytes that a memory pool of its own grows to in a run, beyond those of the results; `otherwise` where PyTorch has none."""
+    try:
+        pool = torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(pool, device):
+            made = run()
+        torch.cuda.synchronize(device)
+        segments = pool.snapshot()
+        del made
+        return sum(segment["total_size"] - segment["allocated_size"] for segment in segments)
+    except (AttributeError, KeyError, RuntimeError, TypeError):
+        return otherwise
+
+
+def _rise_and_rest(run: Callable[[], Any]) -> tuple[int, int]:
+    """The most bytes, and those at the end, of a run on the CPU beyond those at its beginning."""
+    sums = list(itertools.accumulate(allocations(run), initial=0))
+    return max(sums), sums[-1]
+
+
+def bytes_held(*things: Any) -> int:
+    """Bytes of all storages in modules, optimizers, tensors and containers of them, each storage once, as their
+    device's allocator counts them."""
+    return sum(storages_held(*things).values())
+
+
+def storages_held(*things: Any, but: Callable[[torch.Tensor], bool] = lambda _: False) -> Sizes:
+    """What bytes_held adds up: storage -> bytes.  but: of which tensors none is wanted."""
+    seen: Sizes = {}
+
+    def walk(thing: Any) -> None:
+        if isinstance(thing, torch.nn.Module):
+            for tensor in (*thing.parameters(), *thing.buffers()):
+                seen.update(storages((tensor, tensor.grad)))
+        elif isinstance(thing, torch.optim.Optimizer):
+            for tensor in pytree.tree_leaves([list(v.values()) for v in thing.state.values()]):
+                walk(tensor)
+        elif isinstance(thing, torch.Tensor):
+            if not but(thing):
+                seen.update(storages([thing]))
+        elif isinstance(thing, (list, tuple)):
+            for part in thing:
+                walk(part)
+        elif isinstance(thing, dict):
+            for part in thing.values():
+                walk(part)
+
+    walk(things)
+    return seen
+
+
+def _on_gpu(*things: Any) -> bool:
+    if not torch.cuda.is_available():
+        return False
+    modules = [m for m in pytree.tree_leaves(things) if isinstance(m, torch.nn.Module)]
+    tensors = [t for t in pytree.tree_leaves(things) if isinstance(t, torch.Tensor)]
+    tensors += [p for m in modules for p in m.parameters()]
+    return any(t.is_cuda for t in tensors)

@@ -1,0 +1,110 @@
+"""A device as it is measured: what kernels reach on it, and what starting one takes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import lowtide
+
+from ..tensors.operators import DTYPES
+from .link import measured_link
+
+_SECONDS = 0.05  # of runs of one kernel, and
+_RUNS = 4  # of these at least
+_LONG = 3_000_000  # ns, of a kernel that runs at its rate
+_FORMAT = {"format": "lowtide-device", "version": 1}
+
+
+def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtide.Device:
+    """Measure the device in some ten seconds, for prices that are estimated there: `Device.to_json()` is a file for
+    `--device`.
+
+    Rates are those of products of large matrices, for each number type that has such a kernel, and of a 3 x 3
+    convolution for f32 (as `tf32`, in which convolutions are priced); bytes a second those of the sum of two tensors
+    that no cache holds; the launch is the time of the sum of two numbers.  A ramp is what kernels of middle sizes take
+    beyond launch and rate, in the median; it is 0 where they take less, as caches have it.  CPU figures are those of
+    the threads that PyTorch is set to.
+    """
+    device = torch.device(device)
+    on_gpu = device.type == "cuda"
+    launch = ns_of(lambda a=_ones((1,), device): a + a, device)
+    rates: dict[str, float] = {}
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        try:
+            rates[DTYPES[dtype]] = _products(dtype, device, launch)
+        except RuntimeError:  # no such kernel
+            continue
+    ns, flops = _convolution(64 if on_gpu else 4, device)
+    rates["tf32"] = 1e9 * flops / max(1, ns - launch)
+    streams = {2**k: _stream(2**k, device) - launch for k in (10, 12, 14, 16, 18, 28 if on_gpu else 24)}
+    rate = 12e9 * max(streams) / max(1, streams[max(streams)])
+    beyond = [_product(n, torch.float32, device) - launch - 2e9 * n**3 / rates["f32"] for n in (32, 64, 128, 192, 256)]
+    slow = [ns - 12e9 * n / rate for n, ns in streams.items() if n <= 2**18]
+    described: dict[str, Any] = {
+        "name": name or (torch.cuda.get_device_name(device) if on_gpu else "cpu"),
+        "operations_per_second": {dtype: int(value) for dtype, value in rates.items()},
+        "bytes_per_second": int(rate), "launch_ns": int(launch), "compute_ramp_ns": _ramp(beyond),
+        "memory_ramp_ns": _ramp(slow), "measured": True}
+    if on_gpu:
+        described["multiprocessors"] = torch.cuda.get_device_properties(device).multi_processor_count
+        described["memory_bytes"] = torch.cuda.get_device_properties(device).total_memory
+        described["host_link"] = dict(zip(("bytes_per_second", "latency_ns"), measured_link(device), strict=True))
+    return lowtide.Device.from_json(json.dumps(_FORMAT | described))
+
+
+def ns_of(run: Callable[[], Any], device: torch.device) -> int:
+    """ns of a call: the lower quartile of some, since whatever else the machine does only adds.  Of one thread on a CPU
+    they are those in which it ran."""
+    clock = time.thread_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
+
+    def once() -> float:
+        began = clock()
+        run()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return clock() - began
+
+    with torch.no_grad():
+        once()
+        times: list[float] = []
+        while len(times) < _RUNS or (sum(times) < _SECONDS and len(times) < 1000):
+            times.append(once())
+    return max(1, int(sorted(times)[len(times) // 4] * 1e9))
+
+
+def _ramp(beyond: list[float]) -> int:
+    return max(0, int(sorted(beyond)[len(beyond) // 2]))
+
+
+def _ones(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.full(shape, 0.5, dtype=dtype, device=device)
+
+
+def _product(n: int, dtype: torch.dtype, device: torch.device) -> int:
+    a, b = _ones((n, n), device, dtype), _ones((n, n), device, dtype)
+    return ns_of(lambda: a @ b, device)
+
+
+def _products(dtype: torch.dtype, device: torch.device, launch: int) -> float:
+    """Operations a second of the first product that takes some milliseconds."""
+    n = 256
+    while (ns := _product(n, dtype, device)) < _LONG and n < 16384:
+        n *= 2
+    return 2e9 * n**3 / max(1, ns - launch)
+
+
+def _stream(numbers: int, device: torch.device) -> int:
+    a, b = _ones((numbers,), device), _ones((numbers,), device)
+    made = torch.empty_like(a)  # memory that is new may take longer, and only the first time
+    return ns_of(lambda: torch.add(a, b, out=made), device)
+
+
+def _convolution(batch: int, device: torch.device) -> tuple[int, int]:
+    """ns, and operations."""
+    x, weight = _ones((batch, 64, 56, 56), device), _ones((64, 64, 3, 3), device)
+    return ns_of(lambda: torch.conv2d(x, weight, padding=1), device), 2 * x.numel() * 64 * 9

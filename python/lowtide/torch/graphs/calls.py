@@ -1,0 +1,223 @@
+"""The order in which a model's regions run, and what is held by others at each of their passes.
+
+A *pass* is one run of a region's forward or backward.  A *burst* is what runs from a forward beside which no other
+waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Bursts are kept as
+a tree of prefixes, a node for each pass:
+
+    root - forward 0 - forward 1 - backward 1 - backward 0      a step of training
+                     - backward 0                               a step without the second region
+
+so a step that has been seen before costs a look-up for each pass, and a look at the gradients that are there.  A new
+node notes what is held at that moment beyond what the region is given: arguments of other regions, gradients, forwards
+that wait.  From that follows what the burst takes at each pass under any plans of its regions (planning/sharing.py).  A
+forward that waits while others come and go is one that somebody keeps; it ends no burst and begins none.
+
+It sees tensors that regions are given, their gradients, and what forwards leave; nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from ..tensors.storages import Sizes, storages
+from .known_storages import KnownStorages
+from .records import ObservedPass, RegionRecord
+from .waiting import WaitingForwards
+
+_NODES = 2_000  # of the tree at most; passes that would need more are not noted
+_LENGTH = 512  # passes at which a burst of forwards that nothing waits for ends
+_LOOKS = 3  # at what is held, for each node: the first step knows no gradients of the last
+
+
+class _Node:
+    def __init__(self, pass_: ObservedPass | None) -> None:
+        self.pass_ = pass_
+        self.next: dict[Any, _Node] = {}
+        self.looks = 1
+
+
+class Calls:
+    """The record of one model's calls.
+
+    news: has a pass or a parameter come that no plan was made for?  fresh: the bursts in which it came; None: it
+    concerns all of them.  trained: the sets of parameters that bursts with a backward have trained.
+    known: the storages that regions were given.  burst: the passes of the present one so far.
+    """
+
+    def __init__(self) -> None:
+        self.news = False
+        self.fresh: list[list[ObservedPass]] | None = []
+        self.trained: set[frozenset[int]] = set()
+        self._turned = False  # by a backward, since the last forward
+        self.known = KnownStorages()
+        self._waiting = WaitingForwards()
+        self._root = self._at = _Node(None)
+        self._nodes = self._depth = 0
+        self._entries: set[RegionRecord] = set()
+        self.burst: list[ObservedPass] = []
+        self._begun_with: Sizes = {}  # gradients that stood then
+
+    # ---- what regions tell
+
+    def begins(self, region: RegionRecord) -> bool:
+        """Is this forward, which is about to run, the first of a burst?"""
+        if self._turned:
+            self._waiting.turn()
+        self._turned = False
+        if self._is_over() or self._at.pass_ and not self._waiting.is_any() and region in self._entries:
+            self._end()
+        return self._at is self._root
+
+    def _is_over(self) -> bool:
+        """Does nothing wait, and is no evaluation on its way?"""
+        self._waiting.prune()
+        pass_ = self._at.pass_
+        return bool(pass_) and (self._depth >= _LENGTH or not self._waiting.is_any() and pass_.region.trains)
+
+    def _end(self) -> None:
+        self._at = self._root
+        if not self.news or not self.burst:
+            return
+        if self.fresh is not None:
+            self.fresh.append(self.burst)
+        if any(pass_.backward for pass_ in self.burst):
+            self.trained.add(frozenset(key for pass_ in self.burst for key in pass_.region.leaves))
+
+    def planned(self) -> None:
+        """What is new by now has been planned for."""
+        self.news, self.fresh = False, []
+
+    def forward(self, region: RegionRecord, args: Iterable[Any]) -> ObservedPass | None:
+        """It runs now.  The pass, if it is a new one."""
+        if self._at is self._root:
+            self._depth, self.burst = 0, []
+            self._begun_with = self.known.gradients()
+            self._entries.add(region)
+        return self._step(region, False, args)
+
+    def backward(self, region: RegionRecord, args: list[Any]) -> ObservedPass | None:
+        """A backward of it runs now.  The pass, if it is a new one."""
+        self._waiting.prune()
+        self._turned = True
+        taken = self._waiting.take(region, args)
+        try:
+            return self._step(region, True, None)
+        finally:
+            if taken and taken.alone:  # it may be kept for another backward
+                self._waiting.put_back(taken)
+
+    def leave(self, region: RegionRecord, kept: torch.Tensor, alone: bool, size: int,
+              handed_out: Iterable[Any]) -> None:
+        """A forward of it has left `size` bytes; kept: a tensor of WaitingForward.ref."""
+        self._waiting.add(region, kept, alone, size, handed_out)
+
+    def know(self, tensors: Iterable[Any], stay: Iterable[Any] = ()) -> None:
+        """These tensors are there; those in `stay` for as long as the model is."""
+        if self.known.add(tensors, stay) and self._nodes > 0:
+            self.news, self.fresh = True, None
+
+    # ---- what stands
+
+    @property
+    def bursts_begun(self) -> int:
+        return len(self._root.next)
+
+    def waiting_bytes(self) -> int:
+        """Bytes that forwards have left for backwards that are still to come."""
+        return self._waiting.bytes()
+
+    def beside_backwards(self) -> int:
+        """The most bytes that stand beside a backward, of those that wait: what earlier forwards have left, and gradients
+        that later ones will have made by then."""
+        self._waiting.prune()
+        waiting, most, made = self._waiting.all(), 0, 0
+        for i, w in reversed(list(enumerate(waiting))):
+            most = max(most, made + sum(earlier.size for earlier in waiting[:i]))
+            made += sum(w.region.leaves.values())
+        return most
+
+    def beside(self, args: Iterable[Any]) -> int:
+        """Bytes that stand beside a region with these arguments, waiting forwards apart."""
+        own = storages(args)
+        left = self.left()
+        burst = [] if self._is_over() else self.burst
+        given = {key: size for pass_ in burst for key, size in pass_.given.items()}
+        stands = {key: s.size for key, s in self.known.alive().items() if s.stays or burst and s.made or key in given}
+        return sum(size for key, size in stands.items() if key not in own and key not in left) \
+            - sum(size for key, size in own.items() if key in left)
+
+    def left(self) -> set[int]:
+        """Storages that waiting forwards have handed out."""
+        return self._waiting.handed_out()
+
+    def bursts(self) -> Iterator[list[ObservedPass]]:
+        """All that were seen."""
+        stack = [(self._root, [])]
+        while stack:
+            node, earlier = stack.pop()
+            path = [*earlier, node.pass_] if node.pass_ else earlier
+            if not node.next and path:
+                yield path
+            stack += [(child, path) for child in node.next.values()]
+
+    # ---- within
+
+    def _step(self, region: RegionRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass | None:
+        key = (region, backward, len(self._waiting.all()))
+        self._depth += 1
+        node = self._at.next.get(key)
+        if node is not None and node.looks >= _LOOKS:
+            self._at = node
+            self.burst.append(node.pass_)
+            return None
+        if node is None and self._nodes >= _NODES:
+            self._at = _Node(self._at.pass_)  # off the tree for the rest of the burst
+            return None
+        pass_ = self._look(region, backward, args)
+        if node is None:
+            node = self._at.next[key] = _Node(pass_)
+            self._nodes += 1
+            self.news, fresh = True, pass_
+        else:
+            node.looks += 1
+            fresh = node.pass_ if self._grow(node.pass_, pass_) else None
+        self._at = node
+        self.burst.append(node.pass_)
+        return fresh
+
+    def _grow(self, pass_: ObservedPass, seen: ObservedPass) -> bool:
+        """Raise what a pass notes to what is seen now, of the tensors that are given now; was there more?"""
+        more = {key: size for key, size in seen.old.items() if key not in pass_.old}
+        pass_.old |= more
+        grown = bool(more) or seen.new > pass_.new
+        pass_.own, pass_.stays, pass_.given = seen.own, seen.stays, seen.given
+        pass_.new = max(pass_.new, seen.new)
+        self.news = self.news or grown
+        return grown
+
+    def _look(self, region: RegionRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass:
+        if args is not None:
+            args = list(args)
+            self.know(args)
+            region.own = storages(args)
+        own, left = region.own, self.left()
+        alive = self.known.alive()
+        given = {} if backward else {key: size for key, size in own.items() if key in alive and key not in left
+                                     and not alive[key].stays and not alive[key].made}
+        made = sum(s.size for key, s in alive.items() if s.made and key not in own and key not in left)
+        made_earlier = {key: size for pass_ in self.burst if pass_.backward
+                       for key, size in pass_.region.leaves.items()}
+        old, now = self._begun_with, self.known.gradients()
+        new = sum(size for key, size in made_earlier.items() if key not in old and key in now)
+        waits = {key for w in self._waiting.all() for key in w.region.leaves}
+        waits |= set(region.leaves) if backward else set()
+        # what another backward adds to is not there yet, but in the autograd engine
+        new += sum(size for key, size in made_earlier.items() if key in waits and (key in old or key not in now))
+        standing = {key: size for key, size in now.items() if key not in made_earlier or key in old}
+        stays = {key: size for key, size in own.items() if key in alive and alive[key].stays}
+        return ObservedPass(region, backward, tuple(w.region for w in self._waiting.all()),
+                            sum(w.size for w in self._waiting.all() if w.region.report is None), own, stays, given, made,
+                            sum(size for key, size in own.items() if key in left), standing, new)

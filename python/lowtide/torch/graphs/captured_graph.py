@@ -1,0 +1,307 @@
+"""One compiled region: the graph that Dynamo hands over is captured, planned and run by its plan.
+
+AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
+part it (`Region.partition`): there the graph is lowered and planned (region_planning.py), and code is made of the
+plan.  Both halves then run as straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own
+partition, with a warning, or fails, as the options say; a budget that cannot be kept fails always.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.convert_frame import compile_lock
+from torch._dynamo.exc import TorchDynamoException
+from torch._functorch.partitioners import default_partition
+from torch._guards import TracingContext
+
+from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
+from ..device.host import is_on_host
+from ..emission.emit import emit, emit_forward
+from ..emission.execute import compile_graph
+from ..emission.inductor import compile_with_inductor
+from ..emission.saved import compile_backward, compile_forward, nothing_donated
+from ..optimizer.backwards import mark
+from ..runtime.backward_looks import look_at_backwards
+from ..runtime.guess import place_of_guess
+from ..settings import Settings
+from ..step_errors import UnknownParameter
+from ..tensors.operators import is_tangent
+from ..tensors.storages import storages
+from ..tracing.open_sizes import NotOpen, OpenSizes
+from ..tracing.own_kernels import own_kernels
+from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
+from .group import Group
+from .outside_gradients import mark_region
+from .planning import RegionPlanner
+from .records import RegionRecord
+from .written import Reads
+
+_numbers = itertools.count()
+one_tracing = compile_lock  # a thread at a time: what is compiled at a call is not within the tracer, which sees to that itself
+
+
+class Region:
+    """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
+
+    def __init__(self, settings: Settings, group: Group, find: int | None = None,
+                 numbers: list[int] | None = None, sizes: OpenSizes | None = None) -> None:
+        """numbers: arguments for all of whose values one tracing is to serve.  sizes: the same of sizes, these numbers among
+        its symbols; where that cannot be `compile` raises NotOpen."""
+        self._settings, self._group, self._find = settings, group, find
+        self._open = sizes
+        self._shown: list[int] = []  # sizes of the plan
+        self._fitting: set[tuple[int, ...]] = set()  # and others at which it keeps the budget
+        self._symbols = sizes or (Symbols(numbers) if numbers else None)
+        self._gm: Any = None
+        self._inputs: list[Any] = []
+        self._handed_out = 0
+        self._record = RegionRecord(next(_numbers))
+        self._planner = RegionPlanner(settings, group, self._record, find)
+        self._compiled: Any = None
+        self._reads = Reads(self._record.number, self._written)
+        self._is_stale = False
+        self._lock = threading.Lock()  # held while it is compiled anew
+
+    def compile(self, gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+        self._gm = gm
+        stay = [self._group.stands_for.get(id(t), t) for t in example_inputs if _stays(t)]
+        self._group.calls.know(stay, stay)
+        look_at_backwards()
+        if self._settings.inner == "eager" and self._find is None:
+            self._group.outside.meet(example_inputs, self._settings)
+        self._compile(example_inputs)
+        if self._find is None:
+            self._group.regions.append(self._record)
+        return self
+
+    @property
+    def trains(self) -> bool:
+        """Has it a backward?"""
+        return self._record.trains
+
+    def leave(self) -> None:
+        """It is not called again."""
+        if self._record in self._group.regions:
+            self._group.regions.remove(self._record)
+
+    def serves(self, args: tuple[Any, ...]) -> bool:
+        """Was it traced for numbers like these, and does its plan keep the budget at these sizes?"""
+        if self._symbols is None:
+            return self._open is None
+        if not self._symbols.hold(args):
+            return False
+        return self._open is None or self._fits(args)
+
+    def _fits(self, args: tuple[Any, ...]) -> bool:
+        sizes, near = tuple(self._open.sizes(args)), self._planner.near
+        if sizes not in self._fitting and not self._record.assignment:  # or it is planned anew when it is called
+            if near is None or not near.any:
+                return False
+            there = near.at(args, self._shown)
+            if there is None:
+                return False
+            self._planner.meet(there)
+            self._fitting.add(sizes)
+        return True
+
+    def __call__(self, *args: Any) -> Any:
+        group, record = self._group, self._record
+        if self._settings.inner != "eager":  # who runs its backward does not say so
+            return self._compiled(*args)
+        if self._planner.updates:
+            self._planner.updates.check(args, self._settings.whole)
+        group.begin(record, self._settings, args)
+        with self._lock:
+            stale, self._is_stale = self._is_stale, False
+            if record.assignment or stale:
+                self._compile_anew(list(args))
+        group.forward(record, args)
+        group.outside.runs()
+        results = self._compiled(*args)
+        self._reads.note(args, results)
+        return results
+
+    def _written(self, inputs: set[int], results: set[int]) -> None:
+        """Others have written to these inputs and results between forward and backward."""
+        planner = self._planner
+        self._is_stale = self._is_stale or not (inputs <= planner.written and results <= planner.written_results)
+        planner.written |= inputs
+        planner.written_results |= results
+
+    def _compile_anew(self, args: list[Any]) -> None:
+        """As its group has planned it with others, or as what was written to asks for.  Where sizes cannot stay open with these
+        arguments, such as two that share a storage, the code that there is goes on."""
+        shown, fitting = self._shown, self._fitting
+        try:
+            if self._record.assignment:
+                self._compile_together(args)
+            else:
+                self._compile(args)
+        except (NotOpen, SizeByNumber):
+            self._shown, self._fitting, self._record.assignment = shown, fitting, None
+
+    def _compile_together(self, args: list[Any]) -> None:
+        """Anew, as its group has planned it with others."""
+        planned_for = self._shown
+        try:
+            self._compile(args)
+        except BudgetError:
+            if self._shown == planned_for:
+                raise
+            self._record.assignment = None  # of other sizes than these
+            self._compile(args)
+
+    def _compile(self, example_inputs: list[Any]) -> None:
+        with one_tracing:
+            self._trace(example_inputs)
+
+    def _trace(self, example_inputs: list[Any]) -> None:
+        self._inputs = list(example_inputs)
+        self._reads.forget()
+        if self._open:
+            self._shown = self._open.sizes(example_inputs)
+            self._fitting = {tuple(self._shown)}
+        try:
+            if self._settings.inner == "inductor":
+                self._compiled = compile_with_inductor(self._gm, example_inputs, self.partition)
+                return
+            code = object()
+            compiler = aot_autograd(fw_compiler=self._run("forward", code), bw_compiler=self._run("backward", code),
+                                    inference_compiler=self._run("inference", code), partition_fn=self.partition)
+            with nothing_donated(), own_kernels():
+                if self._symbols is None:
+                    self._compiled = compiler(self._gm, example_inputs)
+                    return
+                with numbers_stay():
+                    gm = self._symbols.graph(self._gm, example_inputs)
+                    self._compiled = compiler(gm, self._symbols.arguments(example_inputs))
+            self._symbols.seal()
+        except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
+            raise
+        except CallerError as error:
+            raise error.__cause__ from None
+        except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
+            if isinstance(error, TorchDynamoException) and TracingContext.try_get():
+                raise  # so the tracer tells itself to begin anew
+            if self._open:
+                raise NotOpen from error
+            line = (str(error).strip().splitlines() or ["no message"])[0]
+            self._compiled = fall_back(f"tracing failed with {type(error).__name__}: {line}", self._settings.fallback, self._gm)
+            self._symbols = None  # as it is the graph serves all values
+            self._record.to_plan = self._record.report = None
+            self._group.outside.said()
+        finally:
+            self._inputs = []
+
+    def _run(self, side: str, code: object) -> Callable[..., Any]:
+        """What compiles a side; the two of a step are of the same `code`."""
+        def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
+            name = f"region {self._record.number} {side}"
+            if side == "forward":
+                return self._leaving(compile_forward(module, name, code), place_of_guess(module))
+            if side == "backward":
+                tangents = len(list(filter(is_tangent, module.graph.nodes)))
+                return self._taking(compile_backward(module, name, code), tangents)
+            return compile_graph(self.forward_alone(module), name)
+
+        return compile_side
+
+    def _leaving(self, run: Callable[..., Any], guess: int | None) -> Callable[..., Any]:
+        """`run`, with a note of what it leaves for its backward.
+
+        By one of these tensors it is known whether the forward still waits.  guess: that which no backward hands on, where
+        the others are gradients, which live on when it has run; None where any will do.
+        """
+        group, record, handed_out = self._group, self._record, self._handed_out
+        calls = group.calls
+        open_ = self._open is not None
+        kept, alone, size = None, False, 0  # a storage among its results; bytes of all that it leaves
+
+        def leaving(args: list[Any]) -> Any:
+            nonlocal kept, alone, size
+            with group.lock:
+                said = self._planner.watch.forward(args, calls.waiting_bytes()) if self._planner.watch else ()
+            for category, words in said:
+                warnings.warn(f"lowtide: {words}", category, stacklevel=2)
+            given = storages(args) if kept is None or open_ else {}
+            results = run(args)
+            if kept is None or open_:
+                handed = storages(results[:handed_out])
+                here = [t for t in results if not isinstance(t, torch.Tensor) or not is_on_host(t)]
+                left = {key: bytes_ for key, bytes_ in storages(here).items() if key not in given}
+                size = sum(left.values())
+                private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
+                alone = bool(private)
+                key = max(private or left, key=left.__getitem__, default=None)
+                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1) if guess is None else guess
+            if kept >= 0 and not self._settings.whole:
+                with group.lock:
+                    calls.leave(record, results[kept], alone, size, results[:handed_out])
+            return results
+
+        leaving._boxed_call = True
+        mark_region(leaving, self._record.number)
+        if self._planner.updates:
+            mark(leaving, self._planner.updates)
+        return leaving
+
+    def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
+        """`run`, after a look at what comes back from the code behind the region, and with a note that it runs."""
+        group, record = self._group, self._record
+
+        def taking(args: list[Any]) -> Any:
+            with group.lock:
+                outside = self._planner.watch.backward(args[len(args) - tangents:]) if self._planner.watch else []
+            group.backward(record, args, outside)
+            return run(args)
+
+        taking._boxed_call = True
+        return taking
+
+    def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
+                  **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
+        """What AOTAutograd calls: the forward and backward graphs of the plan."""
+        self._handed_out = num_fwd_outputs
+        parts = self._emitted(joint, num_fwd_outputs, trains=True)
+        return parts or default_partition(joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+
+    def forward_alone(self, module: fx.GraphModule) -> fx.GraphModule:
+        """The graph of the plan in the place of a graph without a backward."""
+        (output,) = module.graph.find_nodes(op="output")
+        return self._emitted(module, len(output.args[0]), trains=False) or module
+
+    def _emitted(self, joint: fx.GraphModule, num_fwd_outputs: int, *, trains: bool) -> Any:
+        """What the plan of a graph became; None for one that no plan can run, or that is planned later."""
+        try:
+            if self._symbols:
+                self._symbols.check(joint)
+            if self._open:
+                self._open.concrete(joint, self._inputs)
+            planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open)
+            if planned is None:
+                return None
+            if not trains:
+                return emit_forward(planned.program, planned.computes, planned.transfers)
+            forward, backward = emit(planned.program, planned.computes, planned.transfers)
+            self._reads.learn(planned.program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
+                              self._planner.kept_within)
+            return forward, backward
+        except CaptureError as error:
+            if self._open:
+                raise NotOpen from error
+            if self._planner.updates:
+                self._planner.updates.slots = {}
+            return fall_back(str(error), self._settings.fallback, None)
+
+
+def _stays(value: Any) -> bool:
+    """Is it a parameter or, as the tracer has marked it, a buffer?"""
+    return isinstance(value, torch.nn.Parameter) or getattr(value, "_dynamo_static_input_type", None) is not None

@@ -1,0 +1,204 @@
+"""The regions of one model: what each has to leave room for, and when they are planned together.
+
+With `optimize` and inputs all regions are found before the first step (`share_budget`).  Otherwise each is planned when
+it is first called, beside what others hold then, and the record of the calls (calls.py) tells what else they hold.
+Where that breaks the budget the step warns of it, and before the next one all regions of that step, and of those that
+share a region with it, are planned together (together.py): each is compiled anew when it is called next.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from ...frontend.planning.constraints import Constraints, given_bytes
+from ...frontend.planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
+from ..device.meter import bytes_held
+from ..optimizer.region_updates import RegionUpdates
+from ..optimizer.updater import Updater
+from ..program.program import Program
+from ..settings import Settings
+from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
+from .accounts import Accounts, saved
+from .calls import Calls
+from .outside_gradients import OutsideGradients
+from .over_budget import Cause, OverBudget
+from .records import ObservedPass, RegionRecord
+from .together import MOST_PLANS, plan_together
+from .watch import ModelWatch
+
+
+@dataclass
+class Group:
+    """The regions of one model.
+
+    trained: storages of parameters that the optimizer keeps a state for, with their bytes.  held: bytes of the
+    model and of its inputs, where a region's own do not tell (on a CPU).  options: kept because its id says which
+    model a region is of.
+
+    to_plan: regions that were compiled to be planned later, by number.  order: the numbers in the order of one
+    forward's calls; a region may run more than once.  assignments: by the hash of a region's graph.  budget: in
+    bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
+    calls: what has run.
+    """
+
+    trained: dict[int, int] = field(default_factory=dict)
+    held: int = 0
+    options: Any = None
+    to_plan: dict[int, RegionToPlan] = field(default_factory=dict)
+    order: list[int] = field(default_factory=list)
+    assignments: dict[str, Assignment] = field(default_factory=dict)
+    budget: int | None = None
+    stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
+    calls: Calls = field(default_factory=Calls)
+    regions: list[RegionRecord] = field(default_factory=list)
+    watch: ModelWatch = field(default_factory=ModelWatch)
+    lock: Any = field(default_factory=threading.RLock)  # never held while kernels run
+    modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
+    accounts: Accounts = field(init=False)
+    over_budget: OverBudget = field(default_factory=OverBudget)
+    outside: OutsideGradients = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.accounts = Accounts(self.calls, self.regions)
+        self.outside = OutsideGradients(self.regions)
+
+    def train(self, tensors: Iterable[Any]) -> None:
+        """Note which of these tensors the optimizer keeps a state for."""
+        self.trained |= storages(t for t in tensors if is_trained(t))
+
+    def updates(self, settings: Settings) -> RegionUpdates | None:
+        """What makes the updates of a region, if its backward is to make them."""
+        if settings.update != "backward":
+            return None
+        return RegionUpdates(tuple(map(Updater.of, settings.optimizers)))
+
+    def share_budget(self, settings: Settings) -> None:
+        """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
+        calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
+        self.assignments = share_budget(one_after_another(calls, self.held), settings.budget, settings.order, self.held,
+                                        settings.told)
+        self.budget = next(iter(self.assignments.values())).budget
+
+    # ---- when a region is planned
+
+    def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
+              gradients: int, updated: Sizes, find: bool) -> RegionToPlan:
+        """A region that is compiled now, and updates these parameters; find: to be planned with all others before
+        anything runs."""
+        self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
+        given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
+        if find:
+            return RegionToPlan(program, settings.standing(given, device) + state, gradients)
+        standing = settings.standing(given + self._seen(inputs, True), device)
+        # who gives a reserve has counted what is seen to stand; beside regions that were found together it is more
+        covers = standing if settings.reserve is not None and not self.assignments else 0
+        return RegionToPlan(program, standing + state, gradients, covers)
+
+    def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
+        """The constraints of a region that is planned alone."""
+        inputs = [self.stands_for.get(id(value), value) for value in inputs]
+        more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
+        return Constraints(region.room(more + self._seen(inputs, with_gradients)),
+                           saved_earlier=self.calls.waiting_bytes())
+
+    def _seen(self, inputs: list[Any], with_gradients: bool) -> int:
+        """Bytes that are known to stand beside a region with these inputs."""
+        gradients = self.calls.known.gradients() | gradients_by_leaf(inputs) if with_gradients else {}
+        return self.calls.waiting_bytes() + self.calls.beside(inputs) + sum(gradients.values())
+
+    def bytes_of(self, trains: bool) -> int | None:
+        """The budget in bytes, if it is known before the region's own graph is; a forward alone has that of the
+        training steps."""
+        if self.budget is not None or trains:
+            return self.budget
+        return max((r.report.budget for r in self.regions if r.report and r.trains), default=None)
+
+    def same(self, region: RegionRecord, program: Program, constraints: Constraints) -> RegionRecord | None:
+        """A region of the same code that was planned alone, with the same kernels and sizes and under the same
+        constraints."""
+        return next((r for r in self.regions if r is not region and r.report and not r.plans
+                     and r.constraints == constraints and r.trains == region.trains
+                     and _signature(r.to_plan.program) == _signature(program)), None)
+
+    # ---- while regions run (a model may run in several threads)
+
+    def belongs_to(self, module: torch.nn.Module) -> None:
+        """The code of the model's regions is that module's; it is looked at when the first step is over."""
+        if not any(ref() is module for ref in self.modules):
+            self.modules.append(weakref.ref(module))
+            self.outside.belongs_to(module)
+
+    def _know_modules(self) -> None:
+        for ref in self.modules:
+            module = ref()
+            if module is not None:
+                tensors = [*module.parameters(), *module.buffers()]
+                self.calls.know(tensors, tensors)
+        self.modules.clear()
+
+    def begin(self, region: RegionRecord, settings: Settings, args: tuple[Any, ...]) -> None:
+        """A forward of it is about to run.  Raises BudgetError if its burst can be planned in no way."""
+        with self.lock:
+            if self.calls.begins(region):
+                self._begin_burst(region, settings, args)
+
+    def _begin_burst(self, region: RegionRecord, settings: Settings, args: tuple[Any, ...]) -> None:
+        self.accounts.first = region
+        if self.calls.bursts_begun:
+            self._know_modules()
+        self.watch.held.clear()
+        self.watch.counted = len(self.calls.trained) > 1
+        self._say()
+        if self.calls.news:
+            for pass_, others in plan_together(self.accounts, self.calls, self.trained, self.budget, settings, args):
+                self.meet_over_budget(pass_, others)
+            self.calls.planned()
+
+    def forward(self, region: RegionRecord, args: Iterable[Any]) -> None:
+        """It runs now."""
+        with self.lock:
+            self._look(region, self.calls.forward(region, args))
+            if not region.trains:  # or more may come that belongs into the same warning, until the backward begins
+                self._say()
+
+    def backward(self, region: RegionRecord, args: list[Any], outside: list[Cause]) -> None:
+        """Its backward runs now.  outside: what the region's watch has found."""
+        with self.lock:
+            to_come, waiting = self.calls.beside_backwards(), self.calls.waiting_bytes()
+            self._look(region, self.calls.backward(region, args))
+            self._say(outside, to_come, waiting)
+
+    def _look(self, region: RegionRecord, pass_: ObservedPass | None) -> None:
+        """Note it if a new pass breaks the budget."""
+        if pass_ is None or region.report is None or region.assignment:
+            return
+        others = self.accounts.others(pass_, [*self.calls.burst], self.accounts.staying(), {}) + saved(pass_)
+        if not self.accounts.fits(pass_, others):
+            self.meet_over_budget(pass_, others)
+
+    def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
+        """A pass breaks the budget; it is said when all is known that belongs to it."""
+        more = pass_.region.plans < MOST_PLANS
+        outlook = "From the next step on its regions are planned together." if more else \
+            f"Its regions were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
+        self.over_budget.meet(self.accounts, pass_, others, outlook)
+
+    def _say(self, outside: Iterable[Cause] = (), to_come: int = 0, waiting: int = 0) -> None:
+        said = self.over_budget.say(self.accounts, list(outside), to_come, waiting)
+        if said:
+            category, words = said
+            warnings.warn(words, category, stacklevel=4)
+
+
+def _signature(program: Program) -> Any:
+    """What a program's plan has to do with, but for times: two measurements differ."""
+    ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
+            op.get("in_place"), op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
+    return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]

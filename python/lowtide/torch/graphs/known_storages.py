@@ -1,0 +1,69 @@
+"""The storages that a model's regions were given, as long as they live, and the gradients of the leaves among them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from ..tensors.storages import Sizes, bytes_of, gradients_by_leaf, is_dense, is_trained, storage
+
+
+@dataclass(eq=False)
+class KnownStorage:
+    """One of them.  leaf: the parameter or input that it is of, if that gets a gradient."""
+
+    ref: StorageWeakRef
+    size: int
+    stays: bool  # a parameter or a buffer
+    made: bool  # by code that autograd has seen
+    leaf: Any = None
+
+
+class KnownStorages:
+    """All of them, by the storage."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, KnownStorage] = {}
+
+    def add(self, tensors: Iterable[Any], staying: Iterable[Any]) -> bool:
+        """These tensors are there; those in `staying` for as long as the model is.  Is one of them new that stays?"""
+        stay = {id(t) for t in staying}
+        is_new = False
+        for t in tensors:
+            if not is_dense(t):
+                continue
+            known = self._known.get(storage(t))
+            if known is None or known.ref.expired():
+                stays = isinstance(t, torch.nn.Parameter) or id(t) in stay
+                leaf = weakref.ref(t) if is_trained(t) else None
+                self._known[storage(t)] = KnownStorage(StorageWeakRef(t.untyped_storage()), bytes_of(t), stays,
+                                                       t.grad_fn is not None, leaf)
+                is_new = is_new or stays
+        return is_new
+
+    def alive(self) -> dict[int, KnownStorage]:
+        """Those that somebody still holds."""
+        for key in [key for key, s in list(self._known.items()) if s.ref.expired()]:
+            del self._known[key]
+        return dict(self._known)
+
+    def staying(self, given: bool) -> Sizes:
+        """Parameters and buffers; given: and what the user has given to any region and still holds."""
+        return {key: s.size for key, s in self.alive().items() if s.stays or given and not s.made}
+
+    def gradients(self) -> Sizes:
+        """Gradients that are there, by leaf."""
+        return gradients_by_leaf(self._leaves())
+
+    def present(self) -> list[torch.Tensor]:
+        """Leaves that are there, and their gradients."""
+        return [t for leaf in self._leaves() for t in (leaf, leaf.grad) if t is not None]
+
+    def _leaves(self) -> list[torch.Tensor]:
+        leaves = [s.leaf() for s in list(self._known.values()) if s.leaf]
+        return [leaf for leaf in leaves if leaf is not None]

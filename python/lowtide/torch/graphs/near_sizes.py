@@ -1,0 +1,109 @@
+"""A plan at other sizes than those that it was made for.
+
+What a plan computes, frees and computes again does not depend on sizes, and neither does the code of a region that was traced
+for all of them (tracing/open_sizes.py).  What it takes does.  So before the code runs at new sizes its schedule is verified on
+the same graph with the bytes that its tensors have there: milliseconds, where a plan takes a search.  What kernels need for
+themselves, and hold beyond what they show, was measured at the sizes of the plan; it is taken to grow as the bytes that they
+touch, and not to shrink.
+
+It loses where another plan would take less time at the new sizes: this one was the best at those it was made for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lowtide
+
+from ...frontend.planning.constraints import Constraints
+from ...frontend.planning.report import Report, held_by
+from ...frontend.planning.schedule import Schedule, schedule
+from ..program.program import Program, owned
+from ..tensors.storages import allocated, bytes_of
+from ..tracing.open_sizes import OpenSizes
+
+
+@dataclass(frozen=True)
+class AtSizes:
+    """What a schedule takes at some sizes: the program with their bytes, and a report of it."""
+
+    program: Program
+    report: Report
+
+
+class NearSizes:
+    """A schedule that may run at other sizes.
+
+    constraints, budget: what it was planned with; budget as an option, of which a share is one of each size's own peak.
+    report: of the schedule at its own sizes.
+    """
+
+    def __init__(self, planned: Schedule, sizes: OpenSizes, constraints: Constraints, budget: int | str, report: Report) -> None:
+        program = planned.program
+        self._planned, self._sizes, self._constraints, self._budget = planned, sizes, constraints, budget
+        self._report = report
+        made = {t: owned(*owner) for t, owner in program.owners.items()}
+        self._places = [t for t, fake in made.items() if fake is not None and t not in program.homes()]
+        self._devices = [made[t].device for t in self._places]
+        self._of_sizes = sizes.bytes_and_shapes([made[t] for t in self._places])
+        self._given = {t: key.meta["desc"].idx for t, (key, _) in program.owners.items()
+                       if getattr(key, "op", "") == "placeholder" and hasattr(key.meta.get("desc"), "idx")}
+        self._own = [t["bytes"] for t in program.graph["tensors"]]
+
+    @property
+    def any(self) -> bool:
+        """May it run at any other sizes?  A schedule that copies to the host, or of a graph that transforms have changed, may
+        not, nor one with a result of which it is not known how it grows."""
+        return self._of_sizes is not None and not self._planned.copied and not self._report.transforms
+
+    def at(self, args: Sequence[Any], shown: list[int]) -> AtSizes | None:
+        """What it takes with these arguments; None if it does not keep the budget.  shown: the sizes that it was made for."""
+        program = self._planned.program
+        size_of, shapes = self._of_sizes(self._sizes.sizes(args))
+        before, shapes_before = self._of_sizes(shown)
+        sizes = list(self._own)
+        for t, device, now, old in zip(self._places, self._devices, size_of, before, strict=True):
+            extra = self._own[t] - allocated(int(old), device)  # what its kernel holds beyond what it shows, or the caller
+            grown = extra * max(1.0, now / old) if old else extra
+            sizes[t] = bytes_of(args[self._given[t]]) if t in self._given else allocated(int(now) + max(0, math.ceil(grown)), device)
+        shape_of = dict(zip(self._places, map(tuple, shapes), strict=True))
+        shape_before = dict(zip(self._places, map(tuple, shapes_before), strict=True))
+        tensors = [_without(t | {"bytes": size}, "shape", "dtype") for t, size in zip(program.graph["tensors"], sizes, strict=True)]
+        ops = []
+        for op in program.graph["ops"]:
+            touched = [*op["inputs"], *op["outputs"]]
+            ratio = max(1.0, sum(sizes[t] for t in touched) / max(1, sum(self._own[t] for t in touched)))
+            ops.append(_without(op | {"workspace": math.ceil(op["workspace"] * ratio)}, "operands", "results"))
+        for op, over in self._planned.computes:  # what lay alike by chance lies so no more
+            for t in over:
+                for made in program.graph["ops"][op]["outputs"]:
+                    if shape_before.get(t) == shape_before.get(made) and shape_of.get(t) != shape_of.get(made) \
+                            or self._own[t] == self._own[made] and sizes[t] != sizes[made]:
+                        return None
+        there = replace(program, graph=program.graph | {"tensors": tensors, "ops": ops})
+        return self._verified(there)
+
+    def _verified(self, program: Program) -> AtSizes | None:
+        planned = self._planned
+        scheduled = schedule(program, planned.steps)
+        if scheduled.steps != planned.steps:
+            return None
+        own = self._constraints.graph(program)
+        limit = lowtide.Problem(own, self._budget).budget
+        run = replace(program, graph=scheduled.graph)
+        final, plan = self._constraints.graph(run), lowtide.Plan(list(scheduled.steps))
+        try:
+            cost = lowtide.verify(lowtide.Problem(final, limit, live_limits=self._constraints.live_limits(run)), plan)
+        except lowtide.PlanError:
+            return None
+        held = held_by(program, scheduled.steps, scheduled.graph, lowtide.simulate(final, plan).memory, self._constraints)
+        report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, **held)
+        return AtSizes(program, report)
+
+
+def _without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
+    """An entry of a graph but for what is said for other sizes, and no plan needs."""
+    return {name: value for name, value in entry.items() if name not in names}

@@ -1,0 +1,74 @@
+"""What code outside of all regions holds, as far as the autograd graph shows it.
+
+Where the tracer breaks a model, Python runs between the regions, operator by operator, and what it saves for its
+backward stands beside the later regions' plans.  The arguments of a region hang on the graph of all that came
+before: its nodes know what they saved.  They are read without being unpacked, so no hook runs.
+
+It loses on what is not saved but lives in a name, on what hooks packed, on code without gradients, and on a loss
+computed behind the last region, of which only the tangents are seen that come back from it: common losses take
+up to three times the bytes that they are given (F.cross_entropy twice, the mean of squares three times).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..tensors.operators import leaves
+from ..tensors.storages import is_dense, storage, storages
+
+LOSS = 3  # times what is handed out, that a loss outside may take
+_NODES = 20_000  # at most that one look visits
+_names: dict[type, tuple[str, ...]] = {}  # a node's class -> its attributes that hold what was saved
+
+
+def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    """Storages, with their bytes, that code outside of all regions holds before a region runs with `args`: what its
+    nodes have saved, by and by; what the piece right before saved and made; which of `args` it made."""
+    made = storages(t for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn))
+    saved: dict[int, int] = {}
+    piece = dict(made)
+    not_its_own = {storage(t) for t in leaves(args)} - made.keys()  # arguments, and what regions and users made
+    seen: set[Any] = set()
+    stack = [(t.grad_fn, True) for t in leaves(args)]
+    while stack and len(seen) < _NODES:
+        node, right_before = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            not_its_own.add(storage(node.variable))
+        elif not _is_region(node):
+            its_own = storages(_saved_by(node))
+            saved |= its_own
+            if right_before:
+                piece |= its_own
+        stack += [(earlier, right_before and not _is_region(node)) for earlier, _ in node.next_functions]
+    return tuple({key: size for key, size in found.items() if key not in not_its_own} for found in (saved, piece, made))
+
+
+def tangent_bytes(tangents: list[Any]) -> int:
+    """Bytes that code outside hands to the backward: of tangents of more than one number that are not all zeros,
+    as those are of results that nobody used."""
+    return sum(t.numel() * t.element_size() for t in leaves(tangents) if t.numel() > 1 and bool(t.any()))
+
+
+def _is_region(node: Any) -> bool:
+    return type(node).__name__ == "CompiledFunctionBackward"
+
+
+def _saved_by(node: Any) -> list[torch.Tensor]:
+    kind = type(node)
+    if kind not in _names:
+        _names[kind] = tuple(name for name in dir(node) if name.startswith("_raw_saved_"))
+    tensors = []
+    for name in _names[kind]:
+        try:
+            values = getattr(node, name)
+            for value in values if isinstance(values, (tuple, list)) else (values,):
+                if value is not None and value.unpack_hook is None and isinstance(value.data, torch.Tensor):
+                    tensors.append(value.data)
+        except RuntimeError:  # a graph that was freed holds nothing
+            continue
+    return [t for t in tensors if is_dense(t)]

@@ -1,0 +1,67 @@
+"""What a model's steps take beyond the budget, said once, with one figure for `reserve` that counts all of it.
+
+A step can break the budget for several reasons: forwards of other regions wait, code between the regions has saved
+something, a loss is computed behind the last one.  Each alone would name a figure of its own.  They are gathered until the
+first backward begins, when the most is known that waits; what stands beside the backwards that are still to come is
+added up in advance.  Where forwards wait, half of what they hold is added: how many regions run may change from step to
+step, and a step that has not been seen may take more.  What a figure that was named would count is not said again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
+from .accounts import Accounts, counted
+from .records import ObservedPass
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a step may take more than the budget, what to do, and the `reserve` that would count it."""
+
+    category: type[LowtideWarning]
+    words: str
+    remedy: str
+    reserve: int
+
+
+class OverBudget:
+    """The causes of one model's steps.  told: the largest `reserve` that was named."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self._worst: tuple[int, ObservedPass, int, str] | None = None  # bytes over, pass, those of others, outlook
+
+    def meet(self, accounts: Accounts, pass_: ObservedPass, others: int, outlook: str) -> None:
+        """A pass breaks the budget with so many bytes of others beside it.  outlook: what becomes of the next steps."""
+        over = accounts.peak(pass_, others) - accounts.limit(pass_)
+        if self._worst is None or over > self._worst[0]:
+            self._worst = over, pass_, others, outlook
+
+    def say(self, accounts: Accounts, more: list[Cause], to_come: int, waiting: int) -> tuple[type[LowtideWarning], str] | None:
+        """The warning, if there is something new to say.  more: other causes.  to_come: bytes that stand beside a backward
+        that is still to run, at most.  waiting: bytes of these and others that forwards have left."""
+        worst, self._worst = self._worst, None
+        causes = list(more)
+        if worst and max(worst[2], to_come) > self.told:
+            _, pass_, others, outlook = worst
+            causes.append(_of_others(accounts, pass_, others, outlook, max(others, to_come) + waiting // 2))
+        if not causes:
+            return None
+        reserve = self.told = max(self.told, *(cause.reserve for cause in causes))
+        over = any(cause.category is OverBudgetWarning for cause in causes)
+        causes.sort(key=lambda cause: cause.category is not OverBudgetWarning)
+        words = "; ".join(cause.words for cause in causes)
+        remedies = ". ".join(dict.fromkeys(cause.remedy for cause in causes))
+        return (OverBudgetWarning if over else LowtideWarning,
+                f"lowtide: {'the budget is not kept: ' if over else ''}{words}. {remedies}, or set reserve={reserve}")
+
+
+def _of_others(accounts: Accounts, pass_: ObservedPass, others: int, outlook: str, reserve: int) -> Cause:
+    report = pass_.region.report
+    words = (f"{size_text(others)} ({others} bytes) of others stand beside the {'backward' if pass_.backward else 'forward'} of "
+             f"{report.name}, of which its plan counts {size_text(counted(pass_))}: this step can take "
+             f"{size_text(accounts.peak(pass_, others))} of {size_text(accounts.limit(pass_))}")
+    return Cause(OverBudgetWarning, words, f"{outlook} lowtide.torch.optimize with example_inputs plans all regions together "
+                 "before the first step", reserve)

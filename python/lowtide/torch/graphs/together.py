@@ -1,0 +1,90 @@
+"""The regions of a model planned together, once the record of their calls tells what they hold beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...frontend.planning.sharing import Pass, RegionToPlan, share_budget
+from ..device.meter import bytes_held
+from ..settings import Settings
+from ..tensors.storages import Sizes
+from .accounts import Accounts, saved
+from .calls import Calls
+from .records import ObservedPass, RegionRecord
+
+MOST_PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
+
+
+def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
+                  args: tuple[Any, ...]) -> Iterator[tuple[ObservedPass, int]]:
+    """Plan the regions of all bursts that break the budget, and of those that share a region with them: of each such set of
+    bursts the pass that takes the most, with the bytes beside it, while it is planned.
+
+    trained: storages for which the optimizer keeps a state.  budget: in bytes, once it is shared.  args: of the call that
+    begins.  Raises BudgetError.
+    """
+    staying, now = accounts.staying(), calls.known.gradients()
+    bursts = list(calls.bursts()) if calls.fresh is None else calls.fresh
+    if not any(not accounts.fits(pass_, accounts.others(pass_, burst, staying, now) + saved(pass_))
+               for burst in bursts for pass_ in burst if pass_.region.to_plan and pass_.region.plans < MOST_PLANS):
+        return  # so that new orders of calls that fit cost no more than themselves
+    fixed = bytes_held(args) + sum(staying.values())
+    for bursts in _connected(list(calls.bursts())):
+        passes = [(pass_, accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
+                  if pass_.region.to_plan]
+        broken = [(pass_, others + saved(pass_)) for pass_, others in passes
+                  if not accounts.fits(pass_, others + saved(pass_))]
+        if not broken:
+            continue
+        regions = {pass_.region for pass_, _ in passes}
+        most = max(broken, key=lambda pair: accounts.peak(*pair))
+        if max(region.plans for region in regions) >= MOST_PLANS:
+            yield most
+            continue
+        present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]
+        _refresh(regions, present, trained, settings, known_budget=bool(budget))
+        wanted = settings.budget if budget is None else budget
+        to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
+                         tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
+        assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
+                                   varies=len({_depth(burst) for burst in bursts}) > 1)
+        yield most
+        for region in regions:
+            region.plans += 1
+            agreed = assignments[region.to_plan.key]
+            if agreed.constraints != region.constraints or agreed.budget != region.report.budget:
+                region.assignment = agreed
+
+
+def _refresh(regions: set[RegionRecord], present: list[torch.Tensor], trained: Sizes, settings: Settings,
+             known_budget: bool) -> None:
+    """Note what their settings say others hold now, in the place of what they said when each was compiled."""
+    for region in regions:
+        known = region.to_plan
+        device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
+        standing, state = settings.standing(bytes_held(present), device), settings.state(device, trained, region.updated)
+        covers = standing if settings.reserve is not None and not known_budget else 0
+        region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
+
+
+def _depth(burst: list[ObservedPass]) -> int:
+    """How many forwards of a burst wait at most."""
+    return max(len(pass_.waiting) for pass_ in burst)
+
+
+def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
+    """The bursts, those together that have a region in common."""
+    sets: list[tuple[set[RegionRecord], list[list[ObservedPass]]]] = []
+    for burst in bursts:
+        regions, together = {pass_.region for pass_ in burst}, [burst]
+        apart = []
+        for others, theirs in sets:
+            if regions & others:
+                regions, together = regions | others, [*theirs, *together]
+            else:
+                apart.append((others, theirs))
+        sets = [*apart, (regions, together)]
+    return (together for _, together in sets)

@@ -1,0 +1,190 @@
+"""Watches for memory that others hold beside a region while it runs, and that its plan does not count.
+
+Gradients that were not set to None live through the forward, and through the backward beside the new ones, to
+which they are added when the backward has returned: the whole step takes that much more.  DDP's buckets stand
+from its construction on.  It gives the new gradients to its buckets when the region's backward has returned all of them
+at once, so gradients that are views of buckets save nothing while that backward runs.
+
+A look is cheap: as long as no gradient stands and there is no DDP it costs a look-up for each parameter.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
+from ..ranks.shared import beside_sharded, bucket_bytes
+from ..tensors.storages import gradient_bytes, trained_arguments
+from .outside import LOSS, tangent_bytes, upstream
+from .over_budget import Cause
+
+MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute again, and no orders: what is kept and "
+         "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
+         "a step is to take less than the budget only if the budget says less")
+
+TOGETHER = ("several regions of this model share the budget: those that wait while another one runs keep their graphs as they "
+            "are, whatever techniques says, and nothing of them runs in parts; the last one's graph may change. Fewer graph "
+            "breaks (TORCH_LOGS=graph_breaks shows them) leave more to it")
+
+_LOOKS = 64  # at what code outside holds, before the first backward
+
+
+@dataclass
+class ModelWatch:
+    """What the watches of one model's regions share: the leaves of all of them, and what was warned of.
+
+    causes: what warnings were about, each of which comes once.  most: the most bytes that one was about.  counted: are
+    gradients from earlier steps part of the plans (group.py)?
+
+    Until the first backward begins the forwards are looked at for what code outside of all regions holds.
+    held: storages that it has saved or made for the regions so far.  saved: the most bytes of these beside a region.
+    piece: the most bytes that one piece of such code takes.  broken: are these too much for a plan?
+    running: the watch whose forward ran last.  trained: has a backward begun?  looks: how many forwards were looked at.
+    """
+
+    causes: set[str] = field(default_factory=set)
+    most: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+    saved: int = 0
+    piece: int = 0
+    broken: bool = False
+    leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
+    running: RegionWatch | None = None
+    trained: bool = False
+    looks: int = 0
+    counted: bool = False
+
+    def meet(self, leaf: torch.Tensor) -> None:
+        """Note a leaf that a region was given."""
+        known = self.leaves.get(id(leaf))
+        if known is None or known() is not leaf:
+            self.leaves[id(leaf)] = weakref.ref(leaf)
+
+    def standing(self) -> int:
+        """Bytes of the gradients that all known leaves have now, each storage once."""
+        tensors = {key: ref() for key, ref in self.leaves.items()}
+        for key in [key for key, t in tensors.items() if t is None]:
+            del self.leaves[key]
+        return gradient_bytes(tensors.values())
+
+
+def buckets(gradients: int) -> int:
+    """Bytes of the buckets of the DDP module that runs now, beyond the `gradients` that are views of them."""
+    ddp = DistributedDataParallel._get_active_ddp_module()
+    if ddp is None:
+        return 0
+    return max(0, bucket_bytes(ddp) - (gradients if ddp.gradient_as_bucket_view else 0))
+
+
+class RegionWatch:
+    """Looks at what others hold beside one region as it runs, and has words for what its plan does not count.
+
+    peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
+    saved_earlier: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found
+    beside it.
+    reserved: has the user said what stands beside it?  allocator: or has a GPU's, what was there at the time?
+    """
+
+    def __init__(self, model: ModelWatch, plan: tuple[int, int, int], *, counted: int, saved_earlier: int, base: int,
+                 reserved: bool, allocator: bool) -> None:
+        self._reserved, self._allocator = reserved, allocator
+        self._model, self._counted, self._earlier, self._base = model, counted, saved_earlier, base
+        self._peak, self._between, self._budget = plan
+        self._leaves: set[int] | None = None  # their positions among the arguments
+        self._left = 0  # bytes of other forwards when this one began
+
+    def grow(self, peak: int, between: int, budget: int) -> None:
+        """The plan has run at larger sizes, at which it takes this."""
+        self._peak, self._between, self._budget = peak, between, budget
+
+    def forward(self, args: list[Any], left: int) -> list[tuple[type[LowtideWarning], str]]:
+        """Warnings, each with its class, when the forward begins.  left: bytes of other forwards."""
+        words: list[tuple[type[LowtideWarning], str]] = []
+        if self._leaves is None:
+            sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
+            if sharded:
+                self._model.causes.add("FSDP")
+                words.append((LowtideWarning, f"this region {sharded}"))
+            self._leaves = trained_arguments(args)
+        if not self._model.trained and self._model.looks < _LOOKS:
+            self._model.looks += 1
+            self._meet_outside(args, left)
+        none = True
+        for i in self._leaves:
+            if args[i].is_leaf:
+                self._model.meet(args[i])  # a region may run for one block after another
+                none = none and args[i].grad is None
+        if none and DistributedDataParallel._active_ddp_module is None:
+            return words
+        return words + self._standing(left)
+
+    def backward(self, tangents: list[Any]) -> list[Cause]:
+        """What breaks the budget when the first backward of all begins: that of the last region, behind which is the
+        loss."""
+        model, left = self._model, self._left
+        if model.trained:
+            return []
+        model.trained = True
+        handed = tangent_bytes(tangents) if model.running is self else 0
+        loss = handed > 0 and self._over(self._between, left + model.saved + LOSS * handed) > 0
+        reserve = self._base + max(left, self._earlier) + model.saved + max(model.piece, LOSS * handed if loss else 0)
+        causes: list[Cause] = []
+        if model.broken:
+            causes.append(Cause(OverBudgetWarning, "code between the regions that the tracer made of this model runs without a "
+                                f"plan, and no plan counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made "
+                                f"or saved stand beside a region, and one piece takes about {size_text(model.piece)} in its "
+                                "backward", "Fewer graph breaks (TORCH_LOGS=graph_breaks shows them) leave less of it", reserve))
+        if loss:
+            room = max(0, -self._over(self._between, left + model.saved))
+            causes.append(Cause(LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
+                                f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
+                                f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
+                                "budget", "Compute the loss within the module", reserve))
+        model.held.clear()
+        model.running = None
+        return causes
+
+    def _over(self, held: int, beside: int) -> int:
+        """Bytes by which the budget is broken where the plan holds `held`, what it counts of `beside` included."""
+        return held + max(0, beside - self._counted) - self._budget
+
+    def _meet_outside(self, args: list[Any], left: int) -> None:
+        model = self._model
+        saved, piece, made = upstream(args)
+        self._left = left
+        model.held |= saved
+        beside = 0 if self._allocator else sum(size for key, size in model.held.items() if key not in made)
+        taken = sum(piece.values())
+        previous = model.running
+        model.broken |= self._over(self._peak, left + beside) > 0 and beside > 0
+        if previous is not None and taken > 0:
+            model.broken |= previous._over(previous._between, left + beside + taken) > 0
+        model.saved, model.piece, model.running = max(model.saved, beside), max(model.piece, taken), self
+        model.held |= made
+
+    def _standing(self, left: int) -> list[tuple[type[LowtideWarning], str]]:
+        gradients = 0 if self._model.counted else self._model.standing()
+        held = buckets(gradients)
+        beside = left + gradients + held
+        if self._over(self._peak, beside) <= 0:
+            return []
+        new = {cause for cause, size in (("gradients", gradients), ("buckets", held)) if size} - self._model.causes
+        if not new or beside <= self._model.most:
+            return []
+        self._model.causes |= new
+        self._model.most = beside
+        words = []
+        if "gradients" in new:
+            words.append(f"gradients of {size_text(gradients)} ({gradients} bytes), made before, stand while this "
+                         "region runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
+        if "buckets" in new:
+            words.append(f"the buckets of DistributedDataParallel take {size_text(held)} ({held} bytes)")
+        peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._earlier - left)
+        return [(OverBudgetWarning, f"the budget is not kept: {'; '.join(words)}. The plan counts "
+                 f"{size_text(self._counted)} of what stands beside the region, so the step can take {size_text(peak)} of "
+                 f"{size_text(self._budget)}; reserve={reserve} counts it")]

@@ -1,0 +1,123 @@
+"""Writes to what a region was given, between its forward and its backward, by whoever runs in between.
+
+Eager execution saves what its backward needs, and refuses to go on where that was written to.  A plan may read more: a
+buffer, say, of which the model has made a clone that the plan drops and makes again.  No plan does that with what is no
+parameter if there is one that does not (region_planning.py).  Where none is, and with parameters, which an optimizer that
+steps in between writes to, autograd finds the write, by the version of the tensor, but has no name for it and no remedy.
+So versions are noted when the forward has run, and looked at right before its backward.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Container
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from ...frontend.errors import some
+from ..program.program import Program, results_of
+from ..step_errors import WrittenError
+from ..tensors.operators import leaves
+from ..tensors.storages import storage
+from .outside_gradients import region_of
+
+
+class Place(NamedTuple):
+    """An argument or a result of a region."""
+
+    is_result: bool
+    at: int
+
+
+class Reads:
+    """What one region's backward reads of its arguments and results, as of the latest plan.
+
+    region: the number with which its nodes are marked.  found: called with the arguments and the results that were written
+    to, before that is refused.
+    """
+
+    def __init__(self, region: int, found: Callable[[set[int], set[int]], None]) -> None:
+        self._region, self._found = region, found
+        self.forget()
+
+    def forget(self) -> None:
+        """There is no plan."""
+        self._places: list[Place] = []
+        self._program: Program | None = None
+        self._kept_from: tuple[Container[int], Container[int]] = (), ()
+        self._kept_within: int | None = None
+
+    def learn(self, program: Program, forward: fx.GraphModule, kept_from: tuple[Container[int], Container[int]],
+              kept_within: int | None) -> None:
+        """program: what was planned; forward: its code.  kept_from: the arguments and the results that no plan was to read,
+        had one within the budget been found; kept_within: the smallest budget for which one was."""
+        self._program, self._kept_from, self._kept_within = program, kept_from, kept_within
+        (output,) = forward.graph.find_nodes(op="output")
+        count = len(program.forward_outputs)
+        saved = [n for n in output.args[0][count:] if isinstance(n, fx.Node)]
+        given = {n.meta["desc"].idx for n in saved if n.op == "placeholder" and hasattr(n.meta.get("desc"), "idx")}
+        kept = {storage(t) for n in saved if n.op != "placeholder" for t in leaves(n.meta.get("val"))}
+        handed_out = {i for i, n in results_of(list(output.args[0][:count]), program.forward_descriptors)
+                      if any(storage(t) in kept for t in leaves(n.meta.get("val")))}
+        self._places = [*(Place(False, i) for i in sorted(given)), *(Place(True, i) for i in sorted(handed_out))]
+
+    def note(self, args: tuple[Any, ...], results: Any) -> None:
+        """A forward has run with these arguments."""
+        if not self._places or not torch.is_grad_enabled():
+            return
+        results = results if isinstance(results, (list, tuple)) else (results,)
+        node = self._backward_of(results)
+        if node is None:
+            return
+        tensors = [(place, (results if place.is_result else args)[place.at]) for place in self._places]
+        seen = [(place, weakref.ref(t), t._version) for place, t in tensors
+                if isinstance(t, torch.Tensor) and not t.is_inference()]
+        node.register_prehook(lambda _: self._look(seen))
+
+    def _look(self, seen: list[tuple[Place, Any, int]]) -> None:
+        if torch.compiler.is_compiling() or self._program is None:
+            return
+        written = {place: t for place, ref, version in seen for t in [ref()] if t is not None and t._version != version}
+        if written:
+            words = self._words(written)
+            self._found({p.at for p in written if not p.is_result}, {p.at for p in written if p.is_result})
+            raise WrittenError(words)
+
+    def _words(self, written: dict[Place, torch.Tensor]) -> str:
+        program = self._program
+        needed = {place: t for place, t in written.items() if not place.is_result and place.at in program.needed}
+        written = needed or written
+        names = some([f"{self._name(place, t)} of shape {list(t.shape)}" for place, t in written.items()])
+        one = len(written) == 1
+        words = f"{names} {'has' if one else 'have'} been modified by an inplace operation between the forward of " \
+                f"{program.graph['name']} and its backward, which reads {'it' if one else 'them'}"
+        if needed:
+            return f"{words}, as it does in eager execution, which refuses that too: write after the backward, or let the " \
+                   "model read a clone"
+        if all(place.at in self._kept_from[place.is_result] for place in written):
+            larger = f"a budget of {self._kept_within} bytes, of whose plan it does not" if self._kept_within else "a larger budget"
+            return f"{words}: no plan within the budget was found that does not. Write after the backward, or give {larger}"
+        return f"{words}. Write after the backward; or run this step again: from its next call on the region has a plan that " \
+               "does not, if one keeps the budget"
+
+    def _name(self, place: Place, t: torch.Tensor) -> str:
+        if place.is_result:
+            return f"result {place.at}"
+        kind = "parameter" if isinstance(t, torch.nn.Parameter) else \
+            "buffer" if getattr(t, "_dynamo_static_input_type", None) is not None else "input"
+        return f"the {kind} {self._program.labels.get(place.at) or place.at}"
+
+    def _backward_of(self, results: Any) -> Any:
+        """The node of the graph that runs the region's backward.  A result may be a view of an argument that another region
+        has made."""
+        for t in results:
+            node = t.grad_fn if isinstance(t, torch.Tensor) else None
+            while node is not None:
+                if region_of(node) == self._region:
+                    return node
+                if hasattr(type(node), "_forward_cls"):
+                    break
+                node = next((following for following, _ in node.next_functions if following is not None), None)
+        return None

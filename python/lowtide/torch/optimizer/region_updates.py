@@ -1,0 +1,177 @@
+"""The updates of one region, and what the code of its forward and backward calls for them."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import detect_fake_mode
+from torch.nn.parallel import DistributedDataParallel
+
+from ...frontend.errors import OverBudgetWarning, size_text
+from ..step_errors import UpdateError
+from ..tensors.storages import bytes_of
+from .accumulating import accumulates
+from .backwards import watch_backwards
+from .host_states import HostStates
+from .rules import Rule, Rules
+from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
+
+_keys = itertools.count()
+_regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDictionary()
+
+
+@dataclass(eq=False)
+class RegionUpdates:
+    """The updates of one region.
+
+    updaters: those of the optimizers, each of which has parameters of its own.  key: what the region's code knows it by.
+    slots: its parameters by the place of the input, as of the latest plan, with its `peak` and `budget`.  homes: what of
+    their state has its home on the host, by slot and name; states: what moves that, by optimizer.  looked: has
+    backwards.py seen the backward that is to run?
+    """
+
+    updaters: tuple[Updater, ...]
+    key: int = field(default_factory=lambda: next(_keys))
+    slots: dict[int, torch.Tensor] = field(default_factory=dict)
+    homes: list[tuple[int, str]] = field(default_factory=list)
+    states: dict[Updater, HostStates] = field(default_factory=dict)
+    peak: int = 0
+    budget: int = 0
+    looked: bool = False
+    _groups: dict[int, tuple[Updater, dict[str, Any]]] = field(default_factory=dict)
+    _warned: bool = False
+
+    def __post_init__(self) -> None:
+        _regions[self.key] = self
+        watch_backwards()
+
+    def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
+        """Those of a region's inputs that are updated, named as the lowering names them.  home: of their state."""
+        known: dict[int, Rule] = {}
+        for updater in self.updaters:
+            for group in updater.optimizer.param_groups:
+                known |= dict.fromkeys(map(id, group["params"]), Rule.of(updater.optimizer, group))
+        return Rules({f"input{i}": known[id(inputs[i])] for i in trained if id(inputs[i]) in known}, home)
+
+    def by_updater(self) -> list[tuple[Updater, list[torch.Tensor]]]:
+        """The parameters of the latest plan by what updates them.  Raises UpdateError for one that nothing does."""
+        groups = self.groups()
+        found: dict[Updater, list[torch.Tensor]] = {}
+        for p in self.slots.values():
+            if id(p) not in groups:
+                raise UpdateError(f"update: a parameter of shape {list(p.shape)} is in no group of the optimizer any more: "
+                                  "compile the model again, with the optimizer that it is to be updated by")
+            found.setdefault(groups[id(p)][0], []).append(p)
+        return list(found.items())
+
+    def groups(self) -> dict[int, tuple[Updater, dict[str, Any]]]:
+        """The groups of all optimizers by their parameters, each with what makes its updates."""
+        return {id(p): (updater, group) for updater in self.updaters
+                for group in updater.optimizer.param_groups for p in group["params"]}
+
+    def check(self, args: tuple[Any, ...], whole: bool) -> None:
+        """whole: is the call a whole step?  Raises UpdateError unless the region is given the parameters that it was
+        compiled for, as the step before has left them, and no ranks share them."""
+        for updater in self.updaters:
+            updater.check_forward(args)
+        if not self.slots or not torch.is_grad_enabled():
+            return
+        if any(args[i] is not p for i, p in self.slots.items()):
+            raise UpdateError("update='backward': a region is called with other parameters than it was compiled for, such as "
+                              f"one block's code for another block: compile the whole model, {STEP_INSTEAD}")
+        if DistributedDataParallel._get_active_ddp_module() is not None:
+            raise UpdateError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
+                              "the backward has made them, and updates would come before; use update='step'")
+        if whole:
+            self._begin_step()
+
+    def begin(self, number: int) -> None:
+        """The backward of that forward begins."""
+        if not self.looked:
+            raise UpdateError("update='backward': something other than torch.autograd has begun a backward, so nothing says "
+                              "that its updates are those of a step; use update='step'")
+        self.looked = False
+        for updater, parameters in self.by_updater():
+            updater.begin(number, parameters)
+        self._groups = self.groups()
+        if self._warned or not any(map(accumulates, self.slots.values())):
+            return
+        size = sum(bytes_of(p) for p in self.slots.values())
+        if self.peak + size > self.budget:
+            self._warned = True
+            warnings.warn(f"lowtide: the budget is not kept: within lowtide.torch.accumulate gradients of {size_text(size)} "
+                          f"({size} bytes) stand beside this region, whose plan updates each as it comes: the step can take "
+                          f"{size_text(self.peak + size)} of {size_text(self.budget)}; reserve={size} counts them",
+                          OverBudgetWarning, stacklevel=2)
+
+    def _begin_step(self) -> None:
+        by_updater = self.by_updater()
+        for updater, parameters in by_updater:
+            check_hooks(updater.optimizer, parameters)
+            updater.check_gradients(parameters)
+        if any(p.grad is not None or accumulates(p) for p in self.slots.values()):
+            raise UpdateError("step makes its own gradients, and some stand already: set them to None first "
+                              "(optimizer.zero_grad()); what is to add up over micro-batches needs "
+                              "lowtide.torch.optimize")
+        self._groups = self.groups()
+        names = [(self.slots[slot], name) for slot, name in self.homes]
+        for updater, _ in by_updater if names else ():
+            states = self.states.get(updater) or self.states.setdefault(updater, HostStates(updater.optimizer))
+            states.go_home((p, name) for p, name in names if self._groups[id(p)][0] is updater)
+
+    def update(self, slot: int, gradient: torch.Tensor, owned: bool) -> None:
+        p = self.slots[slot]
+        updater, group = self._groups[id(p)]
+        if updater in self.states:
+            self.states[updater].arrive(p)
+        updater.update(p, group, gradient, owned)
+
+    def open(self) -> torch.Tensor:
+        """A forward begins; what it saves for its backward."""
+        number, token = new_token()
+        parameters = frozenset(map(id, self.slots.values()))
+        for updater in self.updaters:
+            updater.open(number, token, parameters & updater.groups().keys())
+        return token
+
+    def move(self, way: str, slot: int, name: str) -> None:
+        p = self.slots[slot]
+        getattr(self.states[self._groups[id(p)][0]], way)(p, name)
+
+
+# ---- what the code of a region calls; keys and slots are numbers in it
+
+def open_forward(key: int) -> torch.Tensor:
+    """The token that the region's forward saves."""
+    return _regions[key].open()
+
+
+@fx.node.has_side_effect
+def begin_backward(key: int, token: torch.Tensor) -> None:
+    """The region's backward begins."""
+    _regions[key].begin(int(token.shape[1]))
+
+
+@fx.node.has_side_effect
+def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> None:
+    """The parameter at that place has its gradient."""
+    _regions[key].update(slot, gradient, owned)
+
+
+@fx.node.has_side_effect
+def move_state(key: int, way: str, slot: int, name: str) -> None:
+    """That tensor of the state of the parameter at that place: `fetch`, `leave` or `gone` (transfers.py)."""
+    _regions[key].move(way, slot, name)
+
+
+def fake_token(inputs: list[fx.Node]) -> torch.Tensor:
+    """What a graph with these inputs knows of a token."""
+    with detect_fake_mode([n.meta.get("val") for n in inputs]):
+        return torch.empty((0, 1), dtype=torch.uint8)

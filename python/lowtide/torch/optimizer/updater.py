@@ -1,0 +1,213 @@
+"""One optimizer's updates of one parameter at a time, and what has to hold for them to be its step."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from ..step_errors import UpdateError
+from ..tensors.storages import is_dense
+from ..tensors.used_gradient import UsedGradient
+from .accumulating import accumulates
+
+_updaters: weakref.WeakValueDictionary[int, Updater] = weakref.WeakValueDictionary()  # by their optimizers' ids
+_forwards = itertools.count(1)  # numbers of all forwards, whichever optimizers they wait for
+
+STEP_INSTEAD = "or use update='step'"
+
+
+@dataclass(eq=False)
+class _Open:
+    """A forward whose backward has not run.  ref: what it has saved for it."""
+
+    number: int
+    ref: StorageWeakRef
+    parameters: frozenset[int]
+
+
+class Updater:
+    """The updates of one optimizer's parameters, whatever regions they are in.
+
+    Forwards are numbered.  A forward saves its number for its backward, as the shape of a tensor without elements, its
+    token: it lives as long as what else was saved, goes through hooks on saved tensors, and takes no bytes.
+    """
+
+    @staticmethod
+    def of(optimizer: torch.optim.Optimizer) -> Updater:
+        """That of this optimizer; there is one."""
+        return _updaters.get(id(optimizer)) or _updaters.setdefault(id(optimizer), Updater(optimizer))
+
+    @staticmethod
+    def are_any() -> bool:
+        """Is there one?"""
+        return bool(_updaters)
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+        step = type(optimizer).step
+        self._step = getattr(step, "__wrapped__", step)  # without the profiler's record and the hooks
+        self._latest = 0  # forward of these parameters
+        self._open: list[_Open] = []
+        self._updated_at: dict[int, int] = {}  # parameter -> the latest forward when it was updated
+        self._updated: dict[int, weakref.ref[torch.Tensor]] = {}  # since the optimizer's last step
+        self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
+        self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
+        this = weakref.ref(self)
+        hooks = (optimizer.register_step_pre_hook(_own(lambda _, args, kwargs: this() and this()._stepping(args, kwargs))),
+                 optimizer.register_step_post_hook(_own(lambda *_: this() and this()._stepped())))
+        for hook in hooks:
+            weakref.finalize(self, hook.remove)
+
+    def groups(self) -> dict[int, dict[str, Any]]:
+        """The optimizer's groups by their parameters."""
+        return {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
+
+    # ---- the user's own step, which has nothing to do for what is updated
+
+    def _stepping(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        self._aside.clear()
+        self._put_aside()
+        closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+        if not callable(closure):
+            return None
+
+        def closed() -> Any:
+            result = closure()
+            self._put_aside()
+            return result
+
+        return (args[:1], kwargs | {"closure": closed})
+
+    def _put_aside(self) -> None:
+        """Take away used gradients, for which there is nothing to do.  Raises UpdateError for what would be a second
+        update."""
+        updated = [p for p in (ref() for ref in self._updated.values()) if p is not None and p.grad is not None]
+        for p in updated:
+            if not isinstance(p.grad, UsedGradient):
+                raise UpdateError(f"a parameter of shape {list(p.shape)} was updated in the backward, and somebody has given "
+                                  "it another gradient since: the step would update it twice. Leave p.grad alone, "
+                                  + STEP_INSTEAD)
+        if any(self._used.get(id(group), now) != now for group in self.optimizer.param_groups for now in [_settings(group)]):
+            raise UpdateError("the settings of one of the optimizer's groups, such as lr, have changed between the backward "
+                              "and optimizer.step(), and parameters were updated by those of before: set them before the "
+                              f"backward, {STEP_INSTEAD}")
+        self._used.clear()
+        self._updated.clear()
+        for p in updated:
+            self._aside.append((p, p.grad))
+            p.grad = None
+
+    def _stepped(self) -> None:
+        for p, gradient in self._aside:
+            gradient.stepped = True
+            if p.grad is None:
+                p.grad = gradient
+        self._aside.clear()
+
+    # ---- forwards and backwards
+
+    def check_forward(self, values: Iterable[Any]) -> None:
+        """Raises UpdateError if a parameter among these values is updated, and the optimizer has not stepped."""
+        if self._updated and any(id(value) in self._updated for value in values):
+            raise UpdateError("a forward before optimizer.step(): the backward has updated parameters already, which an "
+                              "ordinary one would leave to the step. Call optimizer.step() right after the backward, or, for "
+                              "micro-batches, run all backwards but the last within lowtide.torch.accumulate(model)")
+
+    def open(self, number: int, token: torch.Tensor, parameters: frozenset[int]) -> None:
+        """A forward of that number runs now, in a region with these parameters."""
+        self._latest = number
+        self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
+
+    def waiting(self, parameters: Iterable[int]) -> int:
+        """How many forwards with one of these parameters wait for their backward?"""
+        self._open = [o for o in self._open if not o.ref.expired()]
+        return sum(not o.parameters.isdisjoint(parameters) for o in self._open)
+
+    def check_gradients(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Raises UpdateError unless these may get gradients now."""
+        for p in parameters:
+            shape = f"a parameter of shape {list(p.shape)}"
+            if id(p) in self._updated:
+                raise UpdateError(f"a second backward before optimizer.step(): {shape} is updated already. Call "
+                                  "optimizer.step() after each step as ever, or, for micro-batches, run all backwards but "
+                                  "the last within lowtide.torch.accumulate(model)")
+            if isinstance(p.grad, UsedGradient) and not p.grad.zeroed:
+                raise UpdateError(f"the gradient of {shape} was used by its update in an earlier step and has not been set "
+                                  "to None or zero since, so an ordinary step would add to it: call optimizer.zero_grad() "
+                                  f"once a step, {STEP_INSTEAD}")
+            if p.grad is not None and not is_dense(p.grad) and not isinstance(p.grad, UsedGradient):
+                raise UpdateError(f"{shape} has a gradient of layout {p.grad.layout}, and a plan knows dense tensors alone: "
+                                  f"set it to None first, {STEP_INSTEAD}")
+
+    def begin(self, number: int, parameters: Iterable[torch.Tensor]) -> None:
+        """The backward of that forward is about to run.  Raises UpdateError if parameters were updated since."""
+        self._open = [o for o in self._open if o.number != number]
+        if any(self._updated_at.get(id(p), 0) >= number for p in parameters):
+            raise UpdateError("a second backward: parameters were updated in the backward since this forward ran, so its "
+                              "gradients would be of other weights. Call backward once for each forward, within "
+                              f"lowtide.torch.accumulate(model) for all but the last, {STEP_INSTEAD}")
+
+    def update(self, p: torch.Tensor, group: dict[str, Any], gradient: torch.Tensor, owned: bool) -> None:
+        """`p`, of that group, by its gradient, or put that to what stands within `accumulate`.  owned: may it be kept?"""
+        adds = accumulates(p)
+        if isinstance(p.grad, UsedGradient):
+            p.grad = None  # it was set to zero
+        if p.grad is not None:
+            p.grad.add_(gradient)  # as the engine does
+        elif adds:
+            p.grad = gradient if owned else gradient.clone(memory_format=torch.preserve_format)
+        if adds:
+            return
+        one = {**group, "params": [p]}
+        alone = object.__new__(type(self.optimizer))
+        alone.__dict__.update(self.optimizer.__dict__)
+        alone.param_groups = [one]
+        self._updated_at[id(p)] = self._latest
+        self._updated[id(p)] = weakref.ref(p)
+        try:
+            if p.grad is None:
+                p.grad = gradient
+            self._step(alone)
+        finally:
+            p.grad = UsedGradient(p.shape, p.dtype, p.device)
+        group.update({key: value for key, value in one.items() if key != "params"})
+        self._used[id(group)] = _settings(group)
+
+
+def new_token() -> tuple[int, torch.Tensor]:
+    """The number of a forward that begins, and what it saves."""
+    number = next(_forwards)
+    return number, torch.empty((0, number), dtype=torch.uint8)
+
+
+def _settings(group: dict[str, Any]) -> dict[str, Any]:
+    """What a group says of its parameters, to compare without a look at what tensors hold."""
+    return {key: (id(value), value._version) if isinstance(value, torch.Tensor) else value for key, value in group.items()
+            if key != "params"}
+
+
+def _own(hook: Callable[..., Any]) -> Callable[..., Any]:
+    hook.lowtide = True  # type: ignore[attr-defined]
+    return hook
+
+
+def check_hooks(optimizer: torch.optim.Optimizer, parameters: Iterable[torch.Tensor]) -> None:
+    """Raises UpdateError for hooks that updates in the backward would pass by, or run once for each parameter."""
+    module = sys.modules[torch.optim.Optimizer.__module__]
+    every = (module._global_optimizer_pre_hooks, module._global_optimizer_post_hooks)
+    hooks = [*optimizer._optimizer_step_pre_hooks.values(), *optimizer._optimizer_step_post_hooks.values(),
+             *(hook for some in every for hook in some.values())]
+    if any(not getattr(hook, "lowtide", False) for hook in hooks):
+        raise UpdateError("update: the optimizer has hooks on its step, which would find no gradients and parameters that "
+                          f"are updated already; remove them, {STEP_INSTEAD}")
+    for p in parameters:
+        if p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None):
+            raise UpdateError(f"update: a parameter of shape {list(p.shape)} has hooks on its gradient, which an update "
+                              f"within the backward would pass by; remove them, {STEP_INSTEAD}")

@@ -1,0 +1,63 @@
+"""Which tensors of a program may be overwritten by the ops that read them last.
+
+A plan lets an op write over an operand that dies there, so that nobody in the graph reads it later is the plan's care.
+Here is refused what others than the graph's own ops may see: what the caller gave or is handed, what another library's
+operator has read or made (it may have kept it), what a collective reads while the step goes on, what is copied to or
+from a device without waiting.  Which operands an operator can write over at all says lowerings/in_place.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+
+import torch
+from torch import fx
+
+from ..tensors.effects import communicates
+from ..tensors.operators import arguments_of, is_symbol, leaves, values
+from ..tensors.storages import is_dense, storage
+from .builder import ProgramBuilder
+
+_KNOWN = ("aten", "prims", "lowtide")  # namespaces of operators that keep nothing of what they read
+
+
+def pair(builder: ProgramBuilder, joint: fx.GraphModule, outputs: list[int]) -> None:
+    """Note on the ops of a program over which of their operands they may write.  outputs: those of the graph."""
+    tensors, producer = builder.graph.tensors, builder.graph.producer
+    seen = _seen_by_others(joint)
+    for op in builder.graph.ops:
+        node = op.runs.node
+        for name, operand in op.runs.emitter.overwritable(node).items() if node else ():
+            tensor = builder.find(operand)
+            if tensor not in producer or tensor in outputs or producer[tensor] is builder.graph.barrier \
+                    or tensor in op.mutates or storage(operand) in seen or len(op.outputs) != 1 \
+                    or tensors[tensor]["bytes"] != tensors[op.outputs[0]]["bytes"]:
+                continue
+            op.in_place.append([tensor, op.outputs[0]])
+            op.runs = replace(op.runs, over={**op.runs.over, tensor: name})
+
+
+def _seen_by_others(joint: fx.GraphModule) -> set[int]:
+    """Storages that may be read when the graph's own nodes have all read them."""
+    seen: set[int] = set()
+    here: set[int] = set()
+    devices = set()
+    for node in joint.graph.nodes:
+        made = [t for t in leaves(node.meta.get("val")) if is_dense(t)]
+        devices |= {t.device.type for t in made}
+        here |= {storage(t) for t in made if t.device.type == "cpu"}
+        if node.op == "call_function" and not _keeps_nothing(node):
+            read = leaves(values([list(node.args), dict(node.kwargs)]))
+            seen |= {storage(t) for t in (*made, *read) if is_dense(t)}
+    # a copy from the host may still be on its way when the next kernel on the host begins
+    return seen | here if len(devices) > 1 else seen
+
+
+def _keeps_nothing(node: fx.Node) -> bool:
+    target = node.target
+    if target is operator.getitem or is_symbol(node.meta.get("val")):
+        return True
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _KNOWN or communicates(target):
+        return False
+    return not arguments_of(node).get("non_blocking")

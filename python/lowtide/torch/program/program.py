@@ -1,0 +1,135 @@
+"""A training step as the planner and the emission see it: its joint FX graph, and the Lowtide graph that it became."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
+
+from ..runtime.guess import Guess
+from ..tensors.operators import leaves
+from ..tensors.storages import storage, storages
+from ..tracing.origins import label_of
+from .emitter import Run
+
+
+@dataclass
+class Program:
+    """A joint graph and the Lowtide graph it became.
+
+    graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
+    forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
+    views: nodes that are no ops, made again where they are read.
+    owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
+    node, or (node, index) of several results.
+    guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
+    updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
+    labels: inputs' names for people, by their places.
+    kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them after it.  needed: arguments
+    that the backward reads whatever the plan.
+    """
+
+    joint: torch.fx.GraphModule
+    graph: dict[str, Any]
+    runs: list[Run]
+    barrier: int
+    forward_outputs: list[Any]
+    backward_outputs: list[Any]
+    forward_descriptors: list[Any]
+    backward_descriptors: list[Any]
+    views: set[torch.fx.Node] = field(default_factory=set)
+    owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
+    guess: Guess | None = None
+    updates: int | None = None
+    labels: dict[int, str] = field(default_factory=dict)
+    kept: tuple[int, ...] = ()
+    needed: frozenset[int] = frozenset()
+
+    def without_kept(self) -> Program:
+        """The same for plans that may read what is kept from them."""
+        ops = list(self.graph["ops"])
+        barrier = ops[self.barrier]
+        ops[self.barrier] = barrier | {"mutates": [t for t in barrier["mutates"] if t not in self.kept]}
+        return replace(self, graph=self.graph | {"ops": ops}, kept=())
+
+    def label_of(self, descriptor: Any) -> str:
+        """The name of an input for people."""
+        return self.labels.get(getattr(descriptor, "idx", None)) or label_of(descriptor)
+
+    @property
+    def in_one_call(self) -> bool:
+        """Does its forward make the updates?"""
+        return self.guess is not None and self.updates is not None
+
+    def homes(self) -> dict[int, tuple[int, str]]:
+        """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""
+        ops, tensors = self.graph["ops"], self.graph["tensors"]
+        return {tensor: (run.emitter.slot, name)
+                for op, run in enumerate(self.runs) if getattr(run.emitter, "states", ())
+                for tensor, name in zip(ops[op]["inputs"][-len(run.emitter.states):], run.emitter.states, strict=True)
+                if tensors[tensor].get("home") == "host"}
+
+    def movable(self) -> set[int]:
+        """The tensors that code can send to the host: a state whose home is there, and what one node alone makes, under one
+        key, and the caller never sees between forward and backward."""
+        made = {t for op in self.graph["ops"] for t in op["outputs"]}
+        barrier = self.graph["ops"][self.barrier]
+        seen = {*barrier["inputs"], *barrier["outputs"]}
+        keys: dict[int, int] = {}  # storage -> how many keys of nodes it has
+        for node in self.joint.graph.nodes:
+            if node not in self.views and node.target is not operator.getitem:
+                for t in leaves(node.meta.get("val")):
+                    keys[storage(t)] = keys.get(storage(t), 0) + 1
+        found = set(self.homes())
+        for tensor, (key, node) in self.owners.items():
+            fake = owned(key, node)
+            alone = fake is not None and keys.get(storage(fake)) == 1 or isinstance(key, tuple) and key[0] in ("tensor", "state")
+            if alone and tensor in made and tensor not in seen and node.op == "call_function":
+                found.add(tensor)
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """Where it runs: the first device among what it is given that is not the host, if there is one."""
+        inputs = self.joint.graph.find_nodes(op="placeholder")
+        devices = (t.device for n in inputs for t in leaves(n.meta.get("val")))
+        return next((d for d in devices if d.type != "cpu"), torch.device("cpu"))
+
+
+def owned(key: Any, node: torch.fx.Node) -> torch.Tensor | None:
+    """The fake tensor that `node` of a joint graph makes under this key; None for a generator's state."""
+    if key is node:
+        return node.meta.get("val")
+    return node.meta["val"][key[1]] if key[0] is node else None
+
+
+def results_of(outputs: list[Any], descriptors: list[Any]) -> list[tuple[int, torch.fx.Node]]:
+    """The nodes among a forward's outputs that are the region's results as they are, with their places among these."""
+    return [(desc.idx, node) for node, desc in zip(outputs, descriptors, strict=True)
+            if isinstance(desc, PlainAOTOutput) and isinstance(node, torch.fx.Node)]
+
+
+def with_gradient(program: Program, trained: Container[int]) -> list[int]:
+    """Which arguments, of the leaves among them, get a gradient."""
+    return [desc.grad_of.idx for node, desc in zip(program.backward_outputs, program.backward_descriptors, strict=True)
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+
+
+def updated_inputs(program: Program) -> list[int]:
+    """Which arguments its backward updates."""
+    return [run.emitter.slot for run in program.runs if getattr(run.emitter, "slot", None) is not None]
+
+
+def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
+    """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
+
+    Gradients of what another region made are gone as soon as that one's backward has taken them.
+    """
+    results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
+    made = [node for node, desc in results
+            if isinstance(node, torch.fx.Node) and getattr(getattr(desc, "grad_of", None), "idx", None) in trained]
+    return sum(storages(t for node in made for t in leaves(node.meta["val"])).values())

@@ -1,0 +1,117 @@
+"""Modules that several ranks share: which ones are not planned, and what to do instead.
+
+What FSDP, DDP and tensor parallelism do happens in hooks around a module's forward and backward, on every rank at
+once.  A rehearsal of one rank alone (entry.py) runs half of them: parameters stay gathered, an optimizer that is
+made afterwards holds copies that nobody updates, buckets wait for gradients that never come.  So such modules
+are refused before anything of them is touched.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from ...frontend.errors import CaptureError, size_text
+from ..tensors.storages import storage
+
+_BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: block.compile(backend=\"lowtide\", "
+           "options={\"budget\": ...}), with the bytes that one block may take; or train it without Lowtide")
+
+
+def refuse_shared(module: torch.nn.Module, who: str) -> None:
+    """Raises CaptureError for a module that other ranks or devices share, or with a part that they share.
+
+    who: the function that does not take it.  Nothing of the module is touched.
+    """
+    for path, part in module.named_modules():
+        reason = _shared_by(part)
+        if reason:
+            raise CaptureError(f"{who} takes no module that several ranks share, and {_named(path)} is "
+                               f"{reason[0]}; {reason[1]}")
+    for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if _is_dtensor(tensor):
+            raise CaptureError(f"{who} takes no module that several ranks share, and {path} is a DTensor, of which "
+                               "each rank holds a part; give a plan to the modules whose parameters are whole, or "
+                               "train it without Lowtide")
+
+
+def bucket_bytes(ddp: DistributedDataParallel) -> int:
+    """Bytes of the buckets in which DDP gathers the gradients of its parameters."""
+    return _trained_bytes(ddp, set(getattr(ddp, "parameters_to_ignore", ())))
+
+
+def beside_sharded(args: list[Any]) -> str | None:
+    """Words for a region that runs on parameters which FSDP has gathered for it; None for any other.
+
+    What FSDP2 holds beside it, by its design: a shard of each parameter and of its gradient, a group that is gathered
+    ahead with the flat copy that it comes from, and gradients on their way to their shards.
+    """
+    if "torch.distributed.fsdp" not in sys.modules:
+        return None
+    words = ("runs on parameters that FSDP has gathered. The plan counts these and their gradients, and nothing else that "
+             "FSDP holds: shards of parameters and gradients, what is gathered ahead, what is reduced, and what other "
+             "blocks have saved. The budget, a share as well, is one of this region")
+    tensors = [t for t in args if isinstance(t, torch.Tensor)]
+    if any(getattr(t._base, "_fsdp_flattened", False) for t in tensors if t._base is not None):
+        return f"{words}; reserve= counts the rest, in bytes"
+    given = set(map(storage, tensors))
+    groups = _gathered_groups()
+    if not any(key in given for keys, _, _ in groups for key in keys):
+        return None
+    beside = 2 * sum(shards for _, _, shards in groups) + 3 * max(whole for _, whole, _ in groups)
+    return f"{words}; reserve={beside} counts what FSDP itself holds"
+
+
+def _gathered_groups() -> list[tuple[set[int], int, int]]:
+    """Of each group of parameters under FSDP2: storages when gathered, their bytes, and bytes of the shards."""
+    from torch.distributed._composable_state import _module_state_mapping
+
+    states = {id(state): state for ref in _module_state_mapping.values() if (state := ref()) is not None}
+    groups = []
+    for state in states.values():
+        for group in getattr(state, "_fsdp_param_groups", ()):
+            whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
+            shards = [p.sharded_param.to_local() for p in group.fsdp_params]
+            groups.append((set(map(storage, whole)), sum(t.numel() * t.element_size() for t in whole),
+                           sum(t.numel() * t.element_size() for t in shards)))
+    return groups
+
+
+def _trained_bytes(module: torch.nn.Module, ignored: Any = ()) -> int:
+    return sum(p.numel() * p.element_size() for name, p in module.named_parameters()
+               if p.requires_grad and name.removeprefix("module.") not in ignored)
+
+
+def _named(path: str) -> str:
+    return repr(path) if path else "this one"
+
+
+def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
+    """What a module is under, and what to do instead; None for a module of this rank alone."""
+    if isinstance(part, DistributedDataParallel):
+        return ("under DistributedDataParallel", "optimize the plain module and wrap what that returns: "
+                "DistributedDataParallel(lowtide.torch.optimize(module, ...)), with reserve="
+                f"{bucket_bytes(part)} ({size_text(bucket_bytes(part))}) for the buckets, which no plan counts")
+    if isinstance(part, DataParallel):
+        return ("under DataParallel, which runs copies of it in threads", "optimize the plain module in a process for "
+                "each device, and wrap what that returns in DistributedDataParallel")
+    contract = sys.modules.get("torch.distributed._composable.contract")  # nobody is under what was never imported
+    if contract and "replicate" in (contract._get_registry(part) or {}):
+        return ("under replicate", "optimize the plain module and wrap what that returns: DistributedDataParallel("
+                f"lowtide.torch.optimize(module, ...)), with reserve={_trained_bytes(part)} "
+                f"({size_text(_trained_bytes(part))}) for the buckets, which no plan counts")
+    fsdp = sys.modules.get("torch.distributed.fsdp")
+    if fsdp and isinstance(part, fsdp.FSDPModule):
+        return "under FSDP2 (fully_shard)", _BLOCKS
+    if fsdp and isinstance(part, fsdp.FullyShardedDataParallel) or any(
+            getattr(p, "_fsdp_flattened", False) for p in part.parameters(recurse=False)):
+        return "under FSDP (FullyShardedDataParallel)", _BLOCKS
+    return None
+
+
+def _is_dtensor(tensor: torch.Tensor) -> bool:
+    module = sys.modules.get("torch.distributed.tensor")
+    return bool(module) and isinstance(tensor, module.DTensor)

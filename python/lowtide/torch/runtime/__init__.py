@@ -1,0 +1,1 @@
+"""What the code of a planned step calls while it runs."""

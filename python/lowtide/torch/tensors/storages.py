@@ -1,0 +1,75 @@
+"""Storages of tensors: their identity, their bytes, and what of them takes part in training.
+
+A tensor of a plan is one storage, so whatever is counted is counted by storage: views of one storage are one entry
+in a table `storage -> bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from ...frontend.errors import CaptureError
+from .used_gradient import UsedGradient
+
+Sizes = dict[int, int]  # storage -> bytes
+
+_CUDA_BLOCK = 512  # bytes
+
+
+def storage(t: torch.Tensor) -> int:
+    """The identity of t's storage, for as long as somebody keeps it alive (an FX graph its fake tensors', for one)."""
+    if t.layout != torch.strided:
+        raise CaptureError(f"the step makes a tensor of layout {t.layout}; only dense tensors have one storage")
+    return t.untyped_storage()._cdata
+
+
+def bytes_of(t: torch.Tensor) -> int:
+    """Bytes of t's storage, as its device's allocator counts them."""
+    return allocated(int(t.untyped_storage().nbytes()), t.device)  # a fake storage does not know its device
+
+
+def allocated(size: int, device: torch.device) -> int:
+    """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
+    kMinBlockSize).
+
+    torch.cuda.max_memory_allocated counts up to 1 MiB more for a block above 1 MiB, which is given out with what is left of its
+    segment; not with expandable segments."""
+    return -(-size // _CUDA_BLOCK) * _CUDA_BLOCK if device.type == "cuda" else size
+
+
+def is_dense(t: Any) -> bool:
+    """Is it a tensor with one storage?"""
+    return isinstance(t, torch.Tensor) and t.layout == torch.strided and not isinstance(t, UsedGradient)
+
+
+def storages(values: Iterable[Any]) -> Sizes:
+    """The storages of the dense tensors among these values, with their bytes."""
+    return {storage(t): bytes_of(t) for t in values if is_dense(t)}
+
+
+def is_trained(t: Any) -> bool:
+    """Is it a leaf of the autograd graph that gets a gradient: a parameter, or an input that requires one?"""
+    return isinstance(t, torch.Tensor) and t.is_leaf and t.requires_grad
+
+
+def trained_arguments(args: Iterable[Any]) -> set[int]:
+    """Which of these arguments get a gradient, by their positions."""
+    return {i for i, t in enumerate(args) if is_trained(t)}
+
+
+def has_gradient(t: Any) -> bool:
+    """Is it a leaf whose gradient is there, and dense?"""
+    return isinstance(t, torch.Tensor) and t.is_leaf and is_dense(t.grad)
+
+
+def gradients_by_leaf(values: Iterable[Any]) -> Sizes:
+    """Bytes of the gradients that are there, by the storages of their leaves."""
+    return {storage(t): bytes_of(t.grad) for t in values if has_gradient(t)}
+
+
+def gradient_bytes(values: Iterable[Any]) -> int:
+    """Bytes of the gradients that are there, each storage once."""
+    return sum(storages(t.grad for t in values if has_gradient(t)).values())

@@ -1,0 +1,55 @@
+"""A program with what planners ask of it (frontend/program.py): its schedules, and its transforms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...frontend.exactness import Exactness
+from ...frontend.price import Price
+from ..program.lowerings import LOWERINGS, idle_ops
+from ..program.program import Program
+from ..runtime.guess import Guess
+from .exactness import exactness
+from .made import made_program, splittable
+
+
+@dataclass
+class PlannableProgram(Program):
+    """price: what parts of its ops cost; None: what the transforms say.  loss_scale: as of Guess, for a backward that is hoisted
+    into the forward.  fused: does Inductor make its kernels?"""
+
+    price: Price | None = None
+    loss_scale: Any = "last"
+    fused: bool = False
+
+    @staticmethod
+    def of(program: Program, **more: Any) -> PlannableProgram:
+        """The same program; more: the fields that it has not."""
+        return PlannableProgram(**{field.name: getattr(program, field.name) for field in fields(Program)}, **more)
+
+    def order(self, computes: list[int]) -> list[int]:
+        for lowering in LOWERINGS:
+            computes = lowering.order(self, computes)
+        return computes
+
+    def idle(self, computes: list[int]) -> set[int]:
+        return idle_ops(self, computes)
+
+    def as_run(self, computes: list[int]) -> dict[str, Any]:
+        graph = self.graph
+        for lowering in LOWERINGS:
+            graph = lowering.as_run(self, graph, computes)
+        return graph
+
+    def is_made_by_next(self, op: int) -> bool:
+        return self.runs[op].emitter.made_by_next
+
+    def splittable(self) -> PlannableProgram:
+        return splittable(self)
+
+    def transformed(self, transforms: list[dict[str, Any]]) -> PlannableProgram:
+        return made_program(self, transforms, Guess(self.loss_scale), self.price)
+
+    def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
+        return exactness(self, transforms, self.fused)
