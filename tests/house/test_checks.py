@@ -15,6 +15,8 @@ FINE = {
     "src/lowtide/solve/a/a.h": SOLVER,
     "src/lowtide/solve/kumar/common/shared.h": "#pragma once\n",
     "src/lowtide/solve/kumar/tree/tree.h": '#pragma once\n#include "lowtide/solve/kumar/common/shared.h"\n',
+    "python/lowtide/torch/tensors/a.py": "from ...frontend.errors import some\nfrom .b import other\n",
+    "python/lowtide/frontend/planning/a.py": "from .. import errors\nfrom . import b\nimport lowtide\n",
     "src/lowtide/solve/table.cpp": '#include "lowtide/solve/a/a.h"\n',
 }
 
@@ -49,6 +51,14 @@ def test_a_tree_without_fault_passes(name, tmp_path):
     ("includes", "python/bindings/x.cpp", '#include "lowtide/base/inner.h"', "is not public"),
     ("includes", "src/lowtide/base/units.cpp", '#include "lowtide/base/inner.h"', "a loop of includes"),
     ("includes", "src/lowtide/attic/x.cpp", "", "not in the table"),
+    ("includes", "python/lowtide/torch/tensors/x.py", "from ..graphs.calls import Calls", "may not know room torch.graphs"),
+    ("includes", "python/lowtide/torch/device/x.py", "from lowtide.torch.ranks import shared", "may not know room torch.ranks"),
+    ("includes", "python/lowtide/torch/tensors/x.py", "if TYPE_CHECKING:\n    from ..graphs import calls",
+     "may not know room torch.graphs"),
+    ("includes", "python/lowtide/frontend/x.py", "def later():\n    import torch.fx", "imports no framework"),
+    ("includes", "python/lowtide/frontend/x.py", "from .planning import a", "may not know room frontend.planning"),
+    ("includes", "python/lowtide/torch/tensors/b.py", "from .a import one", "a loop of imports"),
+    ("includes", "python/lowtide/attic/x.py", "", "not in the table"),
     ("style", "src/lowtide/base/units.h", "#pragma once\n" * 201, "201 lines, more than 200"),
     ("style", "tests/base/x.cpp", "\n" * 501, "501 lines, more than 500"),
     ("style", "src/lowtide/base/units.h", "", "no #pragma once"),
