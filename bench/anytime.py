@@ -16,7 +16,6 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-
 from read import number, read_csv, read_published  # noqa: E402
 
 # (name, [(graph, budget), ...]); of several with a name, the first that was measured whole.

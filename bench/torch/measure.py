@@ -6,10 +6,9 @@ import time
 from dataclasses import dataclass, field
 
 import torch
+from lowtide.torch.device.meter import peak_rise
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
-
-from lowtide.torch.device.meter import peak_rise
 
 _ATTENTION = "_scaled_dot_product_flash_attention"  # PyTorch counts its operations under this name
 

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-
-import lowtide
 from lowtide._core import _call_costs
 from lowtide.torch import measure_device
+from lowtide.torch.device.rates import ns_of
 from lowtide.torch.program.describe import _literal
 from lowtide.torch.tensors.operators import DTYPES
-from lowtide.torch.device.rates import ns_of
+
+import lowtide
 
 aten = torch.ops.aten
 CPU = torch.device("cpu")

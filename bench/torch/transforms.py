@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import lowtide.torch
 from networks import NETWORKS
 
 import lowtide
-import lowtide.torch
 
 GIB = 2**30
 TECHNIQUES = ("recompute", "default", "all")

@@ -11,8 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
+
+import lowtide
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from blocks import ROOT, blocks, with_blocks

@@ -5,9 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from graph_rules import check, with_defaults
-from torch import nn
-
 from lowtide.torch import capture
+from torch import nn
 
 
 def square(model, x):

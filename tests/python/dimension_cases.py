@@ -5,8 +5,6 @@ CASES: kind -> calls; a call takes a maker of tensors and gives an operator and 
 
 import torch
 
-import lowtide.torch  # noqa: F401: its operators
-
 aten = torch.ops.aten
 CASES = {}
 

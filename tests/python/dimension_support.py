@@ -4,11 +4,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 from lowtide.frontend.draft import Op
-from lowtide.torch.tensors.arguments import tensors_in
 from lowtide.torch.program.describe import describe, returned
+from lowtide.torch.tensors.arguments import tensors_in
 from lowtide.torch.tensors.operators import DTYPES
+
+import lowtide
 
 TYPES = {name: dtype for dtype, name in DTYPES.items()}
 

@@ -4,13 +4,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.frontend.draft import Op
+from lowtide.torch.program.describe import describe, returned
+from lowtide.torch.tensors.arguments import tensors_in
+from lowtide.torch.tensors.operators import DTYPES
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lowtide
-from lowtide.frontend.draft import Op
-from lowtide.torch.tensors.arguments import tensors_in
-from lowtide.torch.program.describe import describe, returned
-from lowtide.torch.tensors.operators import DTYPES
 
 TYPES = {name: dtype for dtype, name in DTYPES.items()}
 

@@ -6,10 +6,9 @@ torch = pytest.importorskip("torch")
 
 from capture_support import Cnn, Mlp, attributes, captured, graph_of, square
 from graph_rules import check, kinds, names, of_kind, with_defaults
-from torch import nn
-
 from lowtide.torch import capture
 from lowtide.torch.tracing.fake_step import trace_step
+from torch import nn
 
 
 def test_mlp_has_the_ops_and_bytes_that_one_expects():

@@ -10,12 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from capture_support import Mlp, captured, square
+from lowtide.torch import CaptureError, capture
+from lowtide.torch.__main__ import main
 from torch import nn
 
 import lowtide
-from lowtide.torch import CaptureError
-from lowtide.torch import capture
-from lowtide.torch.__main__ import main
 
 
 def test_two_captures_give_the_same_bytes(tmp_path):

@@ -9,9 +9,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 from capture_support import Cnn, Mlp, attributes, captured
 from graph_rules import kinds, names, of_kind
-from torch import nn
-
 from lowtide.torch.program.lowerings.random_draws import STATE_BYTES
+from torch import nn
 
 
 @pytest.mark.parametrize(("costs", "state"), [("a100", STATE_BYTES["cuda"]), ("cpu", None)])

@@ -1,10 +1,9 @@
 """A captured graph says what each op does, and over which operands it may write."""
 
-from capture_support import Cnn, Mlp, captured, graph_of
-from graph_rules import of_kind
-
 import torch
 import torch.nn.functional as F
+from capture_support import Cnn, Mlp, captured, graph_of
+from graph_rules import of_kind
 from torch import nn
 
 

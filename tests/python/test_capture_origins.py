@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 
 from capture_support import captured, graph_of
 from graph_rules import of_kind, with_defaults
+from lowtide.torch.tracing.origins import module_path, source_line
 from torch import nn
 
 import lowtide
-from lowtide.torch.tracing.origins import module_path, source_line
 
 
 class Inner(nn.Module):

@@ -4,8 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 from torch import nn
+
+import lowtide
 
 
 class Net(nn.Module):

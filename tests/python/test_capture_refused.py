@@ -5,10 +5,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from capture_support import captured, square
+from lowtide.torch import CaptureError, capture
 from torch import nn
-
-from lowtide.torch import CaptureError
-from lowtide.torch import capture
 
 
 class Reads(nn.Module):

@@ -9,13 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import capture_support  # noqa: F401: skips for another torch
 import torch.nn.functional as F
-from torch import nn
-
 from lowtide.torch import capture
 from lowtide.torch.__main__ import main
 from lowtide.torch.api.example_models import GPT2, ResNet50, UNet, ViT
+from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))

@@ -6,13 +6,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
-from lowtide.torch import CaptureError
-from lowtide.torch import capture
+from lowtide.torch import CaptureError, capture
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.optimizer.rules import Rule, Watcher
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+import lowtide
 
 OPTIMIZERS = [
     ("SGD", {}), ("SGD", {"momentum": 0.9, "nesterov": True}), ("SGD", {"momentum": 0.9, "weight_decay": 0.1}),

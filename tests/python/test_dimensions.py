@@ -6,12 +6,11 @@ torch = pytest.importorskip("torch")
 
 from dimension_cases import CASES, Make, aten
 from dimension_support import TYPES, NotTheSame, OneOp
-
+from lowtide.torch.tensors.arguments import tensors_in
+from lowtide.torch.transforms.parts import PACKED
 from torch.utils import _pytree as pytree
 
 from lowtide import _core
-from lowtide.torch.tensors.arguments import tensors_in
-from lowtide.torch.transforms.parts import PACKED
 
 # Kernels of GPUs alone, what fills memory with nothing in particular, and ops that are split by no operator of a name.
 ELSEWHERE = {"aten._scaled_dot_product_flash_attention", "aten._scaled_dot_product_flash_attention_backward",

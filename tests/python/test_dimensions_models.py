@@ -7,9 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from dimension_models import MODELS
-from torch_zoo import ZOO
-
 from lowtide.torch import capture
+from torch_zoo import ZOO
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
 FEW = ["gpt_untied", "vit", "resnet_batch", "experts", "pairs", "encoder_inside", "losses"]

@@ -311,7 +311,6 @@ def test_a_plan_is_told_before_a_block_solver_raises(network):
     heard = []
 
     def fails(block):
-        import time
         time.sleep(0.1)
         raise Own
 

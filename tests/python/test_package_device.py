@@ -6,9 +6,9 @@ import pickle
 import random
 
 import pytest
+from lowtide._core import _collective_ns, _kernel_ns
 
 import lowtide
-from lowtide._core import _collective_ns, _kernel_ns
 
 CHAIN = {
     "format": "lowtide-graph", "version": 1, "tick": "us",

@@ -10,7 +10,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from package_support import CHAIN, ROOT
 
 WHEELS = sorted((ROOT / "build/wheels").glob("lowtide-*.whl"))

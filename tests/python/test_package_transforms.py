@@ -2,10 +2,9 @@
 import json
 
 import pytest
+from package_support import ROOT
 
 import lowtide
-
-from package_support import ROOT
 
 
 def relus(rows=6):

@@ -4,10 +4,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
-from lowtide import _core
 from substitution_cases import CASES, Make
 from substitution_support import TYPES, NotTheSame, compare, recorded, run
+
+import lowtide
+from lowtide import _core
 
 RULES = {rule["name"]: rule for rule in _core.substitution_rules()}
 DTYPES = [name for name in TYPES if not name.startswith("f8") and name not in ("c32", "u16", "u32", "u64")]

@@ -4,10 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.pricing.costs import pricing
 from lowtide.torch.api.explain import _in_blocks
-from lowtide.torch.program.lowering import lower
 from lowtide.torch.device.meter import storages_held
+from lowtide.torch.pricing.costs import pricing
+from lowtide.torch.program.lowering import lower
 from lowtide.torch.tensors.storages import allocated, bytes_of
 from lowtide.torch.tracing.fake_step import trace_step
 from torch import fx, nn

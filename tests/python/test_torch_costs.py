@@ -9,8 +9,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.pricing import costs
-from lowtide.torch.tensors.operators import Kernel
 from lowtide.torch.pricing.remembered import Remembered
+from lowtide.torch.tensors.operators import Kernel
 from torch import nn
 from torch_run import Body
 

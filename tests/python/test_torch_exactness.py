@@ -7,12 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
-from lowtide.torch.device.meter import peak_rise
-from lowtide.torch.tensors.operators import Kernel
 from lowtide.frontend.planning import search
 from lowtide.frontend.planning.report import Technique, time_text
+from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.tensors.operators import Kernel
 from lowtide.torch.transforms.joins import add, copied_bytes
 from lowtide.torch.transforms.rows import keeps_rows_bits, lies_otherwise
 from torch import nn
@@ -20,6 +19,8 @@ from torch.nn import functional as F
 from torch_architectures import ARCHITECTURES
 from torch_run import alone, cast, force, fresh, in_parts, largest, twin
 from torch_zoo import ZOO
+
+import lowtide
 
 PARTS = 4
 

@@ -4,10 +4,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
 from torch_run import fresh
 from torch_zoo import Gpt
+
+import lowtide
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.device.meter import bytes_held, measure_peak, peak_rise
-from lowtide.torch.runtime import transfers
 from lowtide.torch.device.host import host_of, is_on_host
+from lowtide.torch.device.meter import bytes_held, measure_peak, peak_rise
 from lowtide.torch.optimizer.host_states import HostStates
+from lowtide.torch.runtime import transfers
 from torch import nn
 from torch.nn import functional as F
 from torch_run import alone, deterministic, equal, twin

@@ -12,10 +12,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch.pricing.costs import materialise
-from lowtide.torch.program.lowering import lower
-from lowtide.torch.program.in_place import is_laid_out_as, overwritable, twin_of
 from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.pricing.costs import materialise
+from lowtide.torch.program.in_place import is_laid_out_as, overwritable, twin_of
+from lowtide.torch.program.lowering import lower
 from lowtide.torch.tensors.operators import arguments_of, leaves
 from lowtide.torch.tensors.storages import storage
 from lowtide.torch.tracing.training_step import joint_graph

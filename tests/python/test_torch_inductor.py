@@ -7,8 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
-from lowtide.torch.emission.inductor import LostPlan, _check, large_kernels
 from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.emission.inductor import LostPlan, _check, large_kernels
 from torch_run import equal, fresh, train, twin
 from torch_zoo import ZOO, Cnn, DropoutMlp
 

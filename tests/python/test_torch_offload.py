@@ -13,20 +13,21 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.device.meter import measure_peak
-from lowtide.torch.device import link
-from lowtide.torch.runtime import transfers
-from torch._subclasses.fake_tensor import FakeTensorMode
-from lowtide.torch.device.host import Host, host_of
 from lowtide.frontend.planning import planner
 from lowtide.frontend.planning.schedule import schedule
+from lowtide.torch.device import link
+from lowtide.torch.device.host import Host, host_of
+from lowtide.torch.device.meter import measure_peak
+from lowtide.torch.runtime import transfers
 from lowtide.torch.settings import Settings
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch_run import deterministic, equal, fresh, gradients, train, twin
 from torch_zoo import ZOO, Gpt
+
+import lowtide
 
 LINK = "1GB/s,10us"
 HOST = host_of(torch.device("cpu"))

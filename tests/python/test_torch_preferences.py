@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.device.meter import bytes_held, peak_rise
-from lowtide.torch.transforms.computed_again import with_computed_again
 from lowtide.torch.tracing.training_step import joint_graph
+from lowtide.torch.transforms.computed_again import with_computed_again
 from torch import nn
 from torch_run import alone, fresh, twin
 

@@ -9,21 +9,22 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("hypothesis")
 
-import lowtide
 import lowtide.torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lowtide.torch.pricing.costs import pricing
+from lowtide.frontend.planning.schedule import schedule
 from lowtide.torch.emission.emit import emit
 from lowtide.torch.emission.execute import compile_graph
+from lowtide.torch.pricing.costs import pricing
 from lowtide.torch.program.lowering import lower
-from lowtide.frontend.planning.schedule import schedule
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
 from torch_run import cast, equal, force, live_rise, train, twin
 from torch_updates import assert_same, steps
 from torch_zoo import ZOO
+
+import lowtide
 
 SCALE = min(20, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
 

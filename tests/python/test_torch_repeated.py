@@ -9,11 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.frontend.planning import planner
+from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.emission import emit, repeated
 from lowtide.torch.emission.execute import compile_graph
-from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.tensors.operators import touched_bytes
-from lowtide.frontend.planning import planner
 from lowtide.torch.transforms.parts import PartCall, Slice
 from torch import fx, nn
 from torch._subclasses.fake_tensor import FakeTensorMode

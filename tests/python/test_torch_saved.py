@@ -9,15 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.emission import saved
 from lowtide.torch.device.meter import peak_rise
+from lowtide.torch.emission import saved
 from torch import nn
 from torch._dynamo import compiled_autograd
 from torch.utils.checkpoint import checkpoint
 from torch_run import Body, both, equal, gradients, planned, train, twin
-
-import lowtide.torch
 
 
 @pytest.fixture(autouse=True)

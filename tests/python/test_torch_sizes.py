@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
-from lowtide.torch.tensors import storages
 from lowtide.torch.device.meter import bytes_held, peak_rise
 from lowtide.torch.graphs import near_sizes
+from lowtide.torch.tensors import storages
 from torch import nn
 from torch_run import Body, equal, gradients, planned, twin
 

@@ -4,12 +4,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import lowtide.torch
+from lowtide.torch import LowtideWarning
 from torch import nn
 from torch.nn import functional as F
 from torch_run import gradients
-
-import lowtide.torch
-from lowtide.torch import LowtideWarning
 
 pytestmark = pytest.mark.filterwarnings(f"error::{LowtideWarning.__module__}.{LowtideWarning.__name__}")
 

@@ -12,9 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.torch.tracing.own_kernels import own_kernels
 from torch_architectures import available
 from torch_run import alone as alone_
-from lowtide.torch.tracing.own_kernels import own_kernels
 from torch_run import equal, train, twin
 from torch_suite import SUITE, Only
 

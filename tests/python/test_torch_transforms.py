@@ -10,18 +10,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import lowtide
 import lowtide.torch
 import torch_run
+from lowtide.frontend.planning import planner
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.tensors.operators import Kernel
-from lowtide.frontend.planning import planner
 from lowtide.torch.transforms import made as made_module
 from lowtide.torch.transforms.parts import PartCall
 from torch import nn
 from torch.nn import functional as F
 from torch_run import alone, fresh, gradients, in_parts, twin
 from torch_zoo import ZOO
+
+import lowtide
 
 SLACK = 64  # bytes of scalars that the autograd engine makes beside the graph
 # of each model that are tried; random modules try any (test_torch_random.py)

@@ -8,11 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.torch.pricing import trial
+from lowtide.torch.pricing.trial import Trial
 from lowtide.torch.tensors.operators import Kernel
 from lowtide.torch.transforms import rows
-from lowtide.torch.pricing import trial
 from lowtide.torch.transforms.rows import keeps_rows_bits, needs_trial
-from lowtide.torch.pricing.trial import Trial
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import flop_registry

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 
 import numpy
 import torch.nn.functional as F
+from lowtide.torch.device.meter import measure_peak
 from lowtide.torch.program.lowerings.dropout import dropout_apply
 from lowtide.torch.program.lowerings.random_draws import INTO, draw_into, read_state, replay
-from lowtide.torch.device.meter import measure_peak
 from torch import nn
 from torch_bits import COMPLEX, LAYOUTS, REAL, SIZES, alike, numbers
 from torch_run import equal, optimized, train, twin

@@ -7,9 +7,9 @@ torch = pytest.importorskip("torch")
 
 import lowtide.torch
 import torch.nn.functional as F
+from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.emission import side
 from lowtide.torch.program.lowerings import call
-from lowtide.torch.device.meter import peak_rise
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType
 from torch_run import Body, both, equal, fresh, gradients, optimized, planned, train, twin

@@ -16,8 +16,8 @@ def alone(monkeypatch):
 
 
 def _upstream_peaks(module, inputs, ratios):
-    from torch._functorch import config
     from lowtide.torch.device.meter import peak_rise
+    from torch._functorch import config
 
     peaks = []
     for ratio in ratios:

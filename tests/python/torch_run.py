@@ -4,7 +4,6 @@ import contextlib
 import copy
 import warnings
 
-import lowtide
 import lowtide.torch
 import torch
 import torch.nn.functional as F
@@ -15,6 +14,8 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+import lowtide
 
 
 @contextlib.contextmanager

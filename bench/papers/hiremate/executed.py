@@ -6,11 +6,10 @@ import copy
 import time
 from typing import Any
 
+import lowtide.torch
 import torch
 from table4 import Model
 from torch import Tensor, nn
-
-import lowtide.torch
 
 
 def executed(model: Model, budget: str, work: int = 200_000, **options: Any) -> dict[str, Any]:

@@ -1,19 +1,15 @@
 """The schedule that code runs: every free as early as it can be."""
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import lowtide
-from lowtide.torch.program.lowerings.call import CALL
+from fake_program import FakeProgram
 from lowtide.frontend.planning.copies import with_copies
 from lowtide.frontend.planning.schedule import schedule
-from lowtide.torch.program.program import Program
-from lowtide.torch.program.emitter import Run
+
+import lowtide
 
 
 def program_of(graph):
-    return Program(None, graph.to_dict(), [Run(CALL) for _ in range(graph.num_ops)], 0, [], [], [], [])
+    return FakeProgram(graph.to_dict())
 
 
 @pytest.mark.parametrize("kind, share", [("chain", "70%"), ("resnet", "70%"), ("unet", "70%")])
@@ -52,8 +48,7 @@ def copying(steps, movable):
     """What becomes of these steps of o0: x -> a, o1: a -> b, the barrier, o3: b -> c, o4: a, c -> d."""
     ops = [{"inputs": [0], "outputs": [1]}, {"inputs": [1], "outputs": [2]}, {"inputs": [], "outputs": []},
            {"inputs": [2], "outputs": [3]}, {"inputs": [1, 3], "outputs": [4]}]
-    program = Program(None, {"ops": ops, "tensors": [{}] * 5}, [Run(CALL) for _ in ops], 2, [], [], [], [])
-    program.movable = lambda: movable
+    program = FakeProgram({"ops": ops, "tensors": [{}] * 5}, barrier=2, can_move=movable)
     kinds = {"o": "offload", "p": "prefetch", "f": "free"}
     steps = [("compute", step) if isinstance(step, int) else (kinds[step[0]], int(step[2:])) for step in steps]
     made = with_copies(program, steps, [what for kind, what in steps if kind == "compute"], set())

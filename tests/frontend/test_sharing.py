@@ -4,14 +4,12 @@ import itertools
 import random
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import lowtide
-from lowtide.torch import BudgetError
+from fake_program import FakeProgram
+from lowtide.frontend.errors import BudgetError
 from lowtide.frontend.planning.constraints import Constraints, input_bytes
 from lowtide.frontend.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
-from lowtide.torch.program.program import Program
+
+import lowtide
 
 INPUT, OUTPUT, TANGENT, GRADIENT = 16, 8, 8, 4
 
@@ -38,7 +36,7 @@ def chain(*sizes, name="chain", times=None):
     ops += [op(f"b{i}", [i + 1, tangent + count - 1 - i], [tangent + count - i], 10) for i in reversed(range(count))]
     graph = {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
              "tensors": tensors, "ops": ops, "outputs": [result, tangent, len(tensors) - 1]}
-    return Program(None, graph, [], count + 1, [], [], [], [])
+    return FakeProgram(graph, barrier=count + 1)
 
 
 def plans(program):
