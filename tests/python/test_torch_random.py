@@ -18,6 +18,7 @@ from lowtide.torch.emission.emit import emit
 from lowtide.torch.emission.execute import compile_graph
 from lowtide.torch.pricing.costs import pricing
 from lowtide.torch.program.lowering import lower
+from lowtide.torch.transforms.plannable import PlannableProgram
 from torch._dynamo.backends.common import aot_autograd
 from torch_random_module import NUMBERS, RECIPES, ROWS, WIDTH, RandomModule
 from torch_run import cast, equal, force, live_rise, train, twin
@@ -168,7 +169,8 @@ class Captured:
         torch.compile(module, backend=backend)(*inputs)
 
     def _part(self, joint, _, *, num_fwd_outputs, **rest):
-        self.program = lower(joint, num_fwd_outputs, pricing("cpu", torch.device("cpu"), real=True), "random")
+        program = lower(joint, num_fwd_outputs, pricing("cpu", torch.device("cpu"), real=True), "random")
+        self.program = PlannableProgram.of(program)
         return emit(self.program, self.plain())
 
     def _forward(self, graph, _):

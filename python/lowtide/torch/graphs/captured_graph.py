@@ -1,7 +1,7 @@
 """One compiled region: the graph that Dynamo hands over is captured, planned and run by its plan.
 
 AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
-part it (`Region.partition`): there the graph is lowered and planned (region_planning.py), and code is made of the
+part it (`Region.partition`): there the graph is lowered and planned (planning.py), and code is made of the
 plan.  Both halves then run as straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own
 partition, with a warning, or fails, as the options say; a budget that cannot be kept fails always.
 """
@@ -40,7 +40,7 @@ from ..tracing.own_kernels import own_kernels
 from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
 from .group import Group
 from .outside_gradients import mark_region
-from .planning import RegionPlanner
+from .planning import RegionPlanner, Traced
 from .records import RegionRecord
 from .written import Reads
 
@@ -285,7 +285,7 @@ class Region:
                 self._symbols.check(joint)
             if self._open:
                 self._open.concrete(joint, self._inputs)
-            planned = self._planner.plan(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open)
+            planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None
             if not trains:

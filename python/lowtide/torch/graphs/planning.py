@@ -1,11 +1,11 @@
-"""A region's joint graph -> what it computes by its plan: lowered, constrained by what others hold, planned."""
+"""The joint graph of a captured graph -> what it computes by its plan: lowered, constrained by what others hold, planned."""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
 from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
-from ...frontend.planning.sharing import RegionToPlan
+from ...frontend.planning.sharing import Assignment, RegionToPlan
 from ...frontend.techniques import TRANSFORMS
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
@@ -47,10 +47,53 @@ from .watch import MARKS, TOGETHER, RegionWatch, buckets
 _LITTLE = 0.05  # of overhead, within which no other way is looked for
 
 
-class RegionPlanner:
-    """Plans one region, each time that it is compiled.
+@dataclass(frozen=True)
+class Traced:
+    """The joint graph that AOTAutograd has traced of a captured graph.
 
-    record: where it notes what it found.  find: a number under which the group plans the region later, with others;
+    gm, inputs: of what it was traced.  trains: has it a backward?  sizes: that are open in it.
+    """
+
+    gm: fx.GraphModule
+    inputs: list[Any]
+    joint: fx.GraphModule
+    num_forward_outputs: int
+    trains: bool
+    sizes: OpenSizes | None = None
+
+    @functools.cached_property
+    def device(self) -> torch.device:
+        """The first device among its inputs that is not the host, if there is one."""
+        tensors = (t for n in self.joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val")))
+        return next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+
+    @functools.cached_property
+    def trained(self) -> set[int]:
+        """Which arguments are leaves that are trained."""
+        return trained_arguments(self.inputs)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a graph is planned with.
+
+    constraints: what others hold.  budget: in bytes, None for that of the settings.  start: a plan that may be known.  agreed:
+    with the other graphs of the model, if it is.
+    """
+
+    constraints: Constraints
+    budget: int | None
+    start: Any = None
+    agreed: Assignment | None = None
+
+
+class RegionPlanner:
+    """Plans one captured graph, each time that it is compiled.
+
+    `plan` goes through the stages in this order: lower and price (program/), constrain (what others hold), plan, transform,
+    schedule and verify (frontend/planning), and note what was found for the time that the code runs.
+
+    record: where it notes what it found.  find: a number under which the group plans the graph later, with others;
     None: it is planned at once.  watch: for what others hold beside the latest plan; None where there is none.  updates:
     what makes its updates, if the backward is to make them.  near: the latest plan at other sizes, if these are open.
     """
@@ -58,6 +101,7 @@ class RegionPlanner:
     def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._price: Remembered | None = None
+        self._part_price: Remembered | None = None
         self.watch: RegionWatch | None = None
         self.updates = group.updates(settings)
         self.near: NearSizes | None = None
@@ -66,160 +110,186 @@ class RegionPlanner:
         self.written_results: set[int] = set()  # the same of results
         self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
 
-    def plan(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int,
-             trains: bool, sizes: OpenSizes | None = None) -> Schedule | None:
-        """The schedule of a joint graph's program; None for a region that is planned later.
+    def plan(self, traced: Traced) -> Schedule | None:
+        """The schedule of a traced graph's program; None for a graph that is planned later.
 
-        gm, inputs: what the joint graph was traced from.  trains: has it a backward?  sizes: that are open in it.  Raises
-        CaptureError and BudgetError.
+        Raises CaptureError and BudgetError.
         """
-        record, group = self._record, self._group
-        self.near = None
-        record.trains = trains
-        tensors = [t for n in joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val"))]
-        device = next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
-        settings = self._settings.on(device)
-        if self._price is None:
-            self._price = Remembered(pricing(settings.costs, device, real=True))
-            self._part_price = Remembered(pricing(settings.costs, device, real=True))
-        trained = trained_arguments(inputs)
-        traced = differences(gm, joint)
-        program = self._lowered(gm, inputs, joint, num_fwd_outputs, trains, settings, device)
-        taken = updated_inputs(program) if program.updates is not None else []
-        record.updated = storages(inputs[i] for i in taken)
-        if self.updates:
-            self.updates.slots = {i: inputs[i] for i in taken}
-            self.updates.homes = list(program.homes().values())
-        if any(map(is_marked, joint.graph.nodes)):
-            self._say_once("marks", MARKS)
-        if group.options is not None:  # or the model is known, and what stands in for results of other regions is none of it
-            group.train(inputs)
-        to_plan = group.enter(settings, program, device, inputs, made_gradient_bytes(program, trained),
-                              record.updated, self._find is not None)
+        settings, group = self._settings.on(traced.device), self._group
+        self.near, self._record.trains = None, traced.trains
+        differs = differences(traced.gm, traced.joint)  # from eager execution; lowering changes the graph
+        program = self._lowered(traced, settings)
+        to_plan = self._enter(traced, program, settings)
         if self._find is not None:
             group.to_plan[self._find] = to_plan
             return None
-        agreed = record.assignment
-        known = group.assignments.get(to_plan.key) if group.assignments else None
-        if agreed or known:
-            record.to_plan = record.to_plan or to_plan
-            agreed = agreed or known
-            constraints, budget, start = agreed.constraints, agreed.budget, agreed.start
-        else:
-            constraints = group.constraints(to_plan, inputs, not trains or device.type != "cpu")
-            budget, start = group.bytes_of(trains), None
-            if budget is None and not trains and "%" in str(settings.budget):
-                budget = self._share_of_training(gm, inputs, program, to_plan, device)
-            record.to_plan = to_plan
-        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not constraints.alone:
-            self._say_once("together", TOGETHER)
-        record.leaves = storages(inputs[i] for i in with_gradient(program, trained))
-        same = None if agreed or settings.techniques & TRANSFORMS else group.same(record, program, constraints)
+        room = self._room(traced, program, to_plan, settings)
+        same = None if room.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, room.constraints)
         if same:  # but for a number that the tracer took for a constant
-            record.report, record.constraints = same.report, constraints
-            record.steps, record.place = same.steps, same.place
-            self._tell(same.report)
-            self.watch = self._watch_for(inputs, same.report, constraints.saved_earlier, device)
-            return schedule(program, same.steps)
-
-        def again() -> Program | None:
-            try:
-                made = with_computed_again(joint) if trains and not sizes else None
-                return made and as_backward(self._lowered(gm, inputs, made, num_fwd_outputs, trains, settings, device))
-            except Exception:  # noqa: BLE001: what nobody has foreseen is no reason against the plan of the graph as it is
-                return None
-
-        try:
-            planned, report = self._planned(program if not agreed or agreed.keeps else program.without_kept(), settings,
-                                            constraints, budget, start, again)
-        except BudgetError as error:
-            # the forwards that wait were planned before this one was known: from the next step on it is different
-            if agreed or not constraints.saved_earlier or not error.smallest:
-                raise
-            planned, report = self._planned(program, settings, constraints, error.smallest, None, again)
-            report.budget = error.budget
-        record.report, record.constraints, record.steps, record.assignment = report, constraints, planned.steps, None
-        report.updated, report.outside = len(taken), group.outside.count
-        report.exactness = replace(report.exactness, traced=traced)
-        self._tell(report)
-        self.watch = self._watch_for(inputs, report, constraints.saved_earlier, device)
-        is_shared = any(r is not record and r.place == record.place for r in group.regions)
-        record.place = publish(report, None if is_shared else record.place)
-        self._guess = planned.program.guess
-        if sizes:
-            self.near = NearSizes(planned, sizes, constraints, settings.budget if budget is None else budget, report)
+            planned, report = schedule(program, same.steps), same.report
+            if report.exactness.traced != differs:
+                report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
+        else:
+            planned, report = self._planned(traced, program, settings, room)
+            report.updated, report.outside = len(self._record.updated), group.outside.count
+            report.exactness = replace(report.exactness, traced=differs)
+        self._note(traced, room, planned, report, same)
         return planned
 
-    def _lowered(self, gm: fx.GraphModule, inputs: list[Any], joint: fx.GraphModule, num_fwd_outputs: int, trains: bool,
-                 settings: Settings, device: torch.device) -> PlannableProgram:
-        """The program of a joint graph of these."""
-        trained = trained_arguments(inputs)
-        program = lower(joint, num_fwd_outputs, self._price, f"region {self._record.number}",
-                        replays=settings.inner == "eager", trained=trained, techniques=settings.techniques,
-                        updates=self._updates(inputs, trained, device) if trains else None,
-                        changing=self.changing(inputs) if trains and not settings.whole else (),
+    # ---- lower and price
+
+    def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
+        """The program of the traced joint graph, or of another one of the same step."""
+        if self._price is None:
+            self._price, self._part_price = (Remembered(pricing(settings.costs, traced.device, real=True)) for _ in range(2))
+        inputs, trained = traced.inputs, traced.trained
+        program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, self._price,
+                        f"region {self._record.number}", replays=settings.inner == "eager", trained=trained,
+                        techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
+                        changing=self.changing(inputs) if traced.trains and not settings.whole else (),
                         results=self.written_results)
-        reason = getattr(gm, "compile_subgraph_reason", None)
-        if reason and reason.graph_break:  # a later region of the model may write to them, in every step
+        reason = getattr(traced.gm, "compile_subgraph_reason", None)
+        if reason and reason.graph_break:  # a later graph of the model may write to them, in every step
             program.kept = ()
-        program.labels = {i: label.removeprefix("model.") if settings.whole else label for i, label in labels_of(gm).items()}
-        if settings.whole and trains:
+        program.labels = {i: label.removeprefix("model.") if settings.whole else label
+                          for i, label in labels_of(traced.gm).items()}
+        if settings.whole and traced.trains:
             _check_all_are_updated(program, trained)
             program = in_one_call(program)
         return PlannableProgram.of(program, price=self._part_price, loss_scale=settings.loss_scale,
                                    fused=settings.inner != "eager")
 
-    def _planned(self, program: PlannableProgram, settings: Settings, constraints: Constraints, budget: int | None, start: Any,
-                 again: Callable[[], PlannableProgram | None]) -> tuple[Schedule, Report]:
-        """The plan of a program.  again: the program of the same step whose backward computes the largest results of the
-        forward for itself (computed_again.py), which is planned where this one's plan does not keep the budget or takes long.
+    # ---- constrain
+
+    def _enter(self, traced: Traced, program: PlannableProgram, settings: Settings) -> RegionToPlan:
+        """What it takes to plan the graph, beside others."""
+        group, record, inputs = self._group, self._record, traced.inputs
+        taken = updated_inputs(program) if program.updates is not None else []
+        record.updated = storages(inputs[i] for i in taken)
+        if self.updates:
+            self.updates.slots = {i: inputs[i] for i in taken}
+            self.updates.homes = list(program.homes().values())
+        if any(map(is_marked, traced.joint.graph.nodes)):
+            self._say_once("marks", MARKS)
+        if group.options is not None:  # or the model is known, and what stands in for results of other graphs is none of it
+            group.train(inputs)
+        return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, traced.trained),
+                           record.updated, self._find is not None)
+
+    def _room(self, traced: Traced, program: PlannableProgram, to_plan: RegionToPlan, settings: Settings) -> Room:
+        """What it is planned with: what was agreed upon with other graphs, or else what stands beside it now."""
+        group, record = self._group, self._record
+        agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
+        if agreed:
+            record.to_plan = record.to_plan or to_plan
+            room = Room(agreed.constraints, agreed.budget, agreed.start, agreed)
+        else:
+            constraints = group.constraints(to_plan, traced.inputs, not traced.trains or traced.device.type != "cpu")
+            budget = group.bytes_of(traced.trains)
+            if budget is None and not traced.trains and "%" in str(settings.budget):
+                budget = self._share_of_training(traced, program, to_plan)
+            record.to_plan = to_plan
+            room = Room(constraints, budget)
+        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not room.constraints.alone:
+            self._say_once("together", TOGETHER)
+        record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
+        return room
+
+    # ---- plan
+
+    def _planned(self, traced: Traced, program: PlannableProgram, settings: Settings, room: Room) -> tuple[Schedule, Report]:
+        """The plan of the program in this room.  Raises BudgetError."""
+        if room.agreed and not room.agreed.keeps:
+            program = program.without_kept()
+        try:
+            return self._planned_in_a_way(traced, program, settings, room)
+        except BudgetError as error:
+            # the forwards that wait were planned before this one was known: from the next step on it is different
+            if room.agreed or not room.constraints.saved_earlier or not error.smallest:
+                raise
+            refused = error
+        planned, report = self._planned_in_a_way(traced, program, settings, replace(room, budget=refused.smallest, start=None))
+        report.budget = refused.budget
+        return planned, report
+
+    def _planned_in_a_way(self, traced: Traced, program: PlannableProgram, settings: Settings, room: Room) \
+            -> tuple[Schedule, Report]:
+        """The plan of the program as it was traced, or of the same step whose backward computes the largest results of the
+        forward for itself (computed_again.py), which is planned where the first does not keep the budget or takes long.
 
         Raises BudgetError.
         """
-        refused = None
+        refused = planned = None
         try:
-            planned, report = self._plan(program, settings, constraints, budget, start)
-            if report.overhead <= _LITTLE or not report.transforms:
-                return planned, report
+            planned = self._plan(program, settings, room)
+            if planned[1].overhead <= _LITTLE or not planned[1].transforms:
+                return planned
         except BudgetError as error:
-            refused, planned, report = error, None, None
-        other = again() if settings.inner == "eager" and "split" in settings.techniques and constraints.alone else None
+            refused = error
+        may = settings.inner == "eager" and "split" in settings.techniques and room.constraints.alone
+        other = self._with_computed_again(traced, settings) if may else None
         if other is None:
-            if refused:
+            if planned is None:
                 raise refused
-            return planned, report
+            return planned
         try:
-            schedule_, found = self._plan(other, settings, constraints, refused.budget if refused else report.budget)
+            budget = planned[1].budget if planned else refused.budget
+            schedule_, found = self._plan(other, settings, replace(room, budget=budget, start=None))
         except BudgetError as error:
-            if refused:
+            if planned is None:
                 raise min(refused, error, key=lambda e: e.smallest or math.inf) from None
-            return planned, report
-        if report is not None and found.duration >= report.duration:
-            return planned, report
-        own = constraints.graph(program)
+            return planned
+        if planned and found.duration >= planned[1].duration:
+            return planned
+        own = room.constraints.graph(program)
         found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
                                              own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
                                              again_in(other.runs, other.graph)))
         found.own_peak, found.own_duration, found.ops = own.own_peak, own.duration, own.num_ops
         return schedule_, found
 
-    def _plan(self, program: PlannableProgram, settings: Settings, constraints: Constraints, budget: int | None,
-              start: Any = None) -> tuple[Schedule, Report]:
+    def _with_computed_again(self, traced: Traced, settings: Settings) -> PlannableProgram | None:
+        """The program whose backward computes the largest results of the forward for itself, if there is one."""
+        if not traced.trains or traced.sizes:
+            return None
+        try:
+            made = with_computed_again(traced.joint)
+            return made and as_backward(self._lowered(traced, settings, made))
+        except Exception:  # what nobody has foreseen is no reason against the plan of the graph as it is
+            return None
+
+    def _plan(self, program: PlannableProgram, settings: Settings, room: Room) -> tuple[Schedule, Report]:
         """The schedule and the report of a plan that reads nothing in its backward that somebody may write to before it;
         where no such plan keeps the budget, of one that does (written.py looks whether somebody has)."""
         try:
-            return plan_program(program, settings, constraints, budget, start)
+            return plan_program(program, settings, room.constraints, room.budget, room.start)
         except BudgetError as error:
             if not program.kept:
                 raise
             self.kept_within = error.smallest
-        return plan_program(program.without_kept(), settings, constraints, budget, start)
+        return plan_program(program.without_kept(), settings, room.constraints, room.budget, room.start)
 
-    def changing(self, inputs: list[Any]) -> set[int]:
-        """Which inputs others may write to between forward and backward: all but parameters, which whoever trains leaves
-        alone until the backward has run, as far as nobody was seen to write to them."""
-        return {i for i, value in enumerate(inputs)
-                if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
+    # ---- note
+
+    def _note(self, traced: Traced, room: Room, planned: Schedule, report: Report, same: RegionRecord | None) -> None:
+        """Note what was found.  same: a graph that has the same plan, and whose report this one's is."""
+        record, group, constraints = self._record, self._group, room.constraints
+        record.report, record.constraints, record.steps = report, constraints, planned.steps
+        if self.updates:
+            self.updates.peak, self.updates.budget = report.peak, report.budget
+        self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, traced.device)
+        if same:
+            record.place = same.place
+        else:
+            record.assignment = None
+            is_shared = any(r is not record and r.place == record.place for r in group.regions)
+            record.place = publish(report, None if is_shared else record.place)
+            self._guess = planned.program.guess
+        if traced.sizes:
+            budget = self._settings.budget if room.budget is None else room.budget
+            self.near = NearSizes(planned, traced.sizes, constraints, budget, report)
+
+    # ---- while the code runs
 
     def meet(self, there: AtSizes) -> None:
         """The region runs at sizes at which it takes that; its record keeps the most."""
@@ -232,6 +302,12 @@ class RegionPlanner:
             setattr(record.report, name, value)
         if self.watch:
             self.watch.grow(record.report.peak, record.report.between, record.report.budget)
+
+    def changing(self, inputs: list[Any]) -> set[int]:
+        """Which inputs others may write to between forward and backward: all but parameters, which whoever trains leaves
+        alone until the backward has run, as far as nobody was seen to write to them."""
+        return {i for i, value in enumerate(inputs)
+                if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
@@ -252,11 +328,6 @@ class RegionPlanner:
             self._group.watch.causes.add(cause)
             warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
 
-    def _tell(self, report: Report) -> None:
-        """The updates, what the plan takes."""
-        if self.updates:
-            self.updates.peak, self.updates.budget = report.peak, report.budget
-
     def _updates(self, inputs: list[Any], trained: set[int], device: torch.device) -> Updates | None:
         """The updates of a region with these inputs, if its backward is to make them.  Raises CaptureError."""
         if self.updates is None:
@@ -267,18 +338,17 @@ class RegionPlanner:
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
-    def _share_of_training(self, gm: fx.GraphModule, inputs: list[Any], alone: Program, to_plan: RegionToPlan,
-                           device: torch.device) -> int | None:
+    def _share_of_training(self, traced: Traced, alone: PlannableProgram, to_plan: RegionToPlan) -> int | None:
         """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
-        traced = joint_graph(gm, inputs)
-        if traced is None:
+        found = joint_graph(traced.gm, traced.inputs)
+        if found is None:
             return None
-        joint, num_fwd_outputs = traced
-        trained = trained_arguments(inputs)
+        joint, num_forward_outputs = found
+        trained = trained_arguments(traced.inputs)
         try:
-            program = lower(joint, num_fwd_outputs, pricing(self._settings.costs, device, real=True),
-                            alone.graph["name"], trained=trained, techniques=self._settings.on(device).techniques,
-                            updates=self._updates(inputs, trained, device))
+            program = lower(joint, num_forward_outputs, pricing(self._settings.costs, traced.device, real=True),
+                            alone.graph["name"], trained=trained, techniques=self._settings.on(traced.device).techniques,
+                            updates=self._updates(traced.inputs, trained, traced.device))
         except CaptureError:
             return None
         graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
