@@ -23,6 +23,7 @@ from typing import Any
 import lowtide
 
 from ... import cache
+from .. import progress
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
 from ..options import Options
 from ..program import Program
@@ -45,6 +46,7 @@ def plan_program(program: Program, options: Options, constraints: Constraints, b
     budget.
     """
     began = time.perf_counter()
+    progress.stage("planning")
     question = Question(program, options, constraints, budget)
     answer = question.answer(start)
     if answer.cost is None:

@@ -22,6 +22,7 @@ from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.utils import counters
 from torch.utils import _pytree as pytree
 
+from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
 from ..compat import compiled
 from ..device.meter import bytes_held
@@ -148,14 +149,17 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
         return compiled.module
     if settings.reserve is None and all(p.device.type == "cpu" for p in module.parameters()):
         group.held = bytes_held(module.state_dict(), tensors_in(given, named))
-    compiled.rehearse(given, named)
+    with progress.line():
+        compiled.rehearse(given, named)
     if compiled.unplanned:
         group.outside.said(len(compiled.unplanned))
         return fall_back(no_backward(compiled.unplanned), settings.fallback, compiled.module)
     if group.to_plan:
-        group.share_budget(settings)
-        compiled = _Compiled(module, settings, group)
-        compiled.rehearse(given, named)
+        with progress.line():
+            progress.stage("sharing the budget among the graphs")
+            group.share_budget(settings)
+            compiled = _Compiled(module, settings, group)
+            compiled.rehearse(given, named)
     if not compiled.regions:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
@@ -244,6 +248,7 @@ class _Compiled:
 
     def rehearse(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         """Compile every region that a call with these arguments reaches."""
+        progress.stage("tracing the step")
         try:
             module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
         except Exception:  # noqa: BLE001: modules may hold anything; then no more than the first region is reached

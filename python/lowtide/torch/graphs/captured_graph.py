@@ -22,6 +22,7 @@ from torch._dynamo.exc import TorchDynamoException
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext
 
+from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
@@ -160,7 +161,8 @@ class Region:
             self._compile(args)
 
     def _compile(self, example_inputs: list[Any]) -> None:
-        with one_tracing:
+        with one_tracing, progress.line():
+            progress.stage("tracing the step")
             self._trace(example_inputs)
 
     def _trace(self, example_inputs: list[Any]) -> None:
@@ -288,6 +290,7 @@ class Region:
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None
+            progress.stage("making code of the plan")
             if not trains:
                 return emit_forward(planned.program, planned.computes, planned.transfers)
             forward, backward = emit(planned.program, planned.computes, planned.transfers)

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import lowtide
 
+from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, LowtideWarning, some
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
@@ -142,6 +143,7 @@ class RegionPlanner:
         """The program of the traced joint graph, or of another one of the same step."""
         if self._price is None:
             self._price, self._part_price = (Remembered(pricing(settings.costs, traced.device, real=True)) for _ in range(2))
+        progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, self._price,
                         f"region {self._record.number}", replays=settings.inner == "eager", trained=trained,

@@ -37,6 +37,7 @@ from torch.utils import _pytree as pytree
 import lowtide
 
 from ... import cache
+from ...frontend import progress
 from ...frontend.roofline import DEVICES, collective_ns, kernel_ns
 from ..device.allocations import in_own_thread
 from ..device.identity import identity, untraced
@@ -197,7 +198,8 @@ class Prices:
         cheap_first = sorted(kernels.items(), key=lambda item: self._estimate(item[1]))
         largest = {_kind(kernel): key for key, kernel in cheap_first}
         began = time.perf_counter()
-        for key, kernel in sorted(cheap_first, key=lambda item: largest[_kind(item[1])] != item[0]):
+        for at, (key, kernel) in enumerate(sorted(cheap_first, key=lambda item: largest[_kind(item[1])] != item[0])):
+            progress.stage("measuring what kernels need", at, len(kernels))
             kind = _kind(kernel)
             if needs.get(kind) is False and not kernel.flops and time.perf_counter() - began > self._seconds:
                 found[key] = 0
@@ -243,7 +245,8 @@ class Prices:
         """`found` and the ns of the others: measured, or as estimated where that cannot be or the time is up."""
         ratios = [ns / self._estimate(kernels[key]) for key, ns in found.items()]
         left = self._seconds
-        for key, kernel in kernels.items():
+        for at, (key, kernel) in enumerate(kernels.items()):
+            progress.stage("timing kernels", at, len(kernels))
             if key in found:
                 continue
             began = time.perf_counter()
