@@ -296,6 +296,7 @@ void bind_graph(nb::module_& module) {
   bind_blocks(graph);
   bind_repeats(module, graph);
   bind_dimensions(module, graph);
+  bind_edited(graph);
   bind_regions(graph);
   bind_substitution_rules(module);
 }

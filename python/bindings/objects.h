@@ -84,6 +84,7 @@ void bind_graph(nb::module_& module);
 void bind_blocks(nb::class_<GraphObject>& graph);
 void bind_repeats(nb::module_& module, nb::class_<GraphObject>& graph);
 void bind_dimensions(nb::module_& module, nb::class_<GraphObject>& graph);
+void bind_edited(nb::class_<GraphObject>& graph);
 void bind_regions(nb::class_<GraphObject>& graph);
 void bind_substitution_rules(nb::module_& module);
 void bind_generate(nb::module_& module);

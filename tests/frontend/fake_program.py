@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import lowtide
 from lowtide.frontend.exactness import Exactness
 
 
@@ -9,7 +10,7 @@ from lowtide.frontend.exactness import Exactness
 class FakeProgram:
     """frontend.program.Program, as of a framework whose ops are one kernel each and that may copy `can_move` to the host."""
 
-    graph: dict
+    graph: lowtide.Graph
     barrier: int = 0
     kept: tuple = ()
     device: object = None

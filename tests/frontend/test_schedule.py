@@ -9,7 +9,7 @@ import lowtide
 
 
 def program_of(graph):
-    return FakeProgram(graph.to_dict())
+    return FakeProgram(graph)
 
 
 @pytest.mark.parametrize("kind, share", [("chain", "70%"), ("resnet", "70%"), ("unet", "70%")])
@@ -46,9 +46,10 @@ def test_what_dies_at_an_op_is_overwritten():
 
 def copying(steps, movable):
     """What becomes of these steps of o0: x -> a, o1: a -> b, the barrier, o3: b -> c, o4: a, c -> d."""
-    ops = [{"inputs": [0], "outputs": [1]}, {"inputs": [1], "outputs": [2]}, {"inputs": [], "outputs": []},
-           {"inputs": [2], "outputs": [3]}, {"inputs": [1, 3], "outputs": [4]}]
-    program = FakeProgram({"ops": ops, "tensors": [{}] * 5}, barrier=2, can_move=movable)
+    links = [([0], [1]), ([1], [2]), ([], []), ([2], [3]), ([1, 3], [4])]
+    graph = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 1}] * 5, "outputs": [4],
+                                     "ops": [{"inputs": i, "outputs": o, "time": 1} for i, o in links]})
+    program = FakeProgram(graph, barrier=2, can_move=movable)
     kinds = {"o": "offload", "p": "prefetch", "f": "free"}
     steps = [("compute", step) if isinstance(step, int) else (kinds[step[0]], int(step[2:])) for step in steps]
     made = with_copies(program, steps, [what for kind, what in steps if kind == "compute"], set())

@@ -36,25 +36,25 @@ def chain(*sizes, name="chain", times=None):
     ops += [op(f"b{i}", [i + 1, tangent + count - 1 - i], [tangent + count - i], 10) for i in reversed(range(count))]
     graph = {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
              "tensors": tensors, "ops": ops, "outputs": [result, tangent, len(tensors) - 1]}
-    return FakeProgram(graph, barrier=count + 1)
+    return FakeProgram(lowtide.Graph.from_dict(graph), barrier=count + 1)
 
 
 def plans(program):
     """Every plan of a chain that keeps some activations and makes each other one again right before it is read, from
     the last one that is there."""
     count = program.barrier - 1
-    graph = lowtide.Graph.from_dict(program.graph)
+    graph = program.graph
     for kept in itertools.product((False, True), repeat=count):
         computes = [*range(count + 2)]
         for i in reversed(range(count)):
             last = max((k for k in range(i + 1) if kept[k]), default=-1)
             computes += [*range(last + 1, i + 1), program.barrier + count - i]
-        steps, reads = [], [set(program.graph["ops"][op]["inputs"]) for op in computes]
+        steps, reads = [], [set(program.graph.op(op).inputs) for op in computes]
         for at, op in enumerate(computes):
             steps.append(("compute", op))
-            for t in {*reads[at], *program.graph["ops"][op]["outputs"]} - {0, *program.graph["outputs"]}:
+            for t in {*reads[at], *program.graph.op(op).outputs} - {0, *program.graph.outputs}:
                 makes = next((k for k in range(at + 1, len(computes))
-                              if t in program.graph["ops"][computes[k]]["outputs"]), len(computes))
+                              if t in program.graph.op(computes[k]).outputs), len(computes))
                 if not any(t in read for read in reads[at + 1:makes]):
                     steps.append(("free", t))
         yield graph, lowtide.Plan(steps)
@@ -167,7 +167,7 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
             continue
         kept += 1
         assert {assignment.budget for assignment in got.values()} == {budget}
-        chosen = {region.key: held(region.program, lowtide.Graph.from_dict(region.program.graph),
+        chosen = {region.key: held(region.program, region.program.graph,
                                    _without_gradients(region.program, got[region.key].start)) for region in regions}
         assert peak_of(passes, chosen) <= budget
     assert kept >= 2
@@ -177,4 +177,4 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
 
 def _without_gradients(program, plan):
     """The plan of a constrained graph as one of the region's own, which has no tensor for what others hold."""
-    return lowtide.Plan([step for step in plan.steps if step != ("free", len(program.graph["tensors"]))])
+    return lowtide.Plan([step for step in plan.steps if step != ("free", program.graph.num_tensors)])

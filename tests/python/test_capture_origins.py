@@ -89,7 +89,7 @@ def test_torch_compile_knows_modules_and_lines_too(monkeypatch, variable, prefix
         torch.compile(model, backend=lowtide.torch.backend, options=options)(x)
     else:
         torch.compile(step, backend=lowtide.torch.backend, options=options)(model, x)
-    ops = with_defaults(programs[0].graph)["ops"]
+    ops = with_defaults(programs[0].graph.to_dict())["ops"]
     inner, tanh, add = map(marked, ("inner", "tanh", "sum"))
     root = prefix or None
     expected = [("addmm", "blocks.0.lin", inner), ("tanh", "blocks.0", tanh), ("mul", None, add),

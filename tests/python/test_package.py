@@ -91,6 +91,35 @@ def test_graphs_go_out_and_come_in_again(chain, tmp_path):
     assert chain.to_dot().startswith("digraph")
 
 
+def test_a_graph_is_edited_into_another(chain):
+    before = chain.to_json()
+    assert chain.edited().to_json() == before
+    many = lowtide.generate("transformer", 60, seed=3)
+    assert many.edited().to_json() == many.to_json()
+    found = chain.edited(name="other", resident_bytes=7, tensors={1: {"bytes": 5, "shape": None, "dtype": None}},
+                         ops={0: {"time": 11, "workspace": 3, "recomputable": False}})
+    assert (found.name, found.resident_bytes, found.tensor(1).bytes, found.tensor(1).shape) == ("other", 7, 5, [])
+    assert (found.op(0).time, found.op(0).workspace, found.op(0).recomputable) == (11, 3, False)
+    assert chain.to_json() == before, "the graph itself stays"
+    more = chain.edited(more_tensors=[{"name": "beside", "bytes": 9, "role": "gradient"}],
+                        ops={0: {"outputs": [*chain.op(0).outputs, chain.num_tensors]}},
+                        outputs=[*chain.outputs, chain.num_tensors])
+    assert more.tensor(chain.num_tensors).producer == 0 and more.outputs == [*chain.outputs, chain.num_tensors]
+
+
+@pytest.mark.parametrize(("changes", "error", "said"), [
+    ({"ops": {0: {"colour": 1}}}, ValueError, 'an op has no "colour" that can be edited'),
+    ({"tensors": {0: {"role": "guest"}}}, ValueError, "unknown word"),
+    ({"outputs": [99]}, lowtide.Error, "there is no tensor 99"),
+    ({"tensors": {0: {"bytes": -1}}}, lowtide.Error, "negative"),
+    ({"ops": {99: {"time": 1}}}, lowtide.Error, "there is no op 99"),
+    ({"tensors": {-1: {"bytes": 1}}}, lowtide.Error, "there is no tensor -1"),
+])
+def test_a_graph_that_no_file_could_hold_is_not_edited_into_being(changes, error, said, chain):
+    with pytest.raises(error, match=said):
+        chain.edited(**changes)
+
+
 def test_parts_outlive_their_graph():
     op, plan = lowtide.Graph.from_dict(CHAIN).op(1), lowtide.plan(lowtide.Graph.from_dict(CHAIN), "100%").plan
     assert op.name == "B" and len(plan) > 4

@@ -57,7 +57,7 @@ def test_a_step_on_a_gpu_is_planned_in_blocks():
     here = trace_step(lambda: (model(), (x,), lambda m, x: m(x).square().mean()), "f32")
     plain = lower(here, 1, price, "cpu")
     mine = lower(joint_on_gpu(model(), x), 1, price, "gpu")
-    bytes_here = [t["bytes"] for t in plain.graph["tensors"]]
-    assert [t["bytes"] for t in mine.graph["tensors"]] == [-(-b // 512) * 512 for b in bytes_here]
+    bytes_here = [t.bytes for t in plain.graph.tensors]
+    assert [t.bytes for t in mine.graph.tensors] == [-(-b // 512) * 512 for b in bytes_here]
     assert max(bytes_here) > 512 and any(b % 512 for b in bytes_here)
-    assert _in_blocks(plain).graph["tensors"] == mine.graph["tensors"]
+    assert _in_blocks(plain).graph.to_dict()["tensors"] == mine.graph.to_dict()["tensors"]

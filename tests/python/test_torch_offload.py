@@ -153,7 +153,7 @@ def test_the_smallest_budget_that_is_named_is_that_of_copies_that_code_can_make(
 
 def random_copies(program, rng):
     """The steps of the graph's own order, with copies wherever they may be."""
-    graph = lowtide.Graph.from_dict(program.graph)
+    graph = program.graph
     steps = list(lowtide.own_plan(graph).steps)
     ops = program.graph["ops"]
     uses = {}

@@ -205,9 +205,9 @@ def test_a_part_with_other_steps_runs_by_itself(monkeypatch):
     def unlike(program, steps):
         computes = [op for kind, op, *_ in steps if kind.startswith("compute")]
         for op in computes:
-            entry = program.graph["ops"][op]
-            last = [at for at, other in enumerate(computes) if set(entry["outputs"]) & set(program.graph["ops"][other]["inputs"])]
-            if entry["kind"] == "aten.gelu" and program.runs[op].part[-1][1] == PARTS // 2:
+            entry = program.graph.op(op)
+            last = [at for at, other in enumerate(computes) if set(entry.outputs) & set(program.graph.op(other).inputs)]
+            if entry.kind == "aten.gelu" and program.runs[op].part[-1][1] == PARTS // 2:
                 again.append(op)
                 computes.insert(last[-1], op)
                 break

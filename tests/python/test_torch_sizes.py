@@ -155,7 +155,7 @@ def test_at_other_sizes_tensors_take_whole_blocks_too(monkeypatch):
     for n in (8, 11):
         step(torch.randn(n, 64)).sum().backward()
     (there,) = found
-    assert all(t["bytes"] % 512 == 0 for t in there.program.graph["tensors"])
+    assert all(t.bytes % 512 == 0 for t in there.program.graph.tensors)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

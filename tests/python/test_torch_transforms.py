@@ -427,7 +427,7 @@ def test_gradients_are_scaled_wherever_a_plan_makes_the_guess_again(hoisted, mon
 
     def with_another(program, steps):
         computes = [op for kind, op, *_ in steps if kind.startswith("compute")]
-        again.extend(i for i, op in enumerate(program.graph["ops"]) if op["kind"] == "lowtide.tangent")
+        again.extend(op.index for op in program.graph.ops if op.kind == "lowtide.tangent")
         return scheduled(program, [("compute", op) for op in (*computes, *again)])
 
     monkeypatch.setattr(planner, "schedule", with_another)

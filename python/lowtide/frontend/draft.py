@@ -1,6 +1,6 @@
-"""A Lowtide graph under construction: tensors and ops that may still change, then the file's dict.
+"""A Lowtide graph under construction: tensors and ops that may still change, then a `lowtide.Graph`.
 
-Knows the rules of the file format and nothing of PyTorch.  Tensors are numbered as they come; ops name each
+Knows the rules of the file format and of no framework.  Tensors are numbered as they come; ops name each
 other as objects until `finish`.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+
+import lowtide
 
 
 class BrokenOrder(Exception):
@@ -86,10 +88,10 @@ class GraphBuilder:
         self._effect = None
         return self.barrier
 
-    def finish(self, name: str, outputs: list[int]) -> dict[str, Any]:
-        """The graph as the file format has it, keys in the format's order.
+    def finish(self, name: str, outputs: list[int]) -> lowtide.Graph:
+        """The graph.
 
-        Raises BrokenOrder.
+        Raises BrokenOrder, and lowtide.Error for what no file could hold.
         """
         self._check_reads()
         place = {op: i for i, op in enumerate(self.ops)}
@@ -98,8 +100,9 @@ class GraphBuilder:
                 "after": sorted({place[o] for o in op.after}), "mutates": op.mutates, "in_place": op.in_place or None,
                 "operands": op.operands or None, "results": op.results or None, "arguments": op.arguments or None,
                 "phase": op.phase, "origin": op.origin, "attributes": op.attributes} for op in self.ops]
-        return {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
-                "tensors": _present(self.tensors), "ops": _present(ops), "outputs": outputs}
+        return lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns",
+                                        "resident_bytes": 0, "tensors": _present(self.tensors), "ops": _present(ops),
+                                        "outputs": outputs})
 
     def _check_reads(self) -> None:
         changed: dict[int, Op] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol, TypeVar
 
+import lowtide
+
 from .exactness import Exactness
 
 Self = TypeVar("Self", bound="Program")
@@ -13,12 +15,12 @@ Self = TypeVar("Self", bound="Program")
 class Program(Protocol):
     """A graph, and what the code that will run it can do.
 
-    graph: as the file format has it.  barrier: the index of the op between forward and backward.  device: where it runs, as the
+    graph: of its ops and tensors.  barrier: the index of the op between forward and backward.  device: where it runs, as the
     front end's options know it.  kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them
     after it.
     """
 
-    graph: dict[str, Any]
+    graph: lowtide.Graph
     barrier: int
     kept: tuple[int, ...]
 
@@ -40,7 +42,7 @@ class Program(Protocol):
     def idle(self, computes: list[int]) -> set[int]:
         """Ops that need not run when the step makes these computations: no code is made of them."""
 
-    def as_run(self, computes: list[int]) -> dict[str, Any]:
+    def as_run(self, computes: list[int]) -> lowtide.Graph:
         """The graph with the bytes that code takes when it makes these computations."""
 
     def is_made_by_next(self, op: int) -> bool:

@@ -17,8 +17,8 @@ ROOT = "(the model itself)"  # of ops that are in no module below it
 
 def offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
     """Bytes of what is copied to the host, by the tensors' names."""
-    tensors = program.graph["tensors"]
-    return {tensors[t]["name"]: tensors[t]["bytes"] for t in scheduled.copied}
+    graph = program.graph
+    return {graph.tensor(t).name: graph.tensor(t).bytes for t in scheduled.copied}
 
 
 def techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
@@ -29,31 +29,30 @@ def techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], s
     for several in together(transforms):
         end += len(several)
         last = end == len(transforms)  # whose parts were priced
-        now = lowtide.Graph.from_dict(program.graph) if last else lowtide.transform(graph, transforms[:end])["graph"]
+        now = program.graph if last else lowtide.transform(graph, transforms[:end])["graph"]
         ops = (index for t in several for index in t.get("ops", ()) if index < graph.num_ops)
         modules = Counter(_module(graph.op(index)) for index in ops)
         found.append(Technique(several[0]["kind"], said(several), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
                                modules or Counter({ROOT: 1})))
         own = now
-    entries, computes = program.graph["ops"], schedule_.computes
+    entries, computes = program.graph.ops, schedule_.computes
     times = Counter(op for op, _ in computes)
     again = Counter({op: count - 1 for op, count in times.items() if count > 1})
     over = Counter(op for op, written in computes if written)
     saved = max(0, own.own_peak - plan.peak)
     away = Counter(schedule_.copied)
     if away:
-        modules, waits = Counter(), plan.duration - sum(entries[op]["time"] for op, _ in computes)
-        tensors = program.graph["tensors"]
+        modules, waits = Counter(), plan.duration - sum(entries[op].time for op, _ in computes)
         for op in entries:
-            modules[op.get("origin") or ROOT] += sum(away[t] for t in op["outputs"])
-        size = size_text(sum(tensors[t]["bytes"] * count for t, count in away.items()))
+            modules[_module(op)] += sum(away[t] for t in op.outputs)
+        size = size_text(sum(program.graph.tensor(t).bytes * count for t, count in away.items()))
         found.append(Technique("offload", f"{away.total()} results, {size}, to the host and back", saved, waits / whole, +modules))
     for name, ops, detail in (("recompute", again, "computed again"), ("in_place", over, "written over what is read last")):
         if ops:
             modules = Counter()
             for op, count in ops.items():
-                modules[entries[op].get("origin") or ROOT] += count
-            cost = sum(count * entries[op]["time"] for op, count in ops.items()) / whole if name == "recompute" else 0.0
+                modules[_module(entries[op])] += count
+            cost = sum(count * entries[op].time for op, count in ops.items()) / whole if name == "recompute" else 0.0
             found.append(Technique(name, f"{sum(ops.values())} results {detail}", saved, cost, modules))
     return found
 
@@ -89,6 +88,6 @@ def again(program: Program, computes: list[int]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for op, times in Counter(computes).items():
         if times > 1:
-            entry = program.graph["ops"][op]
-            found.setdefault(entry.get("origin") or ROOT, Counter())[entry["name"]] += times - 1
+            entry = program.graph.op(op)
+            found.setdefault(_module(entry), Counter())[entry.name] += times - 1
     return found

@@ -38,42 +38,39 @@ class Constraints:
 
     def graph(self, program: Program) -> lowtide.Graph:
         """The program's graph beside what others hold."""
-        graph = program.graph | {"resident_bytes": self.resident}
-        barrier = dict(graph["ops"][program.barrier])
-        tensors = list(graph["tensors"])
-        if self.gradients:
-            tensors.append({"name": "gradients of other regions", "bytes": self.gradients, "role": "gradient"})
-            barrier["outputs"] = [*barrier["outputs"], len(tensors) - 1]
-            graph["outputs"] = [*graph["outputs"], len(tensors) - 1]
-        graph["tensors"] = tensors
-        graph["ops"] = [*graph["ops"][:program.barrier], barrier, *graph["ops"][program.barrier + 1:]]
-        return lowtide.Graph.from_dict(graph)
+        graph, barrier = program.graph, program.barrier
+        if not self.gradients:
+            return graph.edited(resident_bytes=self.resident)
+        beside = {"name": "gradients of other regions", "bytes": self.gradients, "role": "gradient"}
+        return graph.edited(resident_bytes=self.resident, more_tensors=[beside],
+                            ops={barrier: {"outputs": [*graph.op(barrier).outputs, graph.num_tensors]}},
+                            outputs=[*graph.outputs, graph.num_tensors])
 
     def live_limits(self, program: Program) -> dict[int, int]:
         """What may be live while the barrier of that graph runs, as a Problem takes it: what is saved, and what is there
         beside it."""
         if self.save_limit is None:
             return {}
-        barrier = program.graph["ops"][program.barrier]
-        made = self.gradients + sum(program.graph["tensors"][t]["bytes"] for t in barrier["outputs"])
-        return {program.barrier: self.resident + input_bytes(program) + made + barrier["workspace"] + self.save_limit}
+        barrier = program.graph.op(program.barrier)
+        made = self.gradients + sum(program.graph.tensor(t).bytes for t in barrier.outputs)
+        return {program.barrier: self.resident + input_bytes(program) + made + barrier.workspace + self.save_limit}
 
 
 def small_fixed_bytes(program: Program) -> int:
     """Bytes of what is small and stays where it is, such as what goes through the caller's hands between forward and
     backward."""
-    stays = {t for op in program.graph["ops"] for t in op["outputs"]} - program.movable()
-    return sum(size for size in (program.graph["tensors"][t]["bytes"] for t in stays) if size <= _SMALL)
+    movable = program.movable()
+    return sum(t.bytes for t in program.graph.tensors if t.bytes <= _SMALL and t.producer is not None and t.index not in movable)
 
 
 def input_bytes(program: Program) -> int:
     """Bytes of what is on the device before the region runs: what it is given, and the state of its updates."""
-    away = {t for op in program.graph["ops"] for t in op["outputs"]} | program.homes().keys()
-    return sum(t["bytes"] for i, t in enumerate(program.graph["tensors"]) if i not in away)
+    away = program.homes()
+    return sum(t.bytes for t in program.graph.tensors if t.producer is None and t.index not in away)
 
 
 def given_bytes(program: Program) -> int:
     """Bytes of what the region is given."""
-    state = {operand["tensor"] for op in program.graph["ops"] if op["kind"] == "lowtide.update"
-             for operand in op["operands"] if operand["argument"] not in ("grad", "param")} - program.homes().keys()
-    return input_bytes(program) - sum(program.graph["tensors"][t]["bytes"] for t in state)
+    state = {operand["tensor"] for op in program.graph.ops if op.kind == "lowtide.update"
+             for operand in op.operands if operand["argument"] not in ("grad", "param")} - program.homes().keys()
+    return input_bytes(program) - sum(program.graph.tensor(t).bytes for t in state)

@@ -19,7 +19,7 @@ COPIES = ("offload", "prefetch")
 def with_copies(program: Program, steps: list[Step], computes: list[int], idle: set[int]) -> list[Step]:
     """These steps with the computations in the order of `computes`, without copies that code cannot make or that nobody
     needs, and with frees where the code has them.  idle: ops of which no code is made."""
-    fixed = {t for op in idle for t in program.graph["ops"][op]["outputs"]}
+    fixed = {t for op in idle for t in program.graph.op(op).outputs}
     steps = _without_copies_of(steps, {t for kind, t, *_ in steps if kind in COPIES} - program.movable() | fixed)
     return _freed_early(program, _without_idle_copies(_in_order(program, steps, computes), set(program.homes())))
 
@@ -74,7 +74,7 @@ def _without_idle_copies(steps: list[Step], homes: set[int]) -> list[Step]:
 def _freed_early(program: Program, steps: list[Step]) -> list[Step]:
     """The steps with each free right after the last use; of a tensor whose copy out is under way where it stands, and
     before the barrier at the latest, unless something behind that needs the tensor."""
-    ops, barrier = program.graph["ops"], steps.index(("compute", program.barrier))
+    barrier = steps.index(("compute", program.barrier))
     used: dict[int, int] = {}  # tensor -> the step that makes it or reads it
     leaving: dict[int, int] = {}  # tensor -> the step at which the copy began
     behind: dict[int, list[Step]] = {}
@@ -82,7 +82,8 @@ def _freed_early(program: Program, steps: list[Step]) -> list[Step]:
         kind, what = step[:2]
         place = at
         if kind in COMPUTES:
-            used |= dict.fromkeys((*ops[what]["inputs"], *ops[what]["outputs"]), at)
+            op = program.graph.op(what)
+            used |= dict.fromkeys((*op.inputs, *op.outputs), at)
             for tensor in step[2:]:
                 leaving.pop(tensor, None)
         elif kind == "prefetch":

@@ -77,7 +77,7 @@ class Question:
         self._latest: tuple[Any, Any] = None, None  # transforms, and what was made of them
 
     def _check_host_budget(self) -> None:
-        at_home = sum(self.program.graph["tensors"][t]["bytes"] for t in self.program.homes())
+        at_home = sum(self.program.graph.tensor(t).bytes for t in self.program.homes())
         room = self.copies.get("host_budget")
         if room is not None and at_home > room:
             raise BudgetError(f"host_budget: {room} bytes are less than the {at_home} of the optimizer's state, whose home is "
@@ -92,7 +92,7 @@ class Question:
             try:
                 found = self._searched(start)
             except NotInParts as error:
-                warnings.warn(f"lowtide: {self.program.graph['name']} does not run in parts: {error}", LowtideWarning, stacklevel=3)
+                warnings.warn(f"lowtide: {self.program.graph.name} does not run in parts: {error}", LowtideWarning, stacklevel=3)
                 return Question(self.given, self.options.without_transforms(), self.constraints, self.limit).answer(start)
             if found.facts["stopped_by"] != "cancelled":  # a poorer plan than the next start would find
                 cache.write(file, found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)})
@@ -245,7 +245,7 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
     graph, constraints, transforms = question.graph, question.constraints, found.transforms
     memory = lowtide.simulate(answer.graph, answer.plan).memory
     return Report(
-        name=program.graph["name"], ops=graph.num_ops, budget=budget, peak=answer.cost.peak, own_peak=graph.own_peak,
+        name=program.graph.name, ops=graph.num_ops, budget=budget, peak=answer.cost.peak, own_peak=graph.own_peak,
         **held_by(program, scheduled.steps, scheduled.graph, memory, constraints),
         floor=found.facts["floor"], resident=constraints.resident, duration=answer.cost.duration, own_duration=graph.duration,
         bound=found.facts["bound"], status=found.facts["status"], seconds=seconds, cached=found.cached,

@@ -106,10 +106,10 @@ class Report:
                    if self.outside else ""))
 
 
-def held_by(program: Program, steps: list[Step], graph: dict[str, Any], memory: list[int], constraints: Constraints) -> dict[str, int]:
+def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: list[int], constraints: Constraints) -> dict[str, int]:
     """Of a Report what it says of memory.  graph: on which the steps are the code's.  memory: at each of them."""
     cut, inputs = steps.index(("compute", program.barrier)), input_bytes(program)
-    made = sum(graph["tensors"][t]["bytes"] for t in graph["ops"][program.barrier]["outputs"])
+    made = sum(graph.tensor(t).bytes for t in graph.op(program.barrier).outputs)
     return {"early_peak": max(memory[:cut], default=inputs), "late_peak": max(memory[cut:]), "between": memory[cut],
             "saved": memory[cut] - made - inputs - constraints.resident - constraints.gradients, "inputs": inputs}
 

@@ -9,7 +9,6 @@ have.  What is copied to the host and back stands in copies.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import lowtide
 
@@ -27,7 +26,7 @@ class Schedule:
     the code's (states that nobody draws from again take no bytes).  program: what runs."""
 
     steps: list[Step]
-    graph: dict[str, Any]
+    graph: lowtide.Graph
     program: Program
 
     @property
@@ -67,5 +66,5 @@ def schedule(program: Program, steps: list[Step]) -> Schedule:
     graph = program.as_run(computes)
     if any(kind in COPIES for kind, *_ in steps):
         return Schedule(with_copies(program, steps, computes, program.idle(computes)), graph, program)
-    plan = lowtide.Plan.from_sequence(lowtide.Graph.from_dict(graph), computes)
+    plan = lowtide.Plan.from_sequence(graph, computes)
     return Schedule(list(plan.steps), graph, program)

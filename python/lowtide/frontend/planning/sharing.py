@@ -55,16 +55,15 @@ class RegionToPlan:
         backward without a plan, its inputs apart."""
         plan = lowtide.own_plan(self._graph)
         position = plan.steps.index(("compute", self.program.barrier))
-        tensors, barrier = self.program.graph["tensors"], self.program.graph["ops"][self.program.barrier]
-        tangents = sum(tensors[t]["bytes"] for t in barrier["outputs"])
-        made = {t for op in self.program.graph["ops"] for t in op["outputs"]}
-        handed_out = sum(tensors[t]["bytes"] for t in barrier["inputs"] if t in made)
+        graph, barrier = self._graph, self._graph.op(self.program.barrier)
+        tangents = sum(graph.tensor(t).bytes for t in barrier.outputs)
+        handed_out = sum(graph.tensor(t).bytes for t in barrier.inputs if graph.tensor(t).producer is not None)
         live = lowtide.simulate(self._graph, plan).memory[position]
         return handed_out, live - input_bytes(self.program) - tangents
 
-    @functools.cached_property
+    @property
     def _graph(self) -> lowtide.Graph:
-        return lowtide.Graph.from_dict(self.program.graph)
+        return self.program.graph
 
     def room(self, others: int) -> int:
         """Bytes to leave for what its settings say and for so many of other regions."""

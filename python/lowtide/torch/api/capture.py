@@ -82,7 +82,7 @@ def _reading(build: Callable[[], Built], rules: Rules, update: Update) -> Callab
 
 def with_optimizer(program: Program, optimizer: Any) -> lowtide.Graph:
     """The program's graph, the optimizer's state of the trained parameters resident."""
-    return lowtide.Graph.from_dict(program.graph | {"resident_bytes": state_by_rule(optimizer, _trained(program))})
+    return program.graph.edited(resident_bytes=state_by_rule(optimizer, _trained(program)))
 
 
 def _trained(program: Program) -> int:

@@ -147,7 +147,7 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     graph, told, every_told = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)
     if "link" in every_told:
         resident = graph.resident_bytes + small_fixed_bytes(program)
-        graph = lowtide.Graph.from_dict(graph.to_dict() | {"resident_bytes": resident})
+        graph = graph.edited(resident_bytes=resident)
     curves = [told] if told == every_told else [told, every_told]
     explanation, *others = (_explained(program, graph, points, order=order, time=None if time is None else time / len(curves), **one)
                             for one in curves)
@@ -204,8 +204,8 @@ def _is_on_gpu(model: Any) -> bool:
 def _in_blocks(program: Program) -> Program:
     """The program with bytes as a GPU's allocator counts them, so that a budget is what `optimize` will keep."""
     gpu = torch.device("cuda")
-    tensors = [t | {"bytes": allocated(t["bytes"], gpu)} for t in program.graph["tensors"]]
-    return dataclasses.replace(program, graph=program.graph | {"tensors": tensors})
+    sizes = {t.index: {"bytes": allocated(t.bytes, gpu)} for t in program.graph.tensors}
+    return dataclasses.replace(program, graph=program.graph.edited(tensors=sizes))
 
 
 def _costs(costs: str, model: Any, real: bool) -> str:

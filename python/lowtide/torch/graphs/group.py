@@ -8,6 +8,7 @@ share a region with it, are planned together (together.py): each is compiled ane
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
 import weakref
@@ -199,6 +200,7 @@ class Group:
 
 def _signature(program: Program) -> Any:
     """What a program's plan has to do with, but for times: two measurements differ."""
-    ops = [(op["kind"], op["inputs"], op["outputs"], op["workspace"], op["recomputable"], op["after"], op["mutates"],
-            op.get("in_place"), op.get("origin"), op.get("attributes", {}).get("source")) for op in program.graph["ops"]]
-    return ops, [(t["bytes"], t.get("role")) for t in program.graph["tensors"]], program.graph["outputs"]
+    graph = program.graph
+    ops = [(op.kind, op.inputs, op.outputs, op.workspace, op.recomputable, op.after, op.mutates, op.in_place, op.origin,
+            json.loads(op.attributes or "{}").get("source")) for op in graph.ops]
+    return ops, [(t.bytes, t.role) for t in graph.tensors], graph.outputs

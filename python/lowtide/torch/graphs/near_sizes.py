@@ -51,7 +51,7 @@ class NearSizes:
         self._of_sizes = sizes.bytes_and_shapes([made[t] for t in self._places])
         self._given = {t: key.meta["desc"].idx for t, (key, _) in program.owners.items()
                        if getattr(key, "op", "") == "placeholder" and hasattr(key.meta.get("desc"), "idx")}
-        self._own = [t["bytes"] for t in program.graph["tensors"]]
+        self._own = [t.bytes for t in program.graph.tensors]
 
     @property
     def any(self) -> bool:
@@ -71,19 +71,19 @@ class NearSizes:
             sizes[t] = bytes_of(args[self._given[t]]) if t in self._given else allocated(int(now) + max(0, math.ceil(grown)), device)
         shape_of = dict(zip(self._places, map(tuple, shapes), strict=True))
         shape_before = dict(zip(self._places, map(tuple, shapes_before), strict=True))
-        tensors = [_without(t | {"bytes": size}, "shape", "dtype") for t, size in zip(program.graph["tensors"], sizes, strict=True)]
-        ops = []
-        for op in program.graph["ops"]:
-            touched = [*op["inputs"], *op["outputs"]]
+        tensors = {t: {"bytes": size, "shape": None, "dtype": None} for t, size in enumerate(sizes)}
+        ops = {}
+        for op in program.graph.ops:
+            touched = [*op.inputs, *op.outputs]
             ratio = max(1.0, sum(sizes[t] for t in touched) / max(1, sum(self._own[t] for t in touched)))
-            ops.append(_without(op | {"workspace": math.ceil(op["workspace"] * ratio)}, "operands", "results"))
+            ops[op.index] = {"workspace": math.ceil(op.workspace * ratio), "described": False}
         for op, over in self._planned.computes:  # what lay alike by chance lies so no more
             for t in over:
-                for made in program.graph["ops"][op]["outputs"]:
+                for made in program.graph.op(op).outputs:
                     if shape_before.get(t) == shape_before.get(made) and shape_of.get(t) != shape_of.get(made) \
                             or self._own[t] == self._own[made] and sizes[t] != sizes[made]:
                         return None
-        there = replace(program, graph=program.graph | {"tensors": tensors, "ops": ops})
+        there = replace(program, graph=program.graph.edited(tensors=tensors, ops=ops))
         return self._verified(there)
 
     def _verified(self, program: Program) -> AtSizes | None:
@@ -102,8 +102,3 @@ class NearSizes:
         held = held_by(program, scheduled.steps, scheduled.graph, lowtide.simulate(final, plan).memory, self._constraints)
         report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, **held)
         return AtSizes(program, report)
-
-
-def _without(entry: dict[str, Any], *names: str) -> dict[str, Any]:
-    """An entry of a graph but for what is said for other sizes, and no plan needs."""
-    return {name: value for name, value in entry.items() if name not in names}

@@ -349,11 +349,11 @@ class RegionPlanner:
         trained = trained_arguments(traced.inputs)
         try:
             program = lower(joint, num_forward_outputs, pricing(self._settings.costs, traced.device, real=True),
-                            alone.graph["name"], trained=trained, techniques=self._settings.on(traced.device).techniques,
+                            alone.graph.name, trained=trained, techniques=self._settings.on(traced.device).techniques,
                             updates=self._updates(traced.inputs, trained, traced.device))
         except CaptureError:
             return None
-        graph = lowtide.Graph.from_dict(program.graph | {"resident_bytes": to_plan.resident})
+        graph = program.graph.edited(resident_bytes=to_plan.resident)
         return lowtide.Problem(graph, self._settings.budget).budget
 
 

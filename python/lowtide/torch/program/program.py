@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
 
+import lowtide
+
 from ..runtime.guess import Guess
 from ..tensors.operators import leaves
 from ..tensors.storages import storage, storages
@@ -21,7 +23,7 @@ from .emitter import Run
 class Program:
     """A joint graph and the Lowtide graph it became.
 
-    graph: as the file format has it.  runs[i]: what computes graph["ops"][i].  barrier: that op's index.
+    graph: of its ops and tensors.  runs[i]: what computes op i.  barrier: that op's index.
     forward_outputs, backward_outputs: nodes of the joint graph or None, with their descriptors.
     views: nodes that are no ops, made again where they are read.
     owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
@@ -34,7 +36,7 @@ class Program:
     """
 
     joint: torch.fx.GraphModule
-    graph: dict[str, Any]
+    graph: lowtide.Graph
     runs: list[Run]
     barrier: int
     forward_outputs: list[Any]
@@ -51,10 +53,8 @@ class Program:
 
     def without_kept(self) -> Program:
         """The same for plans that may read what is kept from them."""
-        ops = list(self.graph["ops"])
-        barrier = ops[self.barrier]
-        ops[self.barrier] = barrier | {"mutates": [t for t in barrier["mutates"] if t not in self.kept]}
-        return replace(self, graph=self.graph | {"ops": ops}, kept=())
+        mutates = [t for t in self.graph.op(self.barrier).mutates if t not in self.kept]
+        return replace(self, graph=self.graph.edited(ops={self.barrier: {"mutates": mutates}}), kept=())
 
     def label_of(self, descriptor: Any) -> str:
         """The name of an input for people."""
@@ -67,18 +67,16 @@ class Program:
 
     def homes(self) -> dict[int, tuple[int, str]]:
         """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""
-        ops, tensors = self.graph["ops"], self.graph["tensors"]
         return {tensor: (run.emitter.slot, name)
                 for op, run in enumerate(self.runs) if getattr(run.emitter, "states", ())
-                for tensor, name in zip(ops[op]["inputs"][-len(run.emitter.states):], run.emitter.states, strict=True)
-                if tensors[tensor].get("home") == "host"}
+                for tensor, name in zip(self.graph.op(op).inputs[-len(run.emitter.states):], run.emitter.states, strict=True)
+                if self.graph.tensor(tensor).home == "host"}
 
     def movable(self) -> set[int]:
         """The tensors that code can send to the host: a state whose home is there, and what one node alone makes, under one
         key, and the caller never sees between forward and backward."""
-        made = {t for op in self.graph["ops"] for t in op["outputs"]}
-        barrier = self.graph["ops"][self.barrier]
-        seen = {*barrier["inputs"], *barrier["outputs"]}
+        barrier = self.graph.op(self.barrier)
+        seen = {*barrier.inputs, *barrier.outputs}
         keys: dict[int, int] = {}  # storage -> how many keys of nodes it has
         for node in self.joint.graph.nodes:
             if node not in self.views and node.target is not operator.getitem:
@@ -88,7 +86,7 @@ class Program:
         for tensor, (key, node) in self.owners.items():
             fake = owned(key, node)
             alone = fake is not None and keys.get(storage(fake)) == 1 or isinstance(key, tuple) and key[0] in ("tensor", "state")
-            if alone and tensor in made and tensor not in seen and node.op == "call_function":
+            if alone and tensor not in seen and node.op == "call_function" and self.graph.tensor(tensor).producer is not None:
                 found.add(tensor)
         return found
 

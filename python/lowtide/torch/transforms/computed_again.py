@@ -14,10 +14,11 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import fx
+
+import lowtide
 
 from ..program.emitter import Run
 from ..program.program import Program
@@ -104,11 +105,11 @@ def as_backward(program: Program) -> Program:
     """Such a program, in which what is computed again waits for what its readers read beside it, so that it belongs to the
     backward and not to the forward."""
     graph = program.graph
-    ops = [dict(op) for op in graph["ops"]]
+    ops, after = graph.ops, {}
     again = _again(program.runs)
-    producer = {t: i for i, op in enumerate(ops) for t in op["outputs"]}
-    reads = [[producer[t] for t in op["inputs"] if t in producer] for op in ops]
-    place = {op: at for at, op in enumerate(graph.get("order") or range(len(ops)))}
+    producer = {t: i for i, op in enumerate(ops) for t in op.outputs}
+    reads = [[producer[t] for t in op.inputs if t in producer] for op in ops]
+    place = {op: at for at, op in enumerate(graph.order)}
     for i, op in enumerate(ops):
         if not again[i]:
             continue
@@ -117,15 +118,15 @@ def as_backward(program: Program) -> Program:
             ends = [r for r in _readers(reads, ends) if r not in seen]
             seen.update(ends)
         beside = {other for r in _readers(reads, ends) if not again[r] for other in reads[r]
-                  if not again[other] and place[other] < place[i] and ops[other].get("phase") == "backward"}
-        op["after"] = sorted({*op.get("after", ()), *beside})
-    return replace(program, graph=graph | {"ops": ops})
+                  if not again[other] and place[other] < place[i] and ops[other].phase == "backward"}
+        after[i] = {"after": sorted({*op.after, *beside})}
+    return replace(program, graph=graph.edited(ops=after))
 
 
-def again_in(runs: list[Run], graph: dict[str, Any]) -> Counter[str]:
+def again_in(runs: list[Run], graph: lowtide.Graph) -> Counter[str]:
     """Where what is computed again stands: modules, with how many ops."""
     again = _again(runs)
-    return Counter(op.get("origin") or "(the model itself)" for op, is_again in zip(graph["ops"], again, strict=True) if is_again)
+    return Counter(op.origin or "(the model itself)" for op, is_again in zip(graph.ops, again, strict=True) if is_again)
 
 
 def _again(runs: list[Run]) -> list[bool]:

@@ -38,7 +38,7 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
     sums = tuple(sorted(name for name, level in levels.items() if level == _SUMS))
     follows = tuple(sorted(name for name, level in levels.items() if level == _FOLLOWS))
     gradients = [name for name in levels if name not in OF_FORWARD]
-    half = any(program.graph["tensors"][t]["dtype"] in _HALF for t, level in changed.items() if level == _SUMS)
+    half = any(program.graph.tensor(t).dtype in _HALF for t, level in changed.items() if level == _SUMS)
     single = any(t["kind"] == "split" and t["parts"] > 2 for t in transforms)
     parts = tuple(dict.fromkeys(t["parts"] for t in transforms if t["kind"] == "split"))
     return Exactness(sums, follows, parts,
@@ -50,18 +50,18 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
 def _changed(program: Program) -> dict[int, int]:
     """The tensors that may have other bits, and how."""
     graph, found = program.graph, {}
-    for op in graph.get("order") or range(len(graph["ops"])):
-        entry, emitter = graph["ops"][op], program.runs[op].emitter
-        levels = [found.get(t, 0) for t in entry["inputs"]]
+    for op in graph.order:
+        entry, emitter = graph.op(op), program.runs[op].emitter
+        levels = [found.get(t, 0) for t in entry.inputs]
         if emitter.adds_parts:  # what there is so far, and a part
             level = _FOLLOWS if levels[0] == _FOLLOWS or levels[-1] else _SUMS
-        elif emitter.keeps_bits and (entry["kind"] in _MOVES or not any(levels)) \
+        elif emitter.keeps_bits and (entry.kind in _MOVES or not any(levels)) \
                 and (emitter.trial is None or emitter.trial.passes()):
             level = max(levels, default=0)
         else:
             level = _FOLLOWS
         if level:
-            found |= dict.fromkeys(entry["outputs"], level)
+            found |= dict.fromkeys(entry.outputs, level)
     return found
 
 
@@ -94,7 +94,7 @@ def _levels_of_results(program: Program, changed: dict[int, int]) -> dict[str, i
     for op, run in enumerate(program.runs):
         slot = getattr(run.emitter, "slot", None)
         if slot is not None:
-            gradient, *_ = program.graph["ops"][op]["inputs"]
+            gradient, *_ = program.graph.op(op).inputs
             note(program.labels.get(slot, f"input{slot}"), changed.get(gradient, 0))
     return levels
 
@@ -106,16 +106,15 @@ def _draws(program: Program) -> bool:
 def _by_batches(program: Program) -> bool:
     """Do the parts read nothing of the inputs but slices along their first dimension, and all of the parameters?"""
     graph = program.graph
-    made = {t for op in graph["ops"] for t in op["outputs"]}
     trained = {getattr(getattr(desc, "grad_of", None), "idx", None) for desc in program.backward_descriptors}
     parameters = {tensor for tensor, (_, node) in program.owners.items() if node.op == "placeholder"
                   and getattr(node.meta.get("desc"), "idx", None) in trained - {None}}
     found = False
-    for op, run in zip(graph["ops"], program.runs, strict=True):
-        for operand in op["operands"] if run.part else ():
+    for op, run in zip(graph.ops, program.runs, strict=True):
+        for operand in op.operands if run.part else ():
             tensor = operand["tensor"]
-            shape, count = graph["tensors"][tensor].get("shape"), math.prod(operand["shape"])
-            if tensor in made or not shape or count >= math.prod(shape):
+            shape, count = graph.tensor(tensor).shape, math.prod(operand["shape"])
+            if graph.tensor(tensor).producer is not None or not shape or count >= math.prod(shape):
                 continue
             row = math.prod(shape[1:])
             if tensor in parameters or not _is_dense(operand) or count % row or operand["offset"] % row:

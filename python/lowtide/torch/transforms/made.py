@@ -50,33 +50,35 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
     """
     made = _Made(program, transforms, guess, price is not None and price.real)
     try:
-        found = made.run()
+        runs = made.runs()
         if price is not None:
             made.price(price)
+        return made.program(runs)
     except CaptureError:
         raise
     except Exception as error:  # what nobody has foreseen is a reason to run whole, and none to end a training
         raise unexpected(error, made.at) from error
-    return found
 
 
 def splittable(program: Program) -> Program:
     """The program, whose graph no longer says what ops do that no code could run in parts."""
-    ops = list(program.graph["ops"])
-    for i, run in enumerate(program.runs):
-        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not ops[i].get("operands")
+    left_out = {}
+    for op, run in zip(program.graph.ops, program.runs, strict=True):
+        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not op.operands
         runs = runs or run.emitter.part_of(run.node) or run.emitter.before_parts(run.node)
-        if ops[i]["kind"] == "lowtide.update" or not runs:
-            ops[i] = ops[i] | {"operands": [], "results": [], "arguments": {}}
-    return replace(program, graph=program.graph | {"ops": ops})
+        if op.kind == "lowtide.update" or not runs:
+            left_out[op.index] = {"described": False}
+    return replace(program, graph=program.graph.edited(ops=left_out))
 
 
 class _Made:
     def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None, real: bool) -> None:
         self._program, self._guess, self._real = program, guess, real  # real: can kernels run here?
-        self._made = lowtide.transform(lowtide.Graph.from_dict(program.graph), transforms)
-        self._graph = self._made["graph"].to_dict()
-        self._graph["ops"] = list(map(_in_full, self._graph["ops"]))
+        self._made = lowtide.transform(program.graph, transforms)
+        self._graph: lowtide.Graph = self._made["graph"]
+        self._ops = list(map(_entry, self._graph.ops))
+        self._tensors = [{"bytes": t.bytes, "shape": t.shape, "dtype": t.dtype} for t in self._graph.tensors]
+        self._wholes = program.graph.ops
         self._op_at = {op: i for i, op in enumerate(self._made["ops"])}
         self._keys: dict[int, tuple[Key, fx.Node]] = {}  # by the made graph's tensors
         self._fakes: dict[Key, torch.Tensor] = {}
@@ -90,8 +92,8 @@ class _Made:
         self._joins: dict[int, Kernel] = {}  # what joins take is what these do
         self._last: dict[int, int] = {}  # what is put together so far -> all of it
         self._read: set[int] = set()  # by others than what puts parts together, or as a summand of what is read so
-        for op in reversed(self._graph.get("order") or range(len(self._graph["ops"]))):
-            entry = self._graph["ops"][op]
+        for op in reversed(self._graph.order):
+            entry = self._ops[op]
             if entry["kind"] in _JOINS and len(entry["inputs"]) > 1:
                 (result,) = entry["outputs"]
                 self._last[entry["inputs"][0]] = self._last.get(result, result)
@@ -104,14 +106,21 @@ class _Made:
         self._hoisted = any(t["kind"] == "hoist" for t in transforms)
         self.at: fx.Node | None = None  # whose code is made
 
-    def run(self) -> Program:
+    def runs(self) -> list[Run]:
+        """What computes the ops of the graph that the transforms make."""
         self._know_originals()
-        runs: list[Run] = [None] * len(self._graph["ops"])
-        order = self._graph.get("order") or range(len(runs))
-        for op in order:
+        runs: dict[int, Run] = {}
+        for op in self._graph.order:
             runs[op] = replace(self._run_of(op), part=self._part_of(op))
+        return [runs[op] for op in range(len(runs))]
+
+    def program(self, runs: list[Run]) -> Program:
+        """The program of that graph, with what was noted of its ops and tensors meanwhile."""
+        ops = {op.index: {key: self._ops[op.index][key] for key in ("time", "workspace", "in_place")} for op in self._graph.ops}
+        tensors = {t.index: {key: self._tensors[t.index][key] for key in ("bytes", "shape")} for t in self._graph.tensors}
+        graph = self._graph.edited(ops=ops, tensors=tensors)
         barrier = self._op_at[self._program.barrier]
-        return replace(self._program, graph=self._graph, runs=runs, barrier=barrier, owners=dict(self._keys),
+        return replace(self._program, graph=graph, runs=runs, barrier=barrier, owners=dict(self._keys),
                        guess=self._guess if self._hoisted else self._program.guess)
 
     def price(self, price: Price) -> None:
@@ -120,16 +129,16 @@ class _Made:
         price.prepare(kernels)
         prices = {id(kernel): price(kernel) for kernel in kernels}
         for op, kernel in self._kernels.items():
-            entry = self._graph["ops"][op]
+            entry = self._ops[op]
             entry["time"], workspace, held = prices[id(kernel)]
             entry["workspace"] = workspace + self._copied[op]
             made = dict(zip(map(id, leaves(kernel.results)), held, strict=False))
             for result, t in zip((r for r in entry["results"] if r["tensor"] in entry["outputs"]), kernel.written,
                                  strict=True):
-                tensor = self._graph["tensors"][result["tensor"]]
+                tensor = self._tensors[result["tensor"]]
                 tensor["bytes"] = max(tensor["bytes"], made.get(id(t), 0))
         for op, kernel in self._joins.items():
-            self._graph["ops"][op]["time"], _, _ = prices[id(kernel)]
+            self._ops[op]["time"], _, _ = prices[id(kernel)]
 
     def _know_originals(self) -> None:
         """What sides call the tensors of the original graph, and what they are like."""
@@ -149,7 +158,7 @@ class _Made:
 
     def _is_in_part(self, tensor: int) -> bool:
         """Is it none of the original graph's?"""
-        return self._made["tensors"][tensor] >= len(self._program.graph["tensors"])
+        return self._made["tensors"][tensor] >= self._program.graph.num_tensors
 
     # ---- ops
 
@@ -160,7 +169,7 @@ class _Made:
 
     def _run_of(self, op: int) -> Run:
         source, parts = self._made["sources"][op], self._made["parts"][op]
-        entry = self._graph["ops"][op]
+        entry = self._ops[op]
         if source is None:
             return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
@@ -168,7 +177,7 @@ class _Made:
         if entry["kind"] in _JOINS:
             self._joins[op] = self._like_join(entry, run.node)
             return self._joined(entry, run.node)
-        whole = self._program.graph["ops"][source]
+        whole = _entry(self._wholes[source])
         if self._made["ops"][op] in self._by_rules or entry["kind"] in _SUBSTITUTES and entry["kind"] != whole["kind"]:
             made = self._substitute(op, entry, run.node)
             made.emitter.keeps_bits = not self._has_rough_rules  # of which this may be a part
@@ -287,7 +296,7 @@ class _Made:
             fake = torch.empty((2, rows), dtype=dtype, device=leaves(node.meta["val"])[0].device)
         self._know(tensor, ("tensor", tensor), node, fake)
         self._rows[tensor] = rows
-        self._graph["tensors"][tensor] |= {"bytes": kept_bytes(rows, dtype), "shape": [2, rows]}
+        self._tensors[tensor] |= {"bytes": kept_bytes(rows, dtype), "shape": [2, rows]}
 
     def _summed(self, entry: dict[str, Any], node: fx.Node) -> Run:
         before, part = entry["inputs"]
@@ -363,7 +372,7 @@ class _Made:
             return self._summed(entry, node)
         held = self._whole(before[0]) if before else None
         piece = self._whole(part)
-        described = self._graph["tensors"][result]
+        described = self._tensors[result]
         dtype = _TYPES[described["dtype"]]
         if result not in self._keys:
             like, last = self._fakes[piece.key], self._last.get(result, result)
@@ -442,16 +451,10 @@ class _Count(Emitter):
         return False
 
 
-_DEFAULTS = {"inputs": [], "outputs": [], "after": [], "mutates": [], "in_place": [], "operands": [], "results": [],
-             "workspace": 0, "recomputable": True}
-
-
-def _in_full(op: dict[str, Any]) -> dict[str, Any]:
-    """An op of a file with what files leave out."""
-    op = _DEFAULTS | op
-    for name in ("operands", "results"):
-        op[name] = [{"argument": "", "offset": 0} | one for one in op[name]]
-    return op
+def _entry(op: lowtide.Op) -> dict[str, Any]:
+    """An op as a graph file has it, as far as it is looked at here, to be changed."""
+    return {"kind": op.kind, "inputs": op.inputs, "outputs": op.outputs, "operands": op.operands, "results": op.results,
+            "arguments": op.arguments, "in_place": op.in_place, "time": op.time, "workspace": op.workspace}
 
 
 def _mode_of(node: fx.Node) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+import lowtide
+
 from ...frontend.exactness import Exactness
 from ...frontend.price import Price
 from ..program.lowerings import LOWERINGS, idle_ops
@@ -36,7 +38,7 @@ class PlannableProgram(Program):
     def idle(self, computes: list[int]) -> set[int]:
         return idle_ops(self, computes)
 
-    def as_run(self, computes: list[int]) -> dict[str, Any]:
+    def as_run(self, computes: list[int]) -> lowtide.Graph:
         graph = self.graph
         for lowering in LOWERINGS:
             graph = lowering.as_run(self, graph, computes)

@@ -20,8 +20,8 @@ def in_one_call(program: Program) -> Program:
 
     Raises CaptureError if something else than one loss can be differentiated, or no parameter is updated.
     """
-    barrier, tensors = program.graph["ops"][program.barrier], program.graph["tensors"]
-    shapes = [tensors[t]["shape"] for t in barrier["outputs"]]
+    graph, barrier = program.graph, program.graph.op(program.barrier)
+    shapes = [graph.tensor(t).shape for t in barrier.outputs]
     if len(shapes) != 1 or math.prod(shapes[0]) != 1:
         raise CaptureError("step needs one graph with one result that can be differentiated, a loss of one element; here "
                            f"are results of shapes {', '.join(map(str, shapes))}: return the others detached. Where the "
@@ -29,9 +29,8 @@ def in_one_call(program: Program) -> Program:
                            "optimize(..., update='backward')")
     if program.updates is None:
         raise CaptureError("step trains nothing here: no parameter that the loss depends on is one of the optimizer's")
-    made = {t for op in program.graph["ops"] for t in op["outputs"]}
-    kept = [t for t in program.graph["outputs"] if tensors[t].get("role") != "gradient" or t not in made]
-    program = replace(program, graph=program.graph | {"outputs": kept},
+    kept = [t for t in graph.outputs if graph.tensor(t).role != "gradient" or graph.tensor(t).producer is None]
+    program = replace(program, graph=graph.edited(outputs=kept),
                       backward_outputs=[None] * len(program.backward_outputs))
-    hoist = {"kind": "hoist", "tangent": barrier["outputs"][0], "joins": []}
+    hoist = {"kind": "hoist", "tangent": barrier.outputs[0], "joins": []}
     return made_program(program, [hoist], Guess(1.0))

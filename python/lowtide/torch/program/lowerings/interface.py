@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import fx
 
+import lowtide
+
 from ..builder import ProgramBuilder
 from ..program import Program
 
@@ -33,6 +35,6 @@ class Lowering:
         """Ops that need not run when the step makes these computations: no code is made of them."""
         return set()
 
-    def as_run(self, program: Program, graph: dict[str, Any], computes: list[int]) -> dict[str, Any]:
+    def as_run(self, program: Program, graph: lowtide.Graph, computes: list[int]) -> lowtide.Graph:
         """The graph with the bytes that the code takes when it makes these computations; `graph` stays as it is."""
         return graph

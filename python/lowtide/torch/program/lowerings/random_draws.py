@@ -10,12 +10,13 @@ run without a plan.  Works in eager execution only: the state is read and set on
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import fx
+
+import lowtide
 
 from ....frontend.draft import Op
 from ...tensors.operators import arguments_of, device_of, is_effect, leaves
@@ -165,19 +166,16 @@ class RandomDraw(Lowering):
             seen.add(op)
         return states
 
-    def as_run(self, program: Program, graph: dict[str, Any], computes: list[int]) -> dict[str, Any]:
+    def as_run(self, program: Program, graph: lowtide.Graph, computes: list[int]) -> lowtide.Graph:
         """The graph in which idle states take no bytes."""
         idle = self.idle(program, computes)
         if not idle:
             return graph
-        graph = graph | {"tensors": copy.copy(graph["tensors"]), "ops": copy.copy(graph["ops"])}
         draws = {run.state: op for op, run in enumerate(program.runs) if run.state is not None}
-        for op in idle:
-            (tensor,) = graph["ops"][op]["outputs"]
-            draw = graph["ops"][draws[op]]
-            graph["ops"][draws[op]] = draw | {"workspace": draw["workspace"] - graph["tensors"][tensor]["bytes"]}
-            graph["tensors"][tensor] = graph["tensors"][tensor] | {"bytes": 0}
-        return graph
+        states = {op: graph.op(op).outputs[0] for op in idle}
+        workspaces = {draws[op]: {"workspace": graph.op(draws[op]).workspace - graph.tensor(state).bytes}
+                      for op, state in states.items()}
+        return graph.edited(tensors={state: {"bytes": 0} for state in states.values()}, ops=workspaces)
 
 
 def append_draw(builder: ProgramBuilder, op: Op) -> None:
