@@ -1,5 +1,6 @@
 """What kernels are measured to cost, and what of it, and of plans, is kept on disk."""
 
+import contextlib
 import json
 
 import pytest
@@ -271,3 +272,49 @@ def test_an_operator_that_compiles_within_is_measured():
     run = torch.compile(module, backend="lowtide", options={"budget": "8GiB", "time": None, "work": 100, "fallback": "error"})
     run(torch.ones(4, 8)).backward()
     assert torch.equal(layer.bias.grad, torch.full((8,), 4.0))
+
+
+def test_what_takes_most_of_a_step_is_measured_first(monkeypatch):
+    """When the time for measuring is used up, a kernel that is left may be an estimate that is ten times off."""
+    def product(n):
+        x, made = torch.empty(n, n), torch.empty(n, n)
+        return Kernel(torch.ops.aten.mm.default, (x, x), {}, [x, x], [made], made, flops=2 * n**3)
+
+    measured = []
+    monkeypatch.setattr(costs.Prices, "_runnable", lambda self, kernel: measured.append(kernel.read[0].shape[0]))
+    prices = costs.Prices(torch.device("cpu"), None, 1.0, True)
+    prices.prepare([product(n) for n in (16, *[128] * 80, 256, 32)])
+    assert measured == [128, 256, 32, 16]  # 80 of the second size take longer than one of the largest
+
+
+class Clock:
+    """Stands in for events on a GPU: a time is what has run until then."""
+
+    now = 0.0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+
+    def record(self):
+        self.at = Clock.now
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, last):
+        return last.at - self.at
+
+
+@pytest.mark.parametrize(("ms", "runs"), [(0.01, 33), (0.3, 13), (1.5, 1), (40.0, 1)])
+def test_a_long_kernel_of_a_gpu_is_timed_once(monkeypatch, ms, runs):
+    monkeypatch.setattr(torch.cuda, "Event", Clock)
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    ran = []
+
+    def kernel():
+        ran.append(None)
+        Clock.now += ms
+
+    took = costs.Prices(torch.device("cuda"), lambda kernel: 1, 1.0, False)._time(kernel)
+    assert took == pytest.approx(ms * 1e6, rel=1e-3) and len(ran) == runs

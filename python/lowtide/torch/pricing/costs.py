@@ -3,7 +3,8 @@
 Measured: every distinct kernel once (operator, shapes, strides, number types, other arguments), on tensors
 made for that.  Time is the lower quartile of a few runs after a first, since whatever else the machine does only
 adds.  On a GPU it is the time between events around calls that the host has queued before the first of them runs:
-starting them costs nothing then, as in a step that keeps the device busy.  Workspace is how far the device's memory
+starting them costs nothing then, as in a step that keeps the device busy.  A kernel that runs for a millisecond or more is timed
+once there.  Workspace is how far the device's memory
 rises in a run beyond what the kernel returns.  Results may hold more than they show: on a CPU the mean of mse_loss is
 one number in a storage as large as the input, in which its terms were.
 All three are kept on disk under a key of device, driver, torch version and _FORMAT.  A kernel that failed is tried
@@ -16,7 +17,8 @@ it is taken to hold what it shows and to need no workspace.  It loses on slow ne
 and computation overlap.
 
 A kernel that cannot be run alone gets the roofline's time, scaled by what others of this device took.  Under
-"auto" large ones run once, for time and workspace; when the time for measuring is used up, times are scaled
+"auto" large ones run once, for time and workspace, on a CPU; kernels are measured in the order of what all their runs in the
+step are estimated to take, the most first, and when the time for measuring is used up, times are scaled
 estimates, and the large kernels of operators that needed no memory beyond their results so far are taken to need
 none.  Such a figure is kept like a measured one, so that the same step is priced the same the next time, and its
 plan is found again.  Memory is measured whatever the times are from, wherever kernels can run.
@@ -27,6 +29,7 @@ from __future__ import annotations
 import operator
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,11 +49,12 @@ from ..tensors.effects import communicates, is_of_pytorch, may_be_priced
 from ..tensors.operators import DTYPES, Kernel, leaves, touched_bytes
 from ..tensors.storages import bytes_of, storage
 
-_FORMAT = 4  # to be raised when what is measured, or how, becomes something else: older figures are not believed
+_FORMAT = 5  # to be raised when what is measured, or how, becomes something else: older figures are not believed
 _RUNS = 9  # at most, after one that is not counted
 _LEAST = 3
 _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _QUEUED = 16  # calls at most between two events on a GPU
+_LONG = 1_000_000  # ns of a kernel whose time on a GPU one run tells
 _QUEUEING = 50_000  # ns in which the host has queued one call
 _LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
 
@@ -156,12 +160,15 @@ class Prices:
         """Measure what is not known of these kernels, and keep it on disk."""
         if not self.real:
             return
-        distinct = {_key(kernel): kernel for kernel in kernels if not communicates(kernel.operator)}
+        keyed = [(_key(kernel), kernel) for kernel in kernels if not communicates(kernel.operator)]
+        distinct, runs = dict(keyed), Counter(key for key, _ in keyed)
         sizes = {key: kernel for key, kernel in distinct.items()
                  if key not in self._known["workspace"] and may_be_priced(kernel.operator)}
         times = {key: kernel for key, kernel in distinct.items() if not self._times and key not in self._known["ns"]}
         if not sizes and not times:
             return
+        # when the time for measuring is used up, what is left matters little
+        times = dict(sorted(times.items(), key=lambda item: -runs[item[0]] * self._estimate(item[1])))
 
         def measure(which: Callable[[Kernel], bool]) -> None:
             with untraced(self._device):
@@ -209,7 +216,7 @@ class Prices:
             except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers, or memory not do
                 needs[kind] = True  # unknown, so none of its kind is spared
                 continue
-            if not self._is_small(kernel):
+            if self._device.type == "cpu" and not self._is_small(kernel):  # a GPU's first run looks for kernels, and loads them
                 ns[key] = took
             if held:
                 self._known["held"][key] = held
@@ -294,10 +301,10 @@ class Prices:
             return first.elapsed_time(last) * 1e6 / calls
 
         once = between_events(1)
-        if once * _LEAST > 5 * _ENOUGH * 1e9:
-            return max(1, int(once))
-        calls = min(_QUEUED, max(_LEAST, int(_ENOUGH * 1e9 / max(once, 1.0)) // _LEAST))
-        return max(1, int(min(between_events(calls) for _ in range(_LEAST))))
+        if once < _LONG:
+            calls = min(_QUEUED, max(_LEAST, int(2 * _LONG / max(once, 1.0))))
+            once = min(between_events(calls) for _ in range(2))
+        return max(1, int(once))
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
