@@ -291,3 +291,25 @@ def test_a_result_that_nobody_differentiates_is_no_loss_outside():
     with Said() as said:
         step(x)[0].backward()
     assert not said.words
+
+
+def test_what_a_rehearsal_copies_does_not_stand_beside_a_step(monkeypatch):
+    """On a GPU its allocator is asked what stands, while copies of inputs and buffers stand beside what they are copies of."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.layer = nn.BatchNorm1d(256), nn.Linear(256, 256)
+
+        def forward(self, x):
+            return self.layer(self.norm(x)).square().mean()
+
+    known = []
+    monkeypatch.setattr(lowtide.torch.settings.Settings, "standing", lambda self, size, device: known.append(size) or 0)
+    module, x = Net(), torch.randn(512, 256)
+    step = lowtide.torch.optimize(module, x, budget="100%", costs="flops", fallback="error")
+    parameters, copied = (lowtide.torch.meter.bytes_held(what) for what in (list(module.parameters()), (x, list(module.buffers()))))
+    assert known and set(known) == {parameters + 2 * copied}
+    known.clear()
+    step(x).backward()
+    lowtide.torch.optimize(Net(), budget="100%", costs="flops", fallback="error")(x)
+    assert known and set(known) == {parameters + copied}  # nothing is copied where the first call plans

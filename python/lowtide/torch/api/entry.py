@@ -25,7 +25,7 @@ from torch.utils import _pytree as pytree
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
 from ..compat import compiled
-from ..device.meter import bytes_held
+from ..device.meter import bytes_held, storages_held
 from ..graphs.compile import EachShape, compile_region
 from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
@@ -259,7 +259,10 @@ class _Compiled:
         self._group.stands_for = {id(copied): own[name] for name, copied in self._rehearsed.named_buffers() if name in own}
         try:
             with torch.random.fork_rng(_gpus_of(self._plain, given, named)), _generators_kept(self._plain):
-                given, named = _copies((given, named))
+                own_inputs, (given, named) = tensors_in(given, named), _copies((given, named))
+                there = storages_held(list(self._plain.buffers()), own_inputs)
+                copies = storages_held(list(self._rehearsed.buffers()), tensors_in(given, named))
+                self._group.copied = sum(size for key, size in copies.items() if key not in there)
                 results = (self._compile(module) if module else self.module)(*given, **named)
                 if self.regions and not self._trains and torch.is_grad_enabled():
                     _, outside = of_results(t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor))
@@ -275,7 +278,7 @@ class _Compiled:
                 raise
         finally:
             self._rehearsing = False
-            self._group.stands_for = {}
+            self._group.stands_for, self._group.copied = {}, 0
 
 
 def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:

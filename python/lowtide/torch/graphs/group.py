@@ -46,6 +46,7 @@ class Group:
     to_plan: regions that were compiled to be planned later, by number.  order: the numbers in the order of one
     forward's calls; a region may run more than once.  assignments: by the hash of a region's graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
+    copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.
     """
 
@@ -57,6 +58,7 @@ class Group:
     assignments: dict[str, Assignment] = field(default_factory=dict)
     budget: int | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
+    copied: int = 0
     calls: Calls = field(default_factory=Calls)
     regions: list[RegionRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
@@ -96,18 +98,26 @@ class Group:
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:
-            return RegionToPlan(program, settings.standing(given, device) + state, gradients)
-        standing = settings.standing(given + self._seen(inputs, True), device)
+            return RegionToPlan(program, self.standing(settings, given, device) + state, gradients)
+        standing = self.standing(settings, given + self._seen(self._own(inputs), True), device)
         # who gives a reserve has counted what is seen to stand; beside regions that were found together it is more
         covers = standing if settings.reserve is not None and not self.assignments else 0
         return RegionToPlan(program, standing + state, gradients, covers)
 
+    def standing(self, settings: Settings, known: int, device: torch.device) -> int:
+        """Bytes beside a region in a step: what a rehearsal has copied is gone by then."""
+        return settings.standing(known + self.copied, device)
+
     def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a region that is planned alone."""
-        inputs = [self.stands_for.get(id(value), value) for value in inputs]
+        inputs = self._own(inputs)
         more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
         return Constraints(region.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())
+
+    def _own(self, inputs: list[Any]) -> list[Any]:
+        """Inputs of a region, the model's own buffers in the place of copies."""
+        return [self.stands_for.get(id(value), value) for value in inputs]
 
     def _seen(self, inputs: list[Any], with_gradients: bool) -> int:
         """Bytes that are known to stand beside a region with these inputs."""

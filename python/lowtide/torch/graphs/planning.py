@@ -318,7 +318,7 @@ class RegionPlanner:
         counted = saved_earlier if shared or reserve is None else 0
         standing = gradient_bytes(inputs)
         counted += reserve or (standing + buckets(standing) if allocator else 0)
-        base = self._settings.standing(bytes_held(leaves(inputs)), device) - counted
+        base = self._group.standing(self._settings, bytes_held(leaves(inputs)), device) - counted
         if not shared and not allocator and reserve is None:
             base += saved_earlier
         return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
