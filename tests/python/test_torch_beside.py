@@ -304,12 +304,23 @@ def test_what_a_rehearsal_copies_does_not_stand_beside_a_step(monkeypatch):
             return self.layer(self.norm(x)).square().mean()
 
     known = []
-    monkeypatch.setattr(lowtide.torch.settings.Settings, "standing", lambda self, size, device: known.append(size) or 0)
+    monkeypatch.setattr(lowtide.torch.settings.Settings, "standing", lambda self, size, *_: known.append(size) or 0)
     module, x = Net(), torch.randn(512, 256)
     step = lowtide.torch.optimize(module, x, budget="100%", costs="flops", fallback="error")
-    parameters, copied = (lowtide.torch.meter.bytes_held(what) for what in (list(module.parameters()), (x, list(module.buffers()))))
+    parameters, copied = (lowtide.torch.device.meter.bytes_held(what) for what in (list(module.parameters()), (x, list(module.buffers()))))
     assert known and set(known) == {parameters + 2 * copied}
     known.clear()
     step(x).backward()
     lowtide.torch.optimize(Net(), budget="100%", costs="flops", fallback="error")(x)
     assert known and set(known) == {parameters + copied}  # nothing is copied where the first call plans
+
+
+@pytest.mark.parametrize(("segments", "sizes", "expected"), [
+    ([{"is_expandable": False}], [1 << 20, 512], 0),
+    ([{"is_expandable": False}], [3 << 19, 5 << 20], 2 << 16),
+    ([{}], [3 << 20] * 1000, 8 << 20),
+    ([{"is_expandable": True}], [3 << 20] * 1000, 0)])
+def test_room_is_left_for_what_a_gpu_gives_out_beyond_large_tensors(monkeypatch, segments, sizes, expected):
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    left_over = lowtide.torch.tensors.storages.left_over
+    assert left_over(sizes, torch.device("cuda")) == expected and left_over(sizes, torch.device("cpu")) == 0

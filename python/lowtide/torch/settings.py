@@ -23,6 +23,7 @@ from .optimizer.rules import check_apart, check_home, check_optimizer, state_byt
 from .optimizer.updater import check_hooks
 from .pricing.costs import check_costs
 from .program.program import Program
+from .tensors.storages import left_over
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
     "sgd": 0, "adam": 2, "adamw": 2, "nadam": 2, "radam": 2, "adamax": 2, "adagrad": 1, "rmsprop": 1,
@@ -39,7 +40,8 @@ class Settings(Options):
 
     reserve: bytes that stand beside the graph (old gradients, other models, a loss computed outside it; an int
         or "512MB"); by default what the GPU's allocator holds when the graph is compiled beyond the graph's own
-        inputs, and on a CPU what earlier graphs of the model have saved.
+        inputs, and up to 8 MiB for what its blocks hold beyond tensors (tensors/storages.py: left_over); on a CPU what earlier
+        graphs of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers, none of which shares a parameter
         with another; their state is counted by their rules.
     update: "step" (the optimizers step after the backward, as ever) or "backward" (each parameter is updated as soon as
@@ -162,14 +164,15 @@ class Settings(Options):
         """What a Problem of one of several graphs that share a budget is told."""
         return self.on(program.device).planning(alone, program.device)
 
-    def standing(self, known: int, device: torch.device) -> int:
-        """Bytes beside a region: `reserve`, or what a GPU holds beyond so many known bytes."""
+    def standing(self, known: int, device: torch.device, program: Program) -> int:
+        """Bytes beside a graph: `reserve`, or what a GPU holds beyond so many known bytes, and beyond the graph's tensors."""
         if self.reserve is not None:
             return self.reserve
         if device.type != "cuda":
             return 0
         take_workspaces(device)
-        return max(0, torch.cuda.memory_allocated(device) - known)
+        beyond = left_over((t["bytes"] for t in program.graph["tensors"]), device)
+        return max(0, torch.cuda.memory_allocated(device) - known) + beyond
 
     def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:
         """Bytes of the state that the optimizer will hold, beside what `standing` says.

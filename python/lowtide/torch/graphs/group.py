@@ -98,15 +98,11 @@ class Group:
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:
-            return RegionToPlan(program, self.standing(settings, given, device) + state, gradients)
-        standing = self.standing(settings, given + self._seen(self._own(inputs), True), device)
+            return RegionToPlan(program, settings.standing(given + self.copied, device, program) + state, gradients)
+        standing = settings.standing(given + self.copied + self._seen(self._own(inputs), True), device, program)
         # who gives a reserve has counted what is seen to stand; beside regions that were found together it is more
         covers = standing if settings.reserve is not None and not self.assignments else 0
         return RegionToPlan(program, standing + state, gradients, covers)
-
-    def standing(self, settings: Settings, known: int, device: torch.device) -> int:
-        """Bytes beside a region in a step: what a rehearsal has copied is gone by then."""
-        return settings.standing(known + self.copied, device)
 
     def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
         """The constraints of a region that is planned alone."""

@@ -279,7 +279,7 @@ class RegionPlanner:
         record.report, record.constraints, record.steps = report, constraints, planned.steps
         if self.updates:
             self.updates.peak, self.updates.budget = report.peak, report.budget
-        self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, traced.device)
+        self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, planned.program, traced.device)
         if same:
             record.place = same.place
         else:
@@ -311,14 +311,15 @@ class RegionPlanner:
         return {i for i, value in enumerate(inputs)
                 if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 
-    def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, device: torch.device) -> RegionWatch:
+    def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, program: Program,
+                   device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
         shared, reserve = bool(self._group.assignments), self._settings.reserve
         allocator = device.type != "cpu" and reserve is None
         counted = saved_earlier if shared or reserve is None else 0
         standing = gradient_bytes(inputs)
         counted += reserve or (standing + buckets(standing) if allocator else 0)
-        base = self._group.standing(self._settings, bytes_held(leaves(inputs)), device) - counted
+        base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - counted
         if not shared and not allocator and reserve is None:
             base += saved_earlier
         return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,

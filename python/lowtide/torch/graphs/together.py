@@ -65,7 +65,8 @@ def _refresh(regions: set[RegionRecord], present: list[torch.Tensor], trained: S
     for region in regions:
         known = region.to_plan
         device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
-        standing, state = settings.standing(bytes_held(present), device), settings.state(device, trained, region.updated)
+        standing, state = settings.standing(bytes_held(present), device, known.program), \
+            settings.state(device, trained, region.updated)
         covers = standing if settings.reserve is not None and not known_budget else 0
         region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
 

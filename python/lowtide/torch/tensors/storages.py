@@ -17,6 +17,8 @@ from .used_gradient import UsedGradient
 Sizes = dict[int, int]  # storage -> bytes
 
 _CUDA_BLOCK = 512  # bytes
+_LARGE = 1 << 20  # bytes: a larger block may be given out with as much beside it
+_LEFT_OVER = 8 << 20  # bytes at most
 
 
 def storage(t: torch.Tensor) -> int:
@@ -35,9 +37,21 @@ def allocated(size: int, device: torch.device) -> int:
     """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
     kMinBlockSize).
 
-    torch.cuda.max_memory_allocated counts up to 1 MiB more for a block above 1 MiB, which is given out with what is left of its
-    segment; not with expandable segments."""
+    torch.cuda.max_memory_allocated may count up to 1 MiB more for a block above 1 MiB: see `left_over`."""
     return -(-size // _CUDA_BLOCK) * _CUDA_BLOCK if device.type == "cuda" else size
+
+
+def left_over(sizes: Iterable[int], device: torch.device) -> int:
+    """Bytes that a GPU's allocator may count beyond those of tensors of these sizes.
+
+    Without expandable segments it gives out a block above 1 MiB together with what is left of a free one, if that is no more than
+    1 MiB.  How much it is at the peak depends on all that was allocated before; most sizes of a model come again, and leave nothing.
+    It is taken to be a sixteenth of that for each large tensor, and no more than 8 MiB, which no step of the check has exceeded.
+    """
+    large = sum(size > _LARGE for size in sizes) if device.type == "cuda" else 0
+    if not large or any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot()):
+        return 0
+    return min(_LEFT_OVER, large * _LARGE // 16)
 
 
 def is_dense(t: Any) -> bool:
