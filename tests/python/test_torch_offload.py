@@ -445,7 +445,7 @@ def test_the_link_is_measured_once_and_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
     link.measured_link.cache_clear()
     found = link.measured_link(torch.device("cpu"))
-    assert found[0] > 10_000_000 and found[1] >= 0
+    assert found.alone > 10_000_000 and found.together > 10_000_000 and found.latency >= 0
     link.measured_link.cache_clear()
     monkeypatch.setattr(link, "_measured", lambda _: pytest.fail("measured again"))
     assert link.measured_link(torch.device("cpu")) == found
@@ -464,18 +464,29 @@ def test_the_link_is_measured_by_real_copies_while_a_step_is_traced(monkeypatch)
     monkeypatch.setattr(link, "_clocked", timed)
     link.measured_link.cache_clear()
     with FakeTensorMode():
-        rate, latency = link.measured_link(torch.device("cpu"))
+        found = link.measured_link(torch.device("cpu"))
     link.measured_link.cache_clear()
-    assert copied and all(types == {torch.Tensor} for types in copied) and rate > 0 and latency >= 0
+    assert copied and all(types == {torch.Tensor} for types in copied) and found.alone > 0 and found.latency >= 0
+
+
+def test_what_the_host_takes_to_queue_a_copy_is_its_latency_on_a_gpu(monkeypatch):
+    """A copy of a few KiB takes nothing beside that, so plans would make hundreds of them."""
+    seconds = {(link._SMALL, False): 1e-5, (link._LARGE, False): 1.2e-3, (link._LARGE, True): 1.6e-3}
+    monkeypatch.setattr(link, "_seconds", lambda host, size, device, together: seconds[size, together])
+    monkeypatch.setattr(link, "_queueing_seconds", lambda device: 1e-4)
+    (alone, together, latency), (_, _, emulated) = (link._measured(torch.device(kind)) for kind in ("cuda", "cpu"))
+    assert alone == pytest.approx(link._LARGE / 1.19e-3, rel=1e-6) and together == pytest.approx(link._LARGE / 1.59e-3, rel=1e-6)
+    assert latency == 100_000 and emulated == 10_000
 
 
 def test_the_link_of_a_caller_goes_before_that_of_a_device_and_that_before_the_measured_one(monkeypatch):
-    monkeypatch.setattr("lowtide.torch.settings.measured_link", lambda _: (3, 5))
+    monkeypatch.setattr("lowtide.torch.settings.measured_link", lambda _: link.Link(3, 2, 5))
 
     def told(**options):
         return Settings(budget=1, techniques=["offload"], **options).planning(True, torch.device("cpu"))["link"]
 
     assert told() == told(costs="cpu") == "3B/s,5ns"
+    assert told(state_home="host") == "2B/s,5ns"  # states come and go at the same time
     assert told(costs="a100") == "25000000000B/s,10000ns" and told(costs="a100", link=LINK) == LINK
 
 

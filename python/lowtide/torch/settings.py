@@ -151,7 +151,8 @@ class Settings(Options):
     def link_of(self, device: torch.device) -> str:
         if self.costs in DEVICES and DEVICES[self.costs].host_link:
             return super().link_of(device)
-        return link_text(*measured_link(device))
+        link = measured_link(device)
+        return link_text(link.together if self.state_home == "host" else link.alone, link.latency)
 
     def host_room(self, device: torch.device) -> int | None:
         if device.type != "cuda":

@@ -53,7 +53,8 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
     if on_gpu:
         described["multiprocessors"] = torch.cuda.get_device_properties(device).multi_processor_count
         described["memory_bytes"] = torch.cuda.get_device_properties(device).total_memory
-        described["host_link"] = dict(zip(("bytes_per_second", "latency_ns"), measured_link(device), strict=True))
+        link = measured_link(device)
+        described["host_link"] = {"bytes_per_second": link.alone, "latency_ns": link.latency}
     return lowtide.Device.from_json(json.dumps(_FORMAT | described))
 
 

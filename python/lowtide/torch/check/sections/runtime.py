@@ -28,7 +28,7 @@ def runtime(context: Context) -> None:
 
 def _link(context: Context) -> None:
     """Rates each way and both at once, beside what plans are made with; does the host go on while a copy runs?"""
-    rate, latency = measured_link(torch.device("cuda", torch.cuda.current_device()))
+    planned = measured_link(torch.device("cuda", torch.cuda.current_device()))
     size = 1 << 30
     host = Host(4 * size)
     began = time.perf_counter()
@@ -57,8 +57,9 @@ def _link(context: Context) -> None:
     queued = time.perf_counter() - began
     wait()
     asynchronous = queued < size / (1e9 * found["out_GB_s"]) / 4
-    context.say("link", [] if place.pinned and asynchronous else ["pinning"], planned_GB_s=round(rate / 1e9, 2),
-                planned_latency_us=round(latency / 1e3, 2), **found, pinned=place.pinned, host_goes_on=asynchronous,
+    context.say("link", [] if place.pinned and asynchronous else ["pinning"], planned_GB_s=round(planned.alone / 1e9, 2),
+                planned_both_GB_s=round(2 * planned.together / 1e9, 2), planned_latency_us=round(planned.latency / 1e3, 2), **found,
+                pinned=place.pinned, host_goes_on=asynchronous,
                 pinning_s_GiB=round(pinning, 3))
     del here, other
     host.close()
