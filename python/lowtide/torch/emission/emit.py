@@ -24,6 +24,7 @@ from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
 from .repeated import share_code
 from .side import Side
+from .write_back import writes_back
 
 
 def emit(program: Program, computes: list[Computation],
@@ -61,6 +62,7 @@ def emit(program: Program, computes: list[Computation],
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
         saved = [*backward.saved, *backward.numbers]
+        handed_out = writes_back(forward, saved, program, handed_out)
         output = forward.graph.output(tuple([*handed_out, *saved]))
         output.meta["desc"] = program.forward_descriptors + [SavedForBackwardsAOTOutput(i) for i in range(len(saved))]
         output = backward.graph.output(tuple(given_back))
@@ -78,8 +80,8 @@ def emit_forward(program: Program, computes: list[Computation], transfers: Trans
             side.placeholder(node)
         side.run(computes[:cut], transfers or {})
         side.settle()
-        handed_out = tuple(side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs)
-        side.graph.output(handed_out).meta["desc"] = list(program.forward_descriptors)
+        handed_out = [side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
+        side.graph.output(tuple(writes_back(side, [], program, handed_out))).meta["desc"] = list(program.forward_descriptors)
         return _module(program, side)
 
 
