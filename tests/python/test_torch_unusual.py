@@ -101,6 +101,29 @@ def test_a_dropout_of_all_draws_nothing(dtype):
     assert equal(got, expected)
 
 
+class DropsNothing(nn.Module):
+    """Writes to what such dropouts give back, which is their argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x):
+        a, b = self.first(x), self.second(x)
+        F.dropout(a, 0.0).mul_(2)
+        F.dropout(b, 0.5, training=False).add_(1)
+        return (F.dropout(a + b, 0.5, self.training) * b).square().mean(), F.dropout(x, 0.5, training=False)
+
+
+def test_a_dropout_of_nothing_is_its_argument():
+    x = torch.randn(9, 16)
+    got, expected = both(DropsNothing, lambda module, step: train(module, (x,), lambda x: step(x)[0]), share="100%")
+    assert equal(got, expected)
+    torch._dynamo.reset()
+    step = lowtide.torch.optimize(DropsNothing(), x, budget="100%", costs="flops", fallback="error")
+    assert step(x)[1].data_ptr() == x.data_ptr()
+
+
 seen = []
 
 

@@ -10,6 +10,7 @@ becomes the operator that says so and picks cuDNN by the rule of eager execution
 PyTorch's own, whose last digits may differ from cuDNN's.
 
 A dropout of all stays what it is, too: eager execution multiplies by zero and draws nothing, where the tracer draws a mask.
+One of nothing, or in evaluation, is its argument, which the tracer copies.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def own_kernels() -> Iterator[None]:
     packets = [getattr(aten, name) for name in _NAMES]
     overloads = [getattr(packet, name) for packet in packets for name in packet.overloads()]
     taken = [(op, key, op.py_kernels.pop(key)) for op in overloads for key in _KEYS if key in op.py_kernels]
-    for op, replaced in ((aten.dropout.default, _without_a_draw_of_all), (aten.cudnn_batch_norm.default, _with_update)):
+    for op, replaced in ((aten.dropout.default, _without_a_draw_of_all_or_nothing),
+                         (aten.cudnn_batch_norm.default, _with_update)):
         overloads.append(op)
         for key in _KEYS:
             if key in op.py_kernels:
@@ -53,10 +55,12 @@ def own_kernels() -> Iterator[None]:
             op._dispatch_cache.clear()
 
 
-def _without_a_draw_of_all(traced: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _without_a_draw_of_all_or_nothing(traced: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def dropout(x: torch.Tensor, p: float, train: bool | None) -> torch.Tensor:
         if train and p == 1 and x.numel() > 0:
             return x * x.new_zeros(())
+        if not train or p == 0:
+            return x
         return traced(x, p, train)
 
     return dropout
