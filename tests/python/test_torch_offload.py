@@ -25,7 +25,7 @@ from lowtide.torch.settings import Settings
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch_run import deterministic, equal, fresh, gradients, train, twin
-from torch_zoo import ZOO, Gpt
+from torch_zoo import ZOO, Gpt, UNetOfSquares
 
 import lowtide
 
@@ -545,9 +545,11 @@ class TestGpu:
         with deterministic(monkeypatch):
             yield
 
-    @pytest.mark.parametrize("name", ["gpt_dropout", "dropout_mlp", "unet"])
-    def test_bits_and_budget(self, name):
-        module, inputs = fresh(ZOO[name])
+    @pytest.mark.parametrize("entry", [
+        ZOO["gpt_dropout"], ZOO["dropout_mlp"],
+        lambda: (UNetOfSquares(), (torch.randn(2, 3, 32, 32), torch.randint(4, (2, 32, 32))))], ids=["gpt", "mlp", "unet"])
+    def test_bits_and_budget(self, entry):
+        module, inputs = fresh(entry)
         module, inputs = module.cuda(), tuple(t.cuda() for t in inputs)
         plain = twin(module)
         step, report = planned(module, inputs, "act:70%", link=None, reserve=0)

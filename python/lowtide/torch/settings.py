@@ -40,7 +40,7 @@ class Settings(Options):
 
     reserve: bytes that stand beside the graph (old gradients, other models, a loss computed outside it; an int
         or "512MB"); by default what the GPU's allocator holds when the graph is compiled beyond the graph's own
-        inputs, and up to 8 MiB for what its blocks hold beyond tensors (tensors/storages.py: left_over); on a CPU what earlier
+        inputs, and up to 16 MiB for what its blocks hold beyond tensors (tensors/storages.py: left_over); on a CPU what earlier
         graphs of the model have saved.
     optimizer: a torch.optim optimizer, its class or its name, or a list of optimizers, none of which shares a parameter
         with another; their state is counted by their rules.

@@ -18,7 +18,7 @@ Sizes = dict[int, int]  # storage -> bytes
 
 _CUDA_BLOCK = 512  # bytes
 _LARGE = 1 << 20  # bytes: a larger block may be given out with as much beside it
-_LEFT_OVER = 8 << 20  # bytes at most
+_LEFT_OVER = 16 << 20  # bytes at most
 
 
 def storage(t: torch.Tensor) -> int:
@@ -46,7 +46,7 @@ def left_over(sizes: Iterable[int], device: torch.device) -> int:
 
     Without expandable segments it gives out a block above 1 MiB together with what is left of a free one, if that is no more than
     1 MiB.  How much it is at the peak depends on all that was allocated before; most sizes of a model come again, and leave nothing.
-    It is taken to be a sixteenth of that for each large tensor, and no more than 8 MiB, which no step of the check has exceeded.
+    It is taken to be a sixteenth of that for each large tensor, and no more than 16 MiB, which no step of the check has exceeded.
     """
     large = sum(size > _LARGE for size in sizes) if device.type == "cuda" else 0
     if not large or any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot()):

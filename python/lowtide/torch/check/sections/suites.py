@@ -32,12 +32,12 @@ def suites(context: Context) -> None:
 
 def _run(context: Context, folder: Path, what: str, file: str, chosen: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "--maxfail=20", "-p", "no:cacheprovider", "--no-header", "-rfE",
-               "--tb=short", file, *(["-k", chosen] if chosen else [])]
+               "--tb=short", "--show-capture=no", file, *(["-k", chosen] if chosen else [])]
     if context.on_gpu and importlib.util.find_spec("xdist") is not None:
         command += ["-n", str(min(_JOBS, os.cpu_count() or 1))]
     began = time.monotonic()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**os.environ, "LOWTIDE_CACHE": "off"})
+                               env={**os.environ, "LOWTIDE_CACHE": "off", "COLUMNS": "200"})
     try:
         text, _ = process.communicate(timeout=max(5.0, context.seconds_left - 3))
         faults = [] if process.returncode in (0, 5) else ["tests"]  # 5: this version has none of that name
