@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 if TYPE_CHECKING:
-    from ..program import Program
+    from ..program.program import Program
     from .side import Side
 
 
