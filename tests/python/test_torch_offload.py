@@ -516,6 +516,16 @@ def test_the_report_says_what_left(tmp_path):
     assert drawn in (tmp_path / "plan.html").read_text() and drawn not in lowtide.report_html(report.graph)
 
 
+def test_the_report_says_what_a_plan_takes_over_the_whole_link():
+    slow, fast = (planned(*mlp(), costs="cpu", link=link)[1] for link in ("20MB/s,10us", "1TB/s,0us"))
+    assert slow.offloaded and slow.own_duration < slow.duration_full_link < slow.duration
+    waits, derated = (took - slow.own_duration for took in (slow.duration_full_link, slow.duration))
+    assert waits == pytest.approx(0.9 * derated, rel=0.1)  # all that it waits for is the link
+    assert fast.duration_full_link == pytest.approx(fast.duration, rel=1e-3)
+    _, alone = planned(*mlp(), budget="100%", techniques=["in_place"], link=None)
+    assert alone.duration_full_link == alone.duration
+
+
 def test_plans_are_kept_with_their_link(monkeypatch, tmp_path):
     monkeypatch.setenv("LOWTIDE_CACHE", str(tmp_path))
     module, inputs = mlp()

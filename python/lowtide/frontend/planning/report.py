@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -92,6 +93,16 @@ class Report:
     def overhead(self) -> float:
         """Share of the time of one pass that the plan adds."""
         return self.duration / self.own_duration - 1 if self.own_duration else 0.0
+
+    @property
+    def duration_full_link(self) -> int:
+        """What the plan takes over the whole link, of which no other program takes a tenth; `duration` where nothing is copied."""
+        if not self.offloaded or self.link is None:
+            return self.duration
+        named = lowtide.Problem(self.graph, "100%", techniques=["offload"], link=self.link, derate=0)
+        plan = json.loads(self.plan.to_json(self.graph))
+        del plan["claims"]  # they are those of the derated link
+        return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that shows the plan: memory over its steps, and what moves over the link meanwhile."""
