@@ -307,7 +307,8 @@ def test_what_a_rehearsal_copies_does_not_stand_beside_a_step(monkeypatch):
     monkeypatch.setattr(lowtide.torch.settings.Settings, "standing", lambda self, size, *_: known.append(size) or 0)
     module, x = Net(), torch.randn(512, 256)
     step = lowtide.torch.optimize(module, x, budget="100%", costs="flops", fallback="error")
-    parameters, copied = (lowtide.torch.device.meter.bytes_held(what) for what in (list(module.parameters()), (x, list(module.buffers()))))
+    held = lowtide.torch.device.meter.bytes_held
+    parameters, copied = held(list(module.parameters())), held(x, list(module.buffers()))
     assert known and set(known) == {parameters + 2 * copied}
     known.clear()
     step(x).backward()

@@ -137,9 +137,11 @@ def of_report(report: Report) -> dict[str, Any]:
     """What a plan says of itself; times over the whole link, which nobody else uses meanwhile."""
     took = report.duration_full_link
     return {"ops": report.ops, "own_mib": mib(report.own_peak), "floor_mib": mib(report.floor),
-            "resident_mib": mib(report.resident), "inputs_mib": mib(report.inputs), "predicted": percent(took / max(1, report.own_duration) - 1),
+            "resident_mib": mib(report.resident), "inputs_mib": mib(report.inputs),
+            "predicted": percent(took / max(1, report.own_duration) - 1),
             "predicted_eager_ms": round(report.own_duration / 1e6, 3), "predicted_ms": round(took / 1e6, 3),
-            "derated_ms": round(report.duration / 1e6, 3), "bound": percent(report.bound / max(1, report.own_duration) - 1), "status": str(report.status),
+            "derated_ms": round(report.duration / 1e6, 3),
+            "bound": percent(report.bound / max(1, report.own_duration) - 1), "status": str(report.status),
             "plan_s": round(report.seconds, 2), "computed_again": sum(sum(c.values()) for c in report.again.values()),
             "copied": len(report.offloaded), "copied_mib": mib(sum(report.offloaded.values())), "link": report.link,
             "transforms": report.transforms, "techniques": [str(t)[:120] for t in report.techniques]}

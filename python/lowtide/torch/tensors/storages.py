@@ -44,9 +44,10 @@ def allocated(size: int, device: torch.device) -> int:
 def left_over(sizes: Iterable[int], device: torch.device) -> int:
     """Bytes that a GPU's allocator may count beyond those of tensors of these sizes.
 
-    Without expandable segments it gives out a block above 1 MiB together with what is left of a free one, if that is no more than
-    1 MiB.  How much it is at the peak depends on all that was allocated before; most sizes of a model come again, and leave nothing.
-    It is taken to be a sixteenth of that for each large tensor, and no more than 16 MiB, which no step of the check has exceeded.
+    Without expandable segments it gives out a block above 1 MiB together with what is left of a free one, if that is no more
+    than 1 MiB.  How much it is at the peak depends on all that was allocated before; most sizes of a model come again, and
+    leave nothing.  It is taken to be 64 KiB for each large tensor, and no more than 16 MiB, which no step of the check has
+    exceeded.
     """
     large = sum(size > _LARGE for size in sizes) if device.type == "cuda" else 0
     if not large or any(segment.get("is_expandable") for segment in torch.cuda.memory_snapshot()):
