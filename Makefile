@@ -34,8 +34,8 @@ wheel: ## The Python package: build/wheels, installed into build/venv
 	@tools/deps build wheel
 	@tools/wheel
 
-demo: build ## Plan the training of a ResNet-50 into half its memory, write build/demo.html
-	@tools/demo
+demo: build ## Plan the training of a ResNet-50 into half its memory, into build/demo.html, and show it
+	@build/release/lowtide demo -o build/demo.html
 
 test: ## Everything that CI runs, in about twenty minutes on two cores
 	@tools/deps build wheel test engines

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import BINARY, SOURCE, lowtide
 
-COMMANDS = ("plan", "curve", "fit", "verify", "show", "apply", "dimensions", "regions", "solvers", "devices", "generate",
+COMMANDS = ("demo", "plan", "curve", "fit", "verify", "show", "apply", "dimensions", "regions", "solvers", "devices", "generate",
             "convert", "completion")
 
 
@@ -211,7 +211,7 @@ def test_documentation_names_every_command_and_flag():
     page = (SOURCE / "docs/reference/command.md").read_text()
     for command in COMMANDS:
         assert f"`{command}" in page
-    for command in ("plan", "curve", "fit"):
+    for command in ("demo", "plan", "curve", "fit"):
         for flag in re.findall(r"--[a-z]+", lowtide(command, "--help").out):
             assert flag in page or flag == "--help"
 

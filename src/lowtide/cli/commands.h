@@ -8,6 +8,7 @@ class App;
 
 namespace lowtide::cli {
 
+void add_demo(CLI::App& app, int& status);
 void add_plan(CLI::App& app, int& status);
 void add_curve(CLI::App& app, int& status);
 void add_fit(CLI::App& app, int& status);

@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
       "Exit status: 0 a plan within the budget, 1 none, 2 bad input, 3 not verified.\n"
       "'lowtide COMMAND --help' says more.");
   int status = kPlanFound;
+  add_demo(app, status);
   add_plan(app, status);
   add_curve(app, status);
   add_fit(app, status);

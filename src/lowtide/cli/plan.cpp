@@ -81,15 +81,6 @@ driver::Request make_request(const PlanArguments& given, const Problem& problem,
   return request;
 }
 
-std::string progress_text(const Problem& problem, bool has_plan, const Cost& cost, Ticks bound) {
-  const Ticks base = problem.graph.total_time();
-  const std::string bound_text = fmt::format("bound {:.2f} %", overhead_percent(bound, base));
-  if (!has_plan) return "no plan within the budget yet   " + bound_text;
-  return fmt::format("overhead {:.2f} %   {}   gap {:.2f} %   peak {}",
-                     overhead_percent(cost.duration, base), bound_text,
-                     gap_percent(cost.duration, bound), report::bytes_text(cost.peak));
-}
-
 Outcome outcome_of(const solve::Progress& progress) {
   Outcome outcome;
   outcome.status = Status::feasible;
@@ -120,13 +111,13 @@ int run(const PlanArguments& given) {
   {
     driver::Request request = make_request(given, problem, looked_for, interrupt.token());
     const bool live = !given.json && is_terminal(2);
-    LiveLine line(progress_text(problem, false, {}, graph.total_time()), live);
+    LiveLine line(search_progress_text(problem, false, {}, graph.total_time()), live);
     {
       Autosave autosave(io::may_be_replaced(given.output));
       request.watcher = [&](const solve::Progress& progress) {
         if (live)
-          line.update(progress_text(problem, progress.plan != nullptr, progress.cost,
-                                    progress.bound.duration));
+          line.update(search_progress_text(problem, progress.plan != nullptr, progress.cost,
+                                           progress.bound.duration));
         if (progress.plan == nullptr || !autosave.wanted()) return;
         autosave.save([&, so_far = outcome_of(progress)] {
           write_outcome(given.output, problem, terms.full_link, so_far, request);

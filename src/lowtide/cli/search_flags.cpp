@@ -52,6 +52,11 @@ CLI::Validator no_less_than_zero(const char* what) {
 
 }  // namespace
 
+void add_time_flag(CLI::App& command, std::optional<double>& seconds, const std::string& usage) {
+  command.add_option("--time", seconds, usage)
+      ->check(no_less_than_zero<double>("a number of seconds"));
+}
+
 void add_search_flags(CLI::App& command, SearchFlags& flags) {
   std::vector<std::string> names;
   const solve::SolverTable solvers = driver::all_solvers();
@@ -60,8 +65,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
       ->check(CLI::IsMember(names))
       ->capture_default_str();
   command.add_option("--option", flags.options, "NAME=VALUE of the solver; may be repeated");
-  command.add_option("--time", flags.time, "Stop after so many seconds (10, or none with --work)")
-      ->check(no_less_than_zero<double>("a number of seconds"));
+  add_time_flag(command, flags.time, "Stop after so many seconds (10, or none with --work)");
   command
       .add_option("--work", flags.work, "Stop after so much work: the same result on every machine")
       ->check(no_less_than_zero<std::int64_t>("a whole number"));

@@ -33,7 +33,8 @@ struct SearchFlags {
   Order problem_order() const { return order == "given" ? Order::given : Order::free; }
 };
 
-// `flags` must outlive the parsing.
+// These must outlive the parsing.
+void add_time_flag(CLI::App& command, std::optional<double>& seconds, const std::string& usage);
 void add_search_flags(CLI::App& command, SearchFlags& flags);
 
 }  // namespace lowtide::cli
