@@ -16,6 +16,7 @@ WHEELS = sorted((ROOT / "build/wheels").glob("lowtide-*.whl"))
 if not WHEELS:
     pytest.skip("tools/wheel builds it", allow_module_level=True)
 WHEEL = WHEELS[-1]
+TORCH = "torch<2.15,>=2.11"  # as pip writes what pyproject.toml says
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,21 @@ except ImportError:
     assert run(fresh, "lowtide", "verify", tmp_path / "chain.graph.json.gz", tmp_path / "chain.plan.json")[0] == 0
 
 
+def test_it_carries_what_the_demo_plans(fresh, tmp_path):
+    code, out, err = run(fresh, "lowtide", "demo", "--no-open", "--time", "1", "-o", tmp_path / "x.html")
+    assert (code, err) == (0, "") and str(tmp_path / "x.html") in out and "ResNet-50" in out
+    assert (tmp_path / "x.html").read_text().rstrip().endswith("</html>")
+
+
+def test_a_torch_that_is_missing_is_one_sentence(fresh):
+    code, _, err = run(fresh, "python", "-c", "import lowtide.torch")
+    python = "{}.{}".format(*sys.version_info)
+    assert code == 1 and err.splitlines()[-1] == (
+        f"ModuleNotFoundError: lowtide.torch needs {TORCH}, which this Python {python} does not have: pip install '{TORCH}'")
+    caught = "import lowtide\ntry: lowtide.torch\nexcept ImportError as error: print(error.name)"
+    assert run(fresh, "python", "-c", caught) == (0, "torch\n", "")
+
+
 def test_what_the_wheel_carries():
     with zipfile.ZipFile(WHEEL) as wheel:
         names = wheel.namelist()
@@ -73,8 +89,11 @@ def test_what_the_wheel_carries():
     assert not [name for name in names if name.startswith(("lowtide/tools", "torch_capture", "tests", "include", "lib"))]
     sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python/lowtide").rglob("*.py")}
     assert sources <= set(names)
-    needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
-    assert all('extra == "engines"' in line for line in needed)
+    needed = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
+    extras = {name: {re.match(r"\w+", line)[0] for line in needed if re.search(rf"extra == .{name}\b", line)}
+              for name in re.findall(r"^Provides-Extra: (.*)$", metadata, re.MULTILINE)}
+    assert extras == {"engines": {"ortools", "highsbox"}, "jax": {"jax"}, "onnx": {"onnx"}, "torch": {"torch"}}
+    assert all("extra ==" in line for line in needed)  # by itself it needs nothing
     assert "License-Expression: Apache-2.0" in metadata
     compile(stubs, "_core.pyi", "exec")
     for name in ("class Graph:", "class Outcome:", "def plan(", "def curve(", "class Error(ValueError):"):

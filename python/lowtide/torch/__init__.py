@@ -11,6 +11,10 @@ or, with inputs to plan for before the first step,
 makes in the backward.
 """
 
+from .._optional import require
+
+require("torch", "lowtide.torch")
+
 from .compat import warn_of_another_version
 
 warn_of_another_version()
