@@ -2,7 +2,7 @@
 # what that is, and stops).
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build wheel demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
+.PHONY: help deps build wheel wheels demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
   install clean
 
 DATA ?=
@@ -33,6 +33,10 @@ build: ## build/release/lowtide
 wheel: ## The Python package: build/wheels, installed into build/venv
 	@tools/deps build wheel
 	@tools/wheel
+
+wheels: ## For people without a compiler, into build/dist: a wheel for each Python from 3.9 to 3.14 found here, and the sources; each is tried
+	@tools/deps build wheel wheels
+	@tools/wheels
 
 demo: build ## Plan the training of a ResNet-50 into half its memory, into build/demo.html, and show it
 	@build/release/lowtide demo -o build/demo.html
