@@ -1,33 +1,79 @@
 """What differs between versions of PyTorch: each branch, whichever version is here."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from lowtide.torch import compat
 from torch import nn
+
+from lowtide.torch.compat import counting, dynamo, optimizers, versions
 
 
 @pytest.mark.parametrize("text, version", [("2.13.0+cpu", (2, 13)), ("2.14.0a0+git12", (2, 14)), ("3.0", (3, 0)), ("git", (0, 0))])
 def test_versions_are_read(text, version):
-    assert compat.version_of(text) == version
+    assert versions.version_of(text) == version
 
 
-@pytest.mark.parametrize("version, warns", [("2.10.1", True), ("2.11.0+cu130", False), ("2.14.1", False), ("2.15.0", True)])
-def test_a_version_that_no_test_has_seen_is_a_warning(version, warns):
+@pytest.mark.parametrize("version, warns", [("2.11.0+cu130", False), ("2.14.1", False), ("2.15.0", True), ("git", True)])
+def test_a_version_that_nobody_has_tried_is_one_warning(version, warns):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        compat.warn_of_another_version(version)
-    assert [f"this is torch {version}" in str(w.message) for w in said] == [True] * warns
+        versions.check_version(version)
+    assert [f"this is torch {version}" in str(w.message) and versions.INSTALL in str(w.message) for w in said] == [True] * warns
+
+
+@pytest.mark.parametrize("version", ["1.13.1", "2.10.1+cpu"])
+def test_an_old_version_is_refused_by_its_name(version):
+    with pytest.raises(ImportError) as refused:
+        versions.check_version(version)
+    assert f"this is torch {version}" in str(refused.value) and "pip install 'torch>=2.11,<2.15'" in str(refused.value)
+
+
+def imported(before):
+    """What an import of lowtide.torch ends in, in a process in which that has run before: exit status, its last line."""
+    run = subprocess.run([sys.executable, "-W", "always", "-c", f"import sys\n{before}\nimport lowtide.torch\nprint('imported')"],
+                         capture_output=True, text=True)
+    return run.returncode, (run.stderr if run.returncode else run.stdout + run.stderr)
+
+
+def hidden(*names):
+    """Code that makes modules as if they were not there."""
+    return "".join(f"sys.modules[{name!r}] = None\n" for name in names)
+
+
+def test_without_torch_one_sentence_says_what_to_install():
+    status, said = imported(hidden("torch"))
+    assert status == 1 and said.splitlines()[-1].endswith("needs PyTorch, and none is installed here; it runs with torch 2.11 to 2.14: "
+                                                          "pip install 'torch>=2.11,<2.15'")
+
+
+def test_an_old_torch_is_refused_before_anything_is_looked_for():
+    status, said = imported("import torch\ntorch.__version__ = '2.9.1'")
+    assert status == 1 and "this is torch 2.9.1" in said.splitlines()[-1]
+
+
+def test_what_is_needed_and_missing_is_named():
+    status, said = imported("import torch\n" + hidden("torch._prims_common"))
+    last = said.splitlines()[-1]
+    assert status == 1 and f"of torch {torch.__version__} " in last and "torch._prims_common" in last and "pip install" in last
+
+
+def test_what_can_be_missed_is_a_warning_that_names_it():
+    """numpy is one such, of which nothing needs to be said."""
+    status, said = imported(hidden("numpy") + "import torch._dynamo.variables.misc as m\ndel m.LoggingLoggerVariable")
+    assert status == 0 and "imported" in said, said
+    assert said.count("goes without calls that log behind a graph") == 1 and "LoggingLoggerVariable" in said
 
 
 @pytest.mark.parametrize("in_compile", [True, False])
 def test_a_function_may_have_many_variants(monkeypatch, in_compile):
-    if in_compile and not compat._LIMIT_IN_COMPILE:
-        pytest.skip("torch.compile takes no limit")
-    monkeypatch.setattr(compat, "_LIMIT_IN_COMPILE", in_compile)
+    if in_compile and versions.before(2, 12):
+        pytest.skip(f"torch {torch.__version__} lacks torch.compile(recompile_limit=)")
+    monkeypatch.setattr(dynamo, "before", lambda *_: not in_compile)
     torch._dynamo.reset()
     module, seen = nn.Linear(2, 2), []
 
@@ -36,7 +82,7 @@ def test_a_function_may_have_many_variants(monkeypatch, in_compile):
         return gm.forward
 
     with torch._dynamo.config.patch(recompile_limit=2, automatic_dynamic_shapes=False, fail_on_recompile_limit_hit=True):
-        run = compat.compiled(module, backend, 6)
+        run = dynamo.compiled(module, backend, 6)
         for rows in range(2, 7):
             run(torch.ones(rows, 2))
     assert len(seen) == 5
@@ -48,7 +94,7 @@ def test_an_optimizer_steps_from_its_initial_state(make):
     parameter, twin = (nn.Parameter(torch.ones(3)) for _ in range(2))
     optimizer, other = make([parameter], lr=0.1), make([twin], lr=0.1)
     optimizer.state.clear()
-    optimizer.state[parameter] = compat.initial_state(optimizer, parameter, optimizer.param_groups[0])
+    optimizer.state[parameter] = optimizers.initial_state(optimizer, parameter, optimizer.param_groups[0])
     for p, o in ((parameter, optimizer), (twin, other)):
         p.grad = torch.ones(3)
         o.step()
@@ -56,10 +102,25 @@ def test_an_optimizer_steps_from_its_initial_state(make):
 
 
 def test_adagrad_as_it_was_before_2_12(monkeypatch):
-    monkeypatch.setattr(compat, "VERSION", (2, 11))
+    monkeypatch.setattr(versions, "VERSION", (2, 11))
     parameter = nn.Parameter(torch.ones(3))
     optimizer = torch.optim.Adagrad([parameter], initial_accumulator_value=2.0)
-    found = compat.initial_state(optimizer, parameter, optimizer.param_groups[0])
+    found = optimizers.initial_state(optimizer, parameter, optimizer.param_groups[0])
     assert torch.equal(found["sum"], torch.full((3,), 2.0)) and found["step"] == 0
     adamw = torch.optim.AdamW([parameter])
-    assert compat.initial_state(adamw, parameter, adamw.param_groups[0]) == {}
+    assert optimizers.initial_state(adamw, parameter, adamw.param_groups[0]) == {}
+
+
+@pytest.mark.parametrize("version", [(2, 11), (2, 14)])
+def test_heads_that_share_a_key_cost_as_much_as_others(monkeypatch, version):
+    """The formulas of some versions refuse what the kernel computes."""
+    if version > (2, 11) and versions.before(2, 13):
+        pytest.skip(f"torch {torch.__version__} lacks a formula for heads that share a key")
+    monkeypatch.setattr(versions, "VERSION", version)
+    aten = torch.ops.aten
+    counts = []
+    for heads in (8, 2):
+        query, key = torch.empty(1, 8, 16, 4), torch.empty(1, heads, 16, 4)
+        counts.append(counting.operations_of(aten._scaled_dot_product_flash_attention,
+                                             aten._scaled_dot_product_flash_attention_for_cpu.default, (query, key, key), {}, query))
+    assert counts[0] == counts[1] == 2 * 2 * 8 * 16 * 16 * 4

@@ -15,9 +15,9 @@ from .._optional import require
 
 require("torch", "lowtide.torch")
 
-from .compat import warn_of_another_version
+from .compat.versions import UnsupportedTorchError, check_version
 
-warn_of_another_version()
+check_version()
 
 from ..frontend.errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning
 from ..frontend.planning.report import Report, reports
@@ -30,6 +30,6 @@ from .device.rates import measure_device
 from .optimizer.accumulating import accumulate
 from .step_errors import UpdateError, WrittenError
 
-__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "UpdateError", "WrittenError",
-           "Step", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
+__all__ = ["BudgetError", "CaptureError", "Explanation", "LowtideWarning", "OverBudgetWarning", "Report", "Step", "UnsupportedTorchError",
+           "UpdateError", "WrittenError", "accumulate", "backend", "capture", "explain", "measure_device", "measure_peak", "optimize", "reports",
            "step"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd.descriptors import ParamAOTInput
 
 import lowtide
 
+from ..compat.aot import ParamAOTInput
 from ..optimizer.rules import Rules, Update, check_update
 from ..pricing.costs import pricing
 from ..program.lowering import lower

@@ -15,16 +15,12 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dynamo import eval_frame, external_utils
-from torch._dynamo.eval_frame import OptimizedModule
-from torch._dynamo.exc import BackendCompilerFailed
-from torch._dynamo.symbolic_convert import InstructionTranslator
-from torch._dynamo.utils import counters
-from torch.utils import _pytree as pytree
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CaptureError, fall_back
-from ..compat import compiled
+from ..compat import pytree
+from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, compiled, counters, frame_traced
+from ..compat.tensors import is_dense
 from ..device.meter import bytes_held, storages_held
 from ..graphs.compile import EachShape, compile_region
 from ..graphs.group import Group
@@ -35,7 +31,7 @@ from ..tensors.arguments import arguments, map_tensors, tensors_in
 from ..tracing.against_eager import note_tracing
 from ..tracing.log_calls import logs_behind
 
-_CALLING = (torch.nn.modules.module.__file__, eval_frame.__file__)  # where modules are called
+_CALLING = (torch.nn.modules.module.__file__, CALLS)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
 # torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
 # and lives as long as one of the regions.
@@ -71,11 +67,10 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
 
 def _compiled_module() -> torch.nn.Module | None:
     """The module whose code the tracer is at, if it is one's."""
-    try:
-        found = _objects_of(InstructionTranslator.current_tx().output.root_tx)
-    except AttributeError:  # none is traced: whoever calls has a graph of his own
+    tx = frame_traced()
+    if tx is None:  # whoever calls has a graph of his own
         return None
-    return next((module for module in found if isinstance(module, torch.nn.Module)), None)
+    return next((module for module in _objects_of(tx.output.root_tx) if isinstance(module, torch.nn.Module)), None)
 
 
 def _objects_of(tx: Any) -> list[Any]:
@@ -92,11 +87,11 @@ def _objects_of(tx: Any) -> list[Any]:
 
 def _is_at(module: torch.nn.Module) -> bool:
     """Is the tracer at the module's own code, or at what calls that for it, as it does for modules of torch.nn?"""
-    try:
-        root = InstructionTranslator.current_tx().output.root_tx
-    except AttributeError:
+    tx = frame_traced()
+    if tx is None:
         return True
-    return any(found is module for found in _objects_of(root)) or root.f_code.co_filename == external_utils.__file__
+    root = tx.output.root_tx
+    return any(found is module for found in _objects_of(root)) or root.f_code.co_filename == WRAPS
 
 
 def _calling_module() -> torch.nn.Module | None:
@@ -344,7 +339,7 @@ def _copies(values: Any) -> Any:
     made: dict[int, torch.Tensor] = {}
 
     def copied(value: torch.Tensor) -> torch.Tensor:
-        if type(value) is not torch.Tensor or not torch._prims_common.is_non_overlapping_and_dense_or_false(value):
+        if type(value) is not torch.Tensor or not is_dense(value):
             return value
         if id(value) not in made:
             made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 import lowtide
 
@@ -19,6 +18,7 @@ from ...frontend.options import check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
 from ...frontend.planning.report import time_text
 from ...frontend.roofline import DEVICES
+from ..compat.fake import FakeTensor
 from ..program.program import Program
 from ..settings import Settings, state_by_rule
 from ..tensors.storages import allocated

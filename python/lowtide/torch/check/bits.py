@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..compat.dynamo import reset
 from ..tracing.own_kernels import own_kernels
 from .measure import Inputs, one_step, wait
 
@@ -75,7 +76,7 @@ def compare(got: Left, expected: Left) -> dict[str, Any]:
 def as_traced(left: Left, module: nn.Module, inputs: Inputs, buffers: list[torch.Tensor]) -> bool:
     """Are these the bits of the step as PyTorch traces it, without a plan, and runs it by eager kernels?  Then it is the
     tracer that changes them."""
-    torch._dynamo.reset()
+    reset()
     with own_kernels():
         run = torch.compile(module, backend="aot_eager")
         return bool(compare(step_from(run, module, inputs, buffers), left)["equal"])

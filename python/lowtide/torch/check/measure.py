@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..compat.dynamo import reset
 from ..device.meter import measure_peak
 
 Inputs = Sequence[torch.Tensor]
@@ -29,7 +30,7 @@ def wait() -> None:
 
 def clean() -> None:
     """Forget what was compiled, and give back what the allocator keeps."""
-    torch._dynamo.reset()
+    reset()
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()

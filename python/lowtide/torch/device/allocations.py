@@ -12,15 +12,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
-from torch.autograd import ProfilerConfig, ProfilerState, _disable_profiler_legacy, _enable_profiler_legacy
-from torch.profiler import _ExperimentalConfig
+
+from ..compat.autograd import begin_profile, end_profile, is_profiled
 
 Result = TypeVar("Result")
-
-
-def is_profiled() -> bool:
-    """Does a profiler, of whatever kind, look at this thread?"""
-    return torch._C._autograd._profiler_enabled()
 
 
 def allocations(run: Callable[[], Any]) -> list[int]:
@@ -31,11 +26,11 @@ def allocations(run: Callable[[], Any]) -> list[int]:
     if is_profiled():
         raise RuntimeError("a profiler runs here, and sees what is to be measured in the place of lowtide, which leaves it "
                            "alone: measure outside of it")
-    _enable_profiler_legacy(ProfilerConfig(ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()))
+    begin_profile()
     try:
         run()
     finally:
-        of_threads = _disable_profiler_legacy()
+        of_threads = end_profile()
     begin = next(e for events in of_threads for e in events if e.name() == "__start_profile")
     seen = [(begin.cpu_elapsed_us(e), e.cpu_memory_usage()) for events in of_threads for e in events
             if e.kind() == "memory_alloc"]

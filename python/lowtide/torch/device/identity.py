@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-from torch.utils._python_dispatch import _disable_current_modes
+
+from ..compat.dispatch import without_modes, without_python_dispatcher
+from ..compat.fake import without_fake
 
 # By these a user tells the libraries of a CPU's kernels which instructions to use.
 _CHOOSES_KERNELS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS",
@@ -59,6 +60,6 @@ def _processor() -> str:
 @contextlib.contextmanager
 def untraced(device: torch.device) -> Any:
     """Real kernels, whatever is being traced around; the generators of random numbers are left as they were."""
-    with torch.no_grad(), _disable_current_modes(), unset_fake_temporarily(), disable_proxy_modes_tracing(), \
-            torch._C._DisablePythonDispatcher(), torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with torch.no_grad(), without_modes(), without_fake(), disable_proxy_modes_tracing(), \
+            without_python_dispatcher(), torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield

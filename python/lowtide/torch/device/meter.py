@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
+from ..compat import pytree
 from ..tensors.storages import Sizes, storages
 from .allocations import allocations
 from .host import is_on_host

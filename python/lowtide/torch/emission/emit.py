@@ -11,10 +11,9 @@ import operator
 from collections.abc import Iterator
 
 from torch import fx
-from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
-from torch.fx._lazy_graph_module import _make_graph_module
 
 from ...frontend.planning.schedule import Computation, Transfers
+from ..compat.aot import SavedForBackwardsAOTOutput, graph_module
 from ..optimizer.region_updates import begin_backward, fake_token, open_forward
 from ..program.lowerings import idle_ops
 from ..program.program import Program, owned
@@ -117,4 +116,4 @@ def _module(program: Program, side: Side) -> fx.GraphModule:
             side.graph.erase_node(node)
     share_code(program.joint, side.graph)
     side.graph.lint()
-    return _make_graph_module(program.joint, side.graph)
+    return graph_module(program.joint, side.graph)

@@ -14,11 +14,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import fx
-from torch._guards import detect_fake_mode
-from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from ..compat.dispatch import OpOverload
+from ..compat.fake import detect_fake_mode
+from ..compat.inductor import CustomPartitionerFn, compile_graph
 
 _LARGE = ("mm", "addmm", "bmm", "baddbmm", "convolution", "convolution_backward")
 _CALL = re.compile(r"(?:extern_kernels\.|torch\.ops\.(?:aten|mkldnn)\.)(\w+)[\w.]*\(")
@@ -54,21 +55,18 @@ def _propagate(gm: fx.GraphModule) -> None:
 def compile_with_inductor(gm: fx.GraphModule, example_inputs: list[Any],
                           partition: Callable[..., Any]) -> Callable[..., Any]:
     """gm compiled by Inductor, its joint graph parted by `partition` (as AOTAutograd's partition_fn)."""
-    from torch._inductor.compile_fx import compile_fx, compile_fx_inner
-
-    def inner(module: fx.GraphModule, inputs: Any, **kwargs: Any) -> Any:
+    def checked(compile_one: Callable[..., Any], module: fx.GraphModule, inputs: Any, **kwargs: Any) -> Any:
         planned = large_kernels(module)
-        compiled = compile_fx_inner(module, inputs, **kwargs)
+        compiled = compile_one(module, inputs, **kwargs)
         _check(planned, getattr(compiled, "source_code", None))
         return compiled
 
-    patches = {"custom_partitioner_fn": _Partitioner(partition), "force_disable_caches": True}
-    return compile_fx(gm, example_inputs, inner_compile=inner, config_patches=patches)
+    return compile_graph(gm, example_inputs, _Partitioner(partition), checked)
 
 
 def large_kernels(module: fx.GraphModule) -> int:
     """How many large kernels a graph calls."""
-    return sum(isinstance(node.target, torch._ops.OpOverload) and _is_large(node.target.overloadpacket.__name__)
+    return sum(isinstance(node.target, OpOverload) and _is_large(node.target.overloadpacket.__name__)
                for node in module.graph.nodes)
 
 

@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import fx
-from torch.fx._lazy_graph_module import _make_graph_module
-from torch.utils import _pytree as pytree
 
+from ..compat import pytree
+from ..compat.aot import graph_module
 from .execute import compile_graph, note_overwriting, overwriting
 
 _APART = 8  # equal runs at most whose code is made for each
@@ -172,7 +172,7 @@ def _function(owner: fx.GraphModule, run: _Run, places: list[int | None], count:
             note_overwriting(new, made.get(written) or outside[written], over.twin, None)
     body.output(tuple(made[run.nodes[i]] for i in run.read_behind))
     number = next(_numbers)
-    boxed = compile_graph(_make_graph_module(owner, body), f"part {number}")
+    boxed = compile_graph(graph_module(owner, body), f"part {number}")
 
     def part(*given: Any) -> Any:
         return boxed(list(given))

@@ -16,46 +16,16 @@ it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import fx
 
+from ..compat.autograd import saved_tensor_hooks
+from ..compat.tensors import holders
 from .execute import compile_graph, overwriting
-
-try:
-    from torch._functorch._aot_autograd import graph_compile
-except ImportError:  # another PyTorch has another place for it
-    graph_compile = None
-
-_here = threading.local()  # .donates: False within nothing_donated
-_donated = getattr(graph_compile, "collect_bw_donated_buffer_idxs", None)
-
-
-def _donated_unless_kept(*args: Any, **kwargs: Any) -> list[int]:
-    return _donated(*args, **kwargs) if getattr(_here, "donates", True) else []
-
-
-# The tracer's own switch for this is read when a backward runs, and for all backwards of the process.
-if _donated:  # or this PyTorch has another name for it: its backwards may refuse a graph that is kept
-    graph_compile.collect_bw_donated_buffer_idxs = _donated_unless_kept
-
-
-@contextlib.contextmanager
-def nothing_donated() -> Iterator[None]:
-    """While AOTAutograd compiles in this thread: it does not take saved tensors for the backward's own, and refuse
-    `retain_graph=True` in every step after the first."""
-    before, _here.donates = getattr(_here, "donates", True), False
-    try:
-        yield
-    finally:
-        _here.donates = before
-
 
 _LEFT = "lowtide_left"
 _MARK = "_lowtide_left"  # of a storage's own object, which lives as long as the storage
@@ -65,8 +35,6 @@ _MARK = "_lowtide_left"  # of a storage's own object, which lives as long as the
 _REFERENCES = 2
 _OF_STORAGE = 2
 _OF_OBJECT = 3
-
-_hooks_on_top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: None)
 
 
 def note_left(node: fx.Node) -> None:
@@ -84,7 +52,7 @@ def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable
 
     def forward(args: list[Any]) -> Any:
         results = run(args)
-        if not _hooks_on_top(True):
+        if not saved_tensor_hooks(True):
             for i in places:
                 storage = results[i].untyped_storage()
                 setattr(storage, _MARK, (code, storage.data_ptr()))
@@ -125,4 +93,4 @@ def _is_ours_alone(args: list[Any], i: int, code: object) -> bool:
     return (getattr(storage, _MARK, None) == (code, storage.data_ptr())
             and sys.getrefcount(args[i]) <= _REFERENCES and args[i]._use_count() <= 1
             and sys.getrefcount(storage) <= _OF_OBJECT
-            and torch._C._storage_Use_Count(storage._cdata) <= _OF_STORAGE)
+            and holders(storage) <= _OF_STORAGE)

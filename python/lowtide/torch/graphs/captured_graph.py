@@ -16,19 +16,16 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.convert_frame import compile_lock
-from torch._dynamo.exc import TorchDynamoException
-from torch._functorch.partitioners import default_partition
-from torch._guards import TracingContext
 
 from ...frontend import progress
 from ...frontend.errors import BudgetError, CallerError, CaptureError, fall_back
+from ..compat.aot import TracingContext, aot_autograd, default_partition, nothing_donated, numbers_stay
+from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
 from ..emission.execute import compile_graph
 from ..emission.inductor import compile_with_inductor
-from ..emission.saved import compile_backward, compile_forward, nothing_donated
+from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..runtime.backward_looks import look_at_backwards
 from ..runtime.guess import place_of_guess
@@ -38,7 +35,7 @@ from ..tensors.operators import is_tangent
 from ..tensors.storages import storages
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.own_kernels import own_kernels
-from ..tracing.scalars import SizeByNumber, Symbols, numbers_stay
+from ..tracing.scalars import SizeByNumber, Symbols
 from .group import Group
 from .outside_gradients import mark_region
 from .planning import RegionPlanner, Traced

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ...frontend.errors import LowtideWarning, fall_back
 from ...frontend.techniques import TRANSFORMS
+from ..compat.dispatch import is_traceable_wrapper_subclass
 from ..settings import Settings
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of

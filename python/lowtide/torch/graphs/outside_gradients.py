@@ -16,6 +16,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from ...frontend.errors import LowtideWarning, fall_back, some
+from ..compat.autograd import compiled_autograd_runs
 from ..runtime.backward_looks import forward_of, graph_of, is_leaf, look_at_backwards, reached
 from ..settings import Settings
 from .records import RegionRecord
@@ -141,7 +142,7 @@ def _is_of_torch(node: Any) -> bool:
 
 
 def _look(outputs: Any, _: bool, __: Any, ___: bool) -> None:
-    if not _models or torch._dynamo.compiled_autograd.compiled_autograd_enabled:
+    if not _models or compiled_autograd_runs():
         return
     inside, outside = of_results(outputs)
     for model in list(_models):

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.nn.parallel import DistributedDataParallel
 
 import lowtide
 
@@ -22,6 +21,7 @@ from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
 from ...frontend.planning.sharing import Assignment, RegionToPlan
 from ...frontend.techniques import TRANSFORMS
+from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
 from ..pricing.costs import pricing
 from ..pricing.remembered import Remembered
@@ -335,7 +335,7 @@ class RegionPlanner:
         """The updates of a region with these inputs, if its backward is to make them.  Raises CaptureError."""
         if self.updates is None:
             return None
-        if DistributedDataParallel._get_active_ddp_module() is not None:
+        if running_ddp() is not None:
             raise CaptureError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                                "the backward has made them, and updates would come before; use update='step'")
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from ...frontend.errors import LowtideWarning, OverBudgetWarning, size_text
+from ..compat.distributed import running_ddp
 from ..ranks.shared import beside_sharded, bucket_bytes
 from ..tensors.storages import gradient_bytes, trained_arguments
 from .outside import LOSS, tangent_bytes, upstream
@@ -75,7 +75,7 @@ class ModelWatch:
 
 def buckets(gradients: int) -> int:
     """Bytes of the buckets of the DDP module that runs now, beyond the `gradients` that are views of them."""
-    ddp = DistributedDataParallel._get_active_ddp_module()
+    ddp = running_ddp()
     if ddp is None:
         return 0
     return max(0, bucket_bytes(ddp) - (gradients if ddp.gradient_as_bucket_view else 0))
@@ -119,7 +119,7 @@ class RegionWatch:
             if args[i].is_leaf:
                 self._model.meet(args[i])  # a region may run for one block after another
                 none = none and args[i].grad is None
-        if none and DistributedDataParallel._active_ddp_module is None:
+        if none and running_ddp() is None:
             return words
         return words + self._standing(left)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 import torch
-from torch._dynamo import compiled_autograd
 
+from ..compat.autograd import compiled_autograd_runs
 from ..runtime.backward_looks import forward_of, graph_of, has_node, is_leaf, look_at_backwards, node_of
 from ..step_errors import UpdateError
 from .accumulating import accumulates
@@ -60,7 +60,7 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     found = [region for region in regions.values() if region]
     if not found:
         return
-    if compiled_autograd.compiled_autograd_enabled:
+    if compiled_autograd_runs():
         raise UpdateError("compiled autograd puts the region's backward into a graph of its own, of which nothing says when "
                           "it updates parameters: turn it off, or use update='step'")
     leaves = {id(p): p for region in found for p in region.slots.values()}

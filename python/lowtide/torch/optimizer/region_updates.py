@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._guards import detect_fake_mode
-from torch.nn.parallel import DistributedDataParallel
 
 from ...frontend.errors import OverBudgetWarning, size_text
+from ..compat.distributed import running_ddp
+from ..compat.fake import detect_fake_mode
 from ..step_errors import UpdateError
 from ..tensors.storages import bytes_of
 from .accumulating import accumulates
@@ -86,7 +86,7 @@ class RegionUpdates:
         if any(args[i] is not p for i, p in self.slots.items()):
             raise UpdateError("update='backward': a region is called with other parameters than it was compiled for, such as "
                               f"one block's code for another block: compile the whole model, {STEP_INSTEAD}")
-        if DistributedDataParallel._get_active_ddp_module() is not None:
+        if running_ddp() is not None:
             raise UpdateError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
                               "the backward has made them, and updates would come before; use update='step'")
         if whole:

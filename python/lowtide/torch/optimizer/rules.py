@@ -11,22 +11,21 @@ It takes an optimizer that treats every parameter by itself, which all of torch.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import weakref
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 from ...frontend.errors import CaptureError
-from ..compat import initial_state
+from ..compat import pytree
+from ..compat.counting import operations_of
+from ..compat.dispatch import OpOverload, TorchDispatchMode
+from ..compat.fake import FakeTensorMode
+from ..compat.optimizers import initial_state, not_compiling
 from ..tensors.operators import Kernel, leaves
 from ..tensors.storages import allocated, bytes_of, storage
 
@@ -235,7 +234,7 @@ class Watcher:
         optimizer = object.__new__(type(rule.optimizer))
         optimizer.__dict__.update(rule.optimizer.__dict__)
         step = getattr(type(optimizer).step, "__wrapped__", type(optimizer).step)  # without the profiler's record
-        with self._mode, _not_compiling():
+        with self._mode, not_compiling():
             made = nn.Parameter(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
             made.grad = torch.empty_strided(size, stride, dtype=dtype, device="cpu")
             group = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty((), dtype=t.dtype, device="cpu"), rule.group)
@@ -262,17 +261,6 @@ def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[i
                if p.requires_grad and storage(p) not in but for t in watch(rule, p).state.values())
 
 
-@contextlib.contextmanager
-def _not_compiling() -> Iterator[None]:
-    """Optimizers ask whether a tracer is at work, and read no numbers then; what runs later is not traced."""
-    before = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = False
-    try:
-        yield
-    finally:
-        torch.compiler._is_compiling_flag = before
-
-
 class _State(dict):
     """What an optimizer keeps by parameter."""
 
@@ -293,7 +281,7 @@ class _Calls(TorchDispatchMode):
         if func is aten._local_scalar_dense.default:
             return float(_COUNT) if args[0].is_floating_point() else _COUNT
         result = func(*args, **kwargs)
-        if not isinstance(func, torch._ops.OpOverload) or func.namespace == "prim":
+        if not isinstance(func, OpOverload) or func.namespace == "prim":
             return result
         given = leaves((args, kwargs))
         # fused kernels write to gradients only to take a scale from them
@@ -304,8 +292,7 @@ class _Calls(TorchDispatchMode):
         old = {storage(t) for t in given}
         made = [t for t in leaves(result) if storage(t) not in old]
         if made or changed:
-            count = flop_registry.get(func.overloadpacket)
-            flops = int(count(*args, **kwargs, out_val=result)) if count else 0
+            flops = operations_of(func.overloadpacket, func, args, kwargs, result) or 0
             self.kernels.append(Kernel(func, args, kwargs, given, [*made, *changed], result, flops))
         return result
 

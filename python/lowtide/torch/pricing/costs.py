@@ -35,13 +35,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 import lowtide
 
 from ... import cache
 from ...frontend import progress
 from ...frontend.roofline import DEVICES, collective_ns, kernel_ns
+from ..compat import pytree
+from ..compat.cuda import wait
 from ..device.allocations import in_own_thread
 from ..device.identity import identity, untraced
 from ..device.meter import workspace
@@ -292,7 +293,7 @@ class Prices:
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             cycles = 2 * calls * _QUEUEING  # of a clock of 2 GHz at most
             with torch.cuda.device(self._device):
-                torch.cuda._sleep(cycles)
+                wait(cycles)
                 first.record()
                 for _ in range(calls):
                     run()

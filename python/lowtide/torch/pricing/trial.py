@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ... import cache
+from ..compat import pytree
 from ..device.identity import identity, untraced
 from ..tensors.operators import Kernel, leaves
 from .costs import key_of

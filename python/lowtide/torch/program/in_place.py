@@ -22,6 +22,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..compat.dispatch import OpOverload, has_kernel
+from ..compat.tensors import is_dense
 from ..tensors.operators import leaves, values
 from ..tensors.storages import storage
 
@@ -98,7 +100,7 @@ LISTED_FOR_CPU: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
 @functools.cache
 def twin_of(target: Any, device: str) -> Twin | None:
     """The form of an operator that writes over an argument, on that type of device; None if none is known."""
-    if device not in _DEVICES or not isinstance(target, torch._ops.OpOverload):
+    if device not in _DEVICES or not isinstance(target, OpOverload):
         return None
     listed = _LISTED.get(target) or (LISTED_FOR_CPU.get(target) if device == "cpu" else None)
     if listed:
@@ -107,22 +109,22 @@ def twin_of(target: Any, device: str) -> Twin | None:
     if torch.Tag.pointwise not in target.tags or torch.Tag.nondeterministic_seeded in target.tags \
             or target.namespace != "aten" or any(word in schema.name for word in ("special_", "gamma")) \
             or schema.is_mutable or [str(r.type) for r in schema.returns] != ["Tensor"] \
-            or torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd"):
+            or has_kernel(target, "CompositeImplicitAutograd"):
         return None
     tensors = tuple(a.name for a in schema.arguments if str(a.type) in ("Tensor", "Optional[Tensor]"))
     for form, keyword in _forms(target):
-        if keyword and torch._C._dispatch_has_kernel_for_dispatch_key(form.name(), _DEVICES[device]):
+        if keyword and has_kernel(form, _DEVICES[device]):
             return Twin(form, keyword, tensors)
     first = schema.arguments[0].name
     return next((Twin(form, None, (first,)) for form, keyword in _forms(target) if not keyword), None)
 
 
-def _forms(target: torch._ops.OpOverload) -> list[tuple[torch._ops.OpOverload, str | None]]:
+def _forms(target: OpOverload) -> list[tuple[OpOverload, str | None]]:
     """The overloads of an operator with the same arguments that write to one more of them, whose keyword is given, or
     over the first one."""
     asked = [(a.name, str(a.type)) for a in target._schema.arguments]
     name = target._schema.name.removeprefix("aten::")
-    found: list[tuple[torch._ops.OpOverload, str | None]] = []
+    found: list[tuple[OpOverload, str | None]] = []
     for packet in (getattr(aten, name), getattr(aten, f"{name}_", None)):
         for overload in packet.overloads() if packet else ():
             form = getattr(packet, overload)
@@ -167,5 +169,5 @@ def is_laid_out_as(operand: torch.Tensor, result: torch.Tensor) -> bool:
             and operand.numel() > 0 and operand.storage_offset() == result.storage_offset() == 0
             and operand.untyped_storage().nbytes() == operand.numel() * operand.element_size()
             and result.untyped_storage().nbytes() == operand.untyped_storage().nbytes()
-            and torch._prims_common.is_non_overlapping_and_dense_or_false(operand)
+            and is_dense(operand)
             and not (operand.is_complex() or operand.is_neg() or result.is_neg()))

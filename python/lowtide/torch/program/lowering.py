@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._functorch.partitioners import _extract_fwd_bwd_outputs
-from torch._higher_order_ops.auto_functionalize import auto_functionalized_v2
-from torch._higher_order_ops.effects import with_effects
-from torch.utils import _pytree as pytree
 
 from ...frontend.draft import BrokenOrder, Op
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
+from ..compat import pytree
+from ..compat.aot import outputs_of
+from ..compat.dispatch import OpOverload, auto_functionalized_v2, with_effects
 from ..tensors.operators import arguments_of, is_symbol, is_tangent, leaves, values
 from ..tracing.gradient_layout import lay_out_gradients
 from ..tracing.origins import label_of, unexpected
@@ -83,7 +82,7 @@ class _Lowering:
         self.at: torch.fx.Node | None = None  # the node that is being lowered
         self._builder = ProgramBuilder(joint, state_bytes, replays)
         self._graph = self._builder.graph
-        outputs = _extract_fwd_bwd_outputs(joint, num_fwd_outputs=num_forward_outputs)
+        outputs = outputs_of(joint, num_fwd_outputs=num_forward_outputs)
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
@@ -181,10 +180,10 @@ class _Lowering:
         if node.target is with_effects and not node.args[1]._schema.is_mutable:
             lower_effect(builder, node)
             return
-        if node.target is auto_functionalized_v2 and isinstance(node.args[0], torch._ops.OpOverload):
+        if node.target is auto_functionalized_v2 and isinstance(node.args[0], OpOverload):
             lower_functionalized(builder, node)
             return
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(node.target, OpOverload):
             raise CaptureError(f"{node.name}: {node.target} is no operator on tensors; capture the model without "
                                "torch.compile, flex attention, control-flow operators and the like")
         arguments = arguments_of(node)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import operator
 from dataclasses import replace
 
-import torch
 from torch import fx
 
+from ..compat.dispatch import OpOverload
 from ..tensors.effects import communicates
 from ..tensors.operators import arguments_of, is_symbol, leaves, values
 from ..tensors.storages import is_dense, storage
@@ -58,6 +58,6 @@ def _keeps_nothing(node: fx.Node) -> bool:
     target = node.target
     if target is operator.getitem or is_symbol(node.meta.get("val")):
         return True
-    if not isinstance(target, torch._ops.OpOverload) or target.namespace not in _KNOWN or communicates(target):
+    if not isinstance(target, OpOverload) or target.namespace not in _KNOWN or communicates(target):
         return False
     return not arguments_of(node).get("non_blocking")

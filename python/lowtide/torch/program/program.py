@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd.descriptors import PlainAOTOutput
 
 import lowtide
 
+from ..compat.aot import PlainAOTOutput
 from ..runtime.guess import Guess
 from ..tensors.operators import leaves
 from ..tensors.storages import storage, storages

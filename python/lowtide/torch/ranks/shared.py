@@ -15,6 +15,7 @@ import torch
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from ...frontend.errors import CaptureError, size_text
+from ..compat.distributed import fsdp_groups
 from ..tensors.storages import storage
 
 _BLOCKS = ("give each of its blocks a plan of its own, before they are sharded: block.compile(backend=\"lowtide\", "
@@ -67,16 +68,12 @@ def beside_sharded(args: list[Any]) -> str | None:
 
 def _gathered_groups() -> list[tuple[set[int], int, int]]:
     """Of each group of parameters under FSDP2: storages when gathered, their bytes, and bytes of the shards."""
-    from torch.distributed._composable_state import _module_state_mapping
-
-    states = {id(state): state for ref in _module_state_mapping.values() if (state := ref()) is not None}
     groups = []
-    for state in states.values():
-        for group in getattr(state, "_fsdp_param_groups", ()):
-            whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
-            shards = [p.sharded_param.to_local() for p in group.fsdp_params]
-            groups.append((set(map(storage, whole)), sum(t.numel() * t.element_size() for t in whole),
-                           sum(t.numel() * t.element_size() for t in shards)))
+    for group in fsdp_groups():
+        whole = [p._unsharded_param for p in group.fsdp_params if hasattr(p, "_unsharded_param")]
+        shards = [p.sharded_param.to_local() for p in group.fsdp_params]
+        groups.append((set(map(storage, whole)), sum(t.numel() * t.element_size() for t in whole),
+                       sum(t.numel() * t.element_size() for t in shards)))
     return groups
 
 

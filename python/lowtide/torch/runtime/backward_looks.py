@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from ..compat.autograd import run_backward, run_backwards_by
 from ..step_errors import DoubleBackwardError
 
 Look = Callable[[Any, bool, Any, bool], None]  # outputs; is the graph kept?; inputs asked for; do gradients go to .grad?
 
 _DOUBLE = "aot_autograd does not currently support double backward"  # other code has words like it of its own
 
-_run = torch.autograd._engine_run_backward
 _looks: list[Look] = []
 
 
@@ -26,7 +26,7 @@ def look_at_backwards(look: Look | None = None) -> None:
     """From now on call `look`, if there is one, before each backward of the process; what it raises ends that backward."""
     if look is not None and look not in _looks:
         _looks.append(look)
-    torch.autograd._engine_run_backward = _looking
+    run_backwards_by(_looking)
 
 
 def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, inputs: Any, *rest: Any,
@@ -34,7 +34,7 @@ def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, i
     for look in _looks:
         look(outputs, bool(retain_graph), inputs, bool(named.get("accumulate_grad", False)))
     try:
-        return _run(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
+        return run_backward(outputs, grads, retain_graph, create_graph, inputs, *rest, **named)
     except RuntimeError as error:
         if _DOUBLE not in str(error):
             raise

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..compat.autograd import is_graph_kept
+
 _numbers = itertools.count()
 _guesses: weakref.WeakValueDictionary[int, Guess] = weakref.WeakValueDictionary()
 
@@ -64,5 +66,5 @@ def hand_out(number: int, owned: tuple[bool, ...], tangent: torch.Tensor, guesse
     _guesses[number].learn(tangent)
     ratio = tangent / guessed
     # compiled autograd traces this call, for backwards of either kind
-    kept = torch.compiler.is_compiling() or torch._C._autograd._get_current_graph_task_keep_graph()
+    kept = torch.compiler.is_compiling() or is_graph_kept()
     return [g.mul_(ratio) if mine and not kept else g * ratio for g, mine in zip(gradients, owned, strict=True)]

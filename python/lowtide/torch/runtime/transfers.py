@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from ..compat.tensors import holders
 from ..device.host import Place, host_of
 
 _POISON = 255
@@ -184,7 +185,7 @@ def arrive(coming: Coming) -> torch.Tensor:
 def _is_alone(t: torch.Tensor) -> bool:
     """Has nobody else a hold of its storage?  What a graph that is kept has saved stays for its next backward."""
     storage = t.untyped_storage()
-    return torch._C._storage_Use_Count(storage._cdata) <= _OF_STORAGE
+    return holders(storage) <= _OF_STORAGE
 
 
 def _bytes(t: torch.Tensor) -> torch.Tensor:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 
 import torch
-from torch._higher_order_ops.effects import _get_effect
-from torch._ops import OpOverload
+
+from ..compat.dispatch import OpOverload, effect_of
 
 _PYTORCHS = ("aten", "prims", "prim", "inductor", "inductor_prims", "mkldnn", "mkl", "mkldnn_prepacked", "onednn",
              "quantized", "quantized_decomposed", "sparse", "rngprims", "profiler", "fbgemm", "torchvision",
@@ -31,7 +31,7 @@ def communicates(op: OpOverload) -> bool:
 def has_effects(op: OpOverload) -> bool:
     """Is `op` called for what it does: a collective, an effect that was registered, an op that neither returns nor
     writes a tensor?"""
-    return communicates(op) or not (op._schema.returns or op._schema.is_mutable) or _get_effect(op) is not None
+    return communicates(op) or not (op._schema.returns or op._schema.is_mutable) or effect_of(op) is not None
 
 
 def may_communicate(op: OpOverload) -> bool:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._higher_order_ops.auto_functionalize import auto_functionalized_v2
-from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import CheckpointPolicy
-from torch.utils.flop_counter import flop_registry
 
 from ...frontend.errors import CaptureError
+from ..compat import counting, pytree
+from ..compat.dispatch import OpOverload, auto_functionalized_v2
 from .effects import has_effects, may_communicate
 from .storages import storage
 
@@ -41,7 +40,7 @@ class Kernel:
     written: of the results, those that the op it is priced for makes.
     """
 
-    target: torch._ops.OpOverload
+    target: OpOverload
     args: Any
     kwargs: dict[str, Any]
     read: list[torch.Tensor]
@@ -50,7 +49,7 @@ class Kernel:
     flops: int = 0
 
     @property
-    def operator(self) -> torch._ops.OpOverload:
+    def operator(self) -> OpOverload:
         return operator_of(self.target, self.args)
 
 
@@ -125,8 +124,7 @@ def operations(node: torch.fx.Node, arguments: dict[str, Any]) -> int:
 def operations_of(target: Any, args: Any, kwargs: Any, results: Any) -> int:
     """The same of a call on fake tensors, in whole triangles."""
     packet = target.overloadpacket
-    count = flop_registry.get(_COUNTED_AS.get(packet.__name__, packet))
-    return int(count(*args, **kwargs, out_val=results)) if count else 0
+    return counting.operations_of(_COUNTED_AS.get(packet.__name__, packet), target, args, kwargs, results) or 0
 
 
 def may_recompute(node: torch.fx.Node) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
+from ..compat.dispatch import no_torch_function, subclassed, without_modes
 from ..step_errors import UpdateError
 
 aten = torch.ops.aten
@@ -31,15 +31,15 @@ class UsedGradient(torch.Tensor):
 
     @staticmethod
     def __new__(cls, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> UsedGradient:
-        with _disable_current_modes():  # a tracer's would make it a fake one
-            made = torch.Tensor._make_subclass(cls, _number(dtype, device).expand(shape))
+        with without_modes():  # a tracer's would make it a fake one
+            made = subclassed(cls, _number(dtype, device).expand(shape))
         made.stepped = made.zeroed = False
         return made
 
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
         """In the place of a gradient like that."""
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # what comes here are operators, not functions
+    __torch_function__ = no_torch_function  # what comes here are operators, not functions
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -21,18 +21,12 @@ from typing import Any
 import torch
 from torch import fx
 
+from ..compat.dynamo import frame_traced
+from ..compat.variables import ASKS_OF_TRACING, VARIABLES, TorchInGraphFunctionVariable
 from ..tensors.operators import is_backward
-
-try:
-    from torch._dynamo.symbolic_convert import InstructionTranslator
-    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
-except ImportError:  # another release of PyTorch
-    InstructionTranslator = TorchInGraphFunctionVariable = None
 
 aten = torch.ops.aten
 _NOTES = "_lowtide_asked"
-_ASKS = {torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch.compiler.is_exporting,
-         getattr(torch._utils, "is_compiling", None), getattr(torch._dynamo.external_utils, "is_compiling", None)} - {None}
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _PARTED, _ASKED = "lowtide_parted", "lowtide_asked"
@@ -44,9 +38,8 @@ def note_tracing(gm: fx.GraphModule) -> None:
     """Note on a graph, while Dynamo hands it over, who has asked, and whether it is one of several."""
     reason = getattr(gm, "compile_subgraph_reason", None)
     gm.meta[_PARTED] = bool(reason and reason.graph_break)
-    try:
-        tx = InstructionTranslator.current_tx()
-    except AttributeError:  # none is traced: whoever calls has a graph of his own
+    tx = frame_traced()
+    if tx is None:  # whoever calls has a graph of his own
         return
     gm.meta[_PARTED] |= tx.output.root_tx.f_code.co_name.startswith("torch_dynamo_resume_in_")
     gm.meta[_ASKED] = tuple(dict.fromkeys(getattr(tx.output, _NOTES, ())))
@@ -86,7 +79,7 @@ def _install() -> None:
     call = TorchInGraphFunctionVariable.call_function
 
     def call_function(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
-        if self.value in _ASKS:
+        if self.value in ASKS_OF_TRACING:
             place = _place(tx)
             if place:
                 notes = getattr(tx.output, _NOTES, None)
@@ -108,5 +101,5 @@ def _place(tx: Any) -> str | None:
     return f"{tx.f_code.co_name} in {os.path.basename(tx.f_code.co_filename)}"
 
 
-if TorchInGraphFunctionVariable is not None:
+if VARIABLES is not None:
     _install()

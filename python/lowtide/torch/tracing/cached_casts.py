@@ -17,8 +17,9 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch._C import DispatchKey
 from torch.fx.experimental import proxy_tensor
+
+from ..compat.dispatch import DispatchKey, is_excluded
 
 _to = torch.ops.aten.to.dtype
 _copy = torch.ops.aten._to_copy.default
@@ -68,7 +69,7 @@ def casts_once() -> Iterator[None]:
 def _is_kept(x: Any, dtype: torch.dtype) -> bool:
     """Does autocast cast here, and keep the result?"""
     key = _AUTOCAST.get(x.device.type)
-    return (key is not None and torch._C._dispatch_tls_is_dispatch_key_excluded(key)
+    return (key is not None and is_excluded(key)
             and torch.is_autocast_cache_enabled()
             and dtype == torch.get_autocast_dtype(x.device.type) and x.dtype == torch.float32
             and torch.is_grad_enabled() and x.requires_grad and not x._is_view()

@@ -22,18 +22,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
-from torch._subclasses.fake_tensor import (
+from torch.fx.traceback import annotate, preserve_node_meta
+from torch.overrides import TorchFunctionMode
+
+from ...frontend.errors import CaptureError
+from ..compat.aot import aot_export_joint_with_descriptors
+from ..compat.fake import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
     UnsupportedOperatorException,
 )
-from torch.fx.traceback import annotate, preserve_node_meta
-from torch.overrides import TorchFunctionMode
-
-from ...frontend.errors import CaptureError
 from ..ranks.shared import refuse_shared
 from ..tensors.arguments import map_tensors, tensors_in
 from .origins import MODULE, at_line, mark_modules

@@ -13,6 +13,8 @@ from collections.abc import Container
 import torch
 from torch import fx
 
+from ..compat.tensors import is_dense
+
 aten = torch.ops.aten
 
 
@@ -37,7 +39,7 @@ def lay_out_gradients(joint: fx.GraphModule, trained: Container[int] = ()) -> No
 def _is_taken(gradient: torch.Tensor, parameter: torch.Tensor) -> bool:
     if gradient.layout is not torch.strided:
         return True  # the lowering refuses it, in words
-    if not torch._prims_common.is_non_overlapping_and_dense_or_false(parameter):
+    if not is_dense(parameter):
         return gradient.is_contiguous()
     return all(size == 1 or ours == theirs for size, ours, theirs in
                zip(parameter.shape, gradient.stride(), parameter.stride(), strict=True))
@@ -45,7 +47,7 @@ def _is_taken(gradient: torch.Tensor, parameter: torch.Tensor) -> bool:
 
 def _order(parameter: torch.Tensor) -> list[int]:
     """The dimensions from the one of the largest stride on."""
-    if not torch._prims_common.is_non_overlapping_and_dense_or_false(parameter):
+    if not is_dense(parameter):
         return list(range(parameter.dim()))
     return sorted(range(parameter.dim()), key=lambda d: (-parameter.stride(d), d))
 

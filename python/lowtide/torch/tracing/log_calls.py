@@ -19,13 +19,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-try:
-    from torch._dynamo import variables
-    from torch._dynamo.polyfills import getattr_and_trace
-    from torch._dynamo.symbolic_convert import InstructionTranslator
-    from torch._dynamo.variables.misc import DebuggingVariable, LoggingLoggerVariable
-except ImportError:  # another release of PyTorch: there such calls break graphs, and all else is as ever
-    variables = None
+from ..compat.dynamo import frame_traced
+from ..compat.variables import VARIABLES as variables
+from ..compat.variables import DebuggingVariable, LoggingLoggerVariable, dict_variable, getattr_and_trace
 
 _FUNCTIONS = {print, warnings.warn, logging.debug, logging.info, logging.warning, logging.error, logging.critical,
               logging.exception, logging.log}
@@ -41,7 +37,8 @@ def logs_behind(compiler: Callable[..., Any]) -> Callable[..., Any]:
     return compiler
 
 
-def _is_ours(tx: Any) -> bool:
+def is_ours(tx: Any) -> bool:
+    """Is it for a backend of ours that this frame is traced?"""
     compiler = tx.output.compiler_fn
     for _ in range(8):
         if getattr(compiler, _MARK, False):
@@ -74,7 +71,7 @@ def _install() -> None:
             codegen.add_push_null(call)
             self._load(codegen)
             names = {variables.ConstantVariable.create(name): value for name, value in self._named.items()}
-            codegen(variables.ConstDictVariable(names, dict))
+            codegen(dict_variable(names))
             codegen.call_function(2, False)
 
     def put_behind(tx: Any, load: Callable[[Any], None], args: Any, named: dict[str, Any]) -> Any:
@@ -101,7 +98,7 @@ def _install() -> None:
 
     def logger_method(self: Any, tx: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         method = getattr(self.value, name, None)
-        if _is_ours(tx) and self.source and callable(method):
+        if is_ours(tx) and self.source and callable(method):
             if name in _ASKS and all(value.is_python_constant() for value in args) and not kwargs:
                 answer = method(*(value.as_python_constant() for value in args))
                 return variables.ConstantVariable.create(answer)
@@ -116,7 +113,7 @@ def _install() -> None:
         return call_method(self, tx, name, args, kwargs)
 
     def function(self: Any, tx: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        if _is_ours(tx) and self.source and self.value in _FUNCTIONS:
+        if is_ours(tx) and self.source and self.value in _FUNCTIONS:
             done = put_behind(tx, functools.partial(_load, self.source), args, kwargs)
             if done is not None:
                 return done
@@ -126,7 +123,7 @@ def _install() -> None:
         if is_reorderable(value):
             return True
         try:
-            return value in _FUNCTIONS and _is_ours(InstructionTranslator.current_tx())
+            return value in _FUNCTIONS and is_ours(frame_traced())
         except (AttributeError, TypeError):  # nothing is traced; what has no hash is none of these
             return False
 

@@ -18,12 +18,11 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
-from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
-from torch.utils import _pytree as pytree
-from torch.utils._sympy.functions import FloorDiv, Mod, PythonMod
 
+from ..compat import pytree
+from ..compat.fake import FakeTensorMode
+from ..compat.symbols import ConstantSource, FloorDiv, Mod, PythonMod
 from ..tensors.storages import bytes_of, is_trained, storage, storages
 from .scalars import Symbols, function_of, replace_input
 

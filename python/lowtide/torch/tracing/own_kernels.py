@@ -19,11 +19,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import torch
-import torch._decomp.decompositions  # which enters what the tracer would make of them
-from torch._C import DispatchKey
 
+from ..compat.dispatch import DispatchKey, enter_decompositions
 from .cached_casts import casts_once
 
+enter_decompositions()
 aten = torch.ops.aten
 _NAMES = [name for name in dir(aten) if name.removeprefix("_").startswith("upsample_")]
 _NAMES += ["hardshrink", "softshrink", "multi_margin_loss", "multilabel_margin_loss_forward"]

@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
-from torch.utils.flop_counter import flop_registry
 
+from ..compat import pytree
+from ..compat.counting import is_counted
+from ..compat.dispatch import OpOverload
 from ..device.identity import untraced
 from ..pricing.costs import key_of, real_arguments
 from ..tensors.operators import arguments_of, is_effect, leaves, operator_of, values
@@ -43,7 +44,7 @@ def correct_types(joint: fx.GraphModule, changed: Iterable[fx.Node] = ()) -> Non
                 node.meta["val"] = node.args[0].meta["val"][node.args[1]]
                 corrected.add(node)
             continue
-        if not isinstance(operator_of(node.target, node.args), torch._ops.OpOverload):
+        if not isinstance(operator_of(node.target, node.args), OpOverload):
             continue
         if not corrected.isdisjoint(node.all_input_nodes):
             follows = propagate(node)
@@ -52,7 +53,7 @@ def correct_types(joint: fx.GraphModule, changed: Iterable[fx.Node] = ()) -> Non
                 follows = propagate(node)
             if follows:
                 corrected.add(node)
-        if isinstance(node.target, torch._ops.OpOverload) and not is_effect(node, arguments_of(node)):
+        if isinstance(node.target, OpOverload) and not is_effect(node, arguments_of(node)):
             made = as_really_made(node.target, values(node.args), values(node.kwargs), node.meta.get("val"))
             if made is not None:
                 node.meta["val"] = made
@@ -106,7 +107,7 @@ def _mixes_layouts(target: Any, given: list[torch.Tensor], made: list[torch.Tens
     convolutions, which cost something, say what is so; copies are told.
     """
     like = [t for t in given if made and t.shape == made[0].shape]
-    if not like or target in _COPIES or target.overloadpacket in flop_registry:
+    if not like or target in _COPIES or is_counted(target.overloadpacket):
         return False
     orders = {tuple(s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1) for t in (*like, made[0])}
     dense = [t for t in (*like, made[0]) if not _is_expanded(t)]

@@ -9,22 +9,18 @@ values that keep the guards of its tracing.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import sympy
 import torch
 from torch import fx
-from torch._dynamo.source import ConstantSource
-from torch._functorch._aot_autograd import graph_compile
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, free_symbols
-from torch.utils._sympy.printers import PythonPrinter
 
+from ..compat.fake import FakeTensorMode
+from ..compat.symbols import ConstantSource, PythonPrinter
 from ..tensors.operators import is_symbol, leaves
 
 
@@ -91,30 +87,6 @@ def ints_of(gm: fx.GraphModule) -> list[int]:
     return [i for i, node in enumerate(gm.graph.find_nodes(op="placeholder"))
             if isinstance(node.meta.get("example_value"), torch.SymInt)
             and not free_symbols(node.meta["example_value"]) & sizes]
-
-
-_stay = threading.local()  # .here: is this thread within numbers_stay?
-_tensorify = graph_compile._apply_tensorify_python_scalars
-
-
-def _tensorify_unless_they_stay(module: fx.GraphModule) -> None:
-    if not getattr(_stay, "here", False):
-        _tensorify(module)
-
-
-# The tracer's own switch for this is read once in a process, and for all of it.
-graph_compile._apply_tensorify_python_scalars = _tensorify_unless_they_stay
-
-
-@contextlib.contextmanager
-def numbers_stay() -> Iterator[None]:
-    """While AOTAutograd traces in this thread: it makes no tensors of floats, which are other kernels, in half
-    precision with other results."""
-    before, _stay.here = getattr(_stay, "here", False), True
-    try:
-        yield
-    finally:
-        _stay.here = before
 
 
 class Symbols:

@@ -15,8 +15,9 @@ from collections.abc import Container
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensor
 
+from ..compat.dispatch import without_torch_dispatch
+from ..compat.fake import FakeTensor
 from ..tensors.operators import leaves
 from ..tensors.storages import is_dense, storage
 from .real_types import propagate
@@ -37,7 +38,7 @@ def tell_apart(joint: fx.GraphModule, trained: Container[int]) -> None:
             seen.add(storage(t))
         elif i not in trained:
             apart[node] = {storage(t)}
-            with torch._C._DisableTorchDispatch():
+            with without_torch_dispatch():
                 alone = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
                 node.meta["val"] = FakeTensor(t.fake_mode, alone, t.fake_device)
     for node in joint.graph.nodes if apart else ():

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._dynamo.backends.common import aot_autograd
 
+from ..compat.aot import aot_autograd, traced_alone
 from .own_kernels import own_kernels
 
 
@@ -35,7 +35,7 @@ def joint_graph(gm: fx.GraphModule, inputs: list[Any]) -> tuple[fx.GraphModule, 
         raise _Traced(module, 0)
 
     try:
-        with torch._guards.tracing(None), torch.inference_mode(False), torch.enable_grad(), own_kernels():
+        with traced_alone(), torch.inference_mode(False), torch.enable_grad(), own_kernels():
             aot_autograd(fw_compiler=alone, partition_fn=part)(gm, inputs)
     except _Traced as traced:
         return (traced.joint, traced.num_forward_outputs) if traced.num_forward_outputs else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import fx
 
+from ..compat.dispatch import OpOverload
 from ..tensors.operators import is_tangent
 
 aten = torch.ops.aten
@@ -28,7 +29,7 @@ def lay_out_sums(joint: fx.GraphModule) -> set[fx.Node]:
     unused = {n for n in tangents if n.meta["val"].numel() > 1}
     changed = set()
     for node in joint.graph.nodes if unused else ():
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
             continue
         if node.target.is_view and node.args[0] in unused:
             unused.add(node)

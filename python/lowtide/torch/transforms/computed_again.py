@@ -20,6 +20,7 @@ from torch import fx
 
 import lowtide
 
+from ..compat.dispatch import OpOverload
 from ..program.emitter import Run
 from ..program.program import Program
 from ..tensors.operators import arguments_of, is_effect, is_tangent, leaves
@@ -60,7 +61,7 @@ def with_computed_again(joint: fx.GraphModule) -> fx.GraphModule | None:
 def _may_run_twice(node: fx.Node) -> bool:
     if node.target is operator.getitem:
         return True
-    return isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.is_mutable \
+    return isinstance(node.target, OpOverload) and not node.target._schema.is_mutable \
         and torch.Tag.nondeterministic_seeded not in node.target.tags and not is_effect(node, arguments_of(node))
 
 

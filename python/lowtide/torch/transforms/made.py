@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 import lowtide
 
 from ...frontend.errors import CaptureError
 from ...frontend.price import Price
+from ..compat import pytree
+from ..compat.tensors import is_dense
 from ..pricing.trial import Trial
 from ..program.emitter import Emitter, Run
 from ..program.lowerings.random_draws import DrawEmitter
@@ -398,7 +399,7 @@ class _Made:
             return Run(AddEmitter(held, piece, whole, fake, [before[0], part]), node, over=over)
         size = fake.numel() * fake.element_size()
         if size != fake.untyped_storage().nbytes() or fake.storage_offset() \
-                or not torch._prims_common.is_non_overlapping_and_dense_or_false(fake):
+                or not is_dense(fake):
             raise CaptureError(f"{node.name}: its result lies in a larger storage, and is not put together from parts")
         place = entry["arguments"]
         if place["stride"] % dtype.itemsize:

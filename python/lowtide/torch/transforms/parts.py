@@ -15,11 +15,12 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._prims_common import suggest_memory_format
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from ...frontend.errors import CaptureError
+from ..compat import pytree
+from ..compat.dispatch import without_torch_dispatch
+from ..compat.fake import FakeTensor
+from ..compat.tensors import suggest_memory_format
 from ..program.emitter import Code, Emitter
 from ..program.in_place import is_laid_out_as, twin_of
 from ..tensors.operators import Kernel, leaves, operations_of, values
@@ -213,7 +214,7 @@ def apart(fakes: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def fake_like(t: FakeTensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:
     """A fake tensor of its own, on the device of t."""
-    with torch._C._DisableTorchDispatch():
+    with without_torch_dispatch():
         return FakeTensor(t.fake_mode, torch.empty_strided(shape, strides, dtype=dtype, device="meta"), t.fake_device)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._dynamo.backends.registry import lookup_backend
-from torch._functorch import config as functorch
 from torch.autograd.graph import save_on_cpu
 
+from ...compat.aot import with_memory_budget
+from ...compat.dynamo import lookup_backend
 from ..bits import compare, step_from
 from ..language import gpt
 from ..measure import Inputs, clean, memory, mib, times
@@ -39,7 +39,7 @@ def peers(context: Context) -> None:
         with context.guarded(name):
             found[name] = _peer(context, name, run, module, inputs, beside)
     if context.has_time(14, "activation_memory_budget 0.5"):
-        with context.guarded("activation_memory_budget 0.5"), functorch.patch(activation_memory_budget=0.5):
+        with context.guarded("activation_memory_budget 0.5"), with_memory_budget(0.5):
             clean()
             backend = lookup_backend("aot_eager_decomp_partition")
             run = torch.compile(module, backend=lambda graph, args: backend(graph, args))
@@ -64,7 +64,7 @@ def inductor(context: Context) -> None:
         name = f"Inductor, activation_memory_budget {ratio}"
         if not context.has_time(25, name):
             break
-        with context.guarded(name), functorch.patch(activation_memory_budget=ratio):
+        with context.guarded(name), with_memory_budget(ratio):
             clean()
             run = torch.compile(module, backend="inductor")
             found[ratio] = _peer(context, name, run, module, inputs, beside)

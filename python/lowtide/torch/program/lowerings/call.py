@@ -9,6 +9,7 @@ from torch import fx
 
 from ....frontend.draft import Op
 from ....frontend.errors import CaptureError
+from ...compat.dispatch import OpOverload
 from ...tensors.operators import arguments_of, attributes_of, device_of, is_effect, leaves, operations, values
 from ..builder import ProgramBuilder
 from ..describe import describe, returned
@@ -27,11 +28,11 @@ class CallEmitter(Emitter):
     holds_results = True
 
     def overwritable(self, node: fx.Node) -> dict[str, torch.Tensor]:
-        return overwritable(node, arguments_of(node)) if isinstance(node.target, torch._ops.OpOverload) else {}
+        return overwritable(node, arguments_of(node)) if isinstance(node.target, OpOverload) else {}
 
     def part_of(self, node: fx.Node) -> tuple[Any, dict[str, Any]] | None:
         target = node.target
-        plain = isinstance(target, torch._ops.OpOverload) and not target._schema.is_mutable
+        plain = isinstance(target, OpOverload) and not target._schema.is_mutable
         return (target, arguments_of(node)) if plain else None
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:

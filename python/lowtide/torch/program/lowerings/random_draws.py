@@ -19,6 +19,7 @@ from torch import fx
 import lowtide
 
 from ....frontend.draft import Op
+from ...compat.dispatch import OpOverload
 from ...tensors.operators import arguments_of, device_of, is_effect, leaves
 from ..builder import ProgramBuilder
 from ..emitter import Code, Emitter, Run
@@ -51,7 +52,7 @@ def may_replay(node: fx.Node) -> bool:
     Where operators of other libraries draw from nobody knows, and cuDNN's recurrent layers keep a state of their own.
     """
     devices = {t.device.type for t in leaves(node.meta.get("val"))}
-    return (len(devices) == 1 and devices <= STATE_BYTES.keys() and isinstance(node.target, torch._ops.OpOverload)
+    return (len(devices) == 1 and devices <= STATE_BYTES.keys() and isinstance(node.target, OpOverload)
             and node.target.namespace in ("aten", "prims") and "rnn" not in node.target.name()
             and torch.Tag.nondeterministic_seeded in node.target.tags
             and node.kwargs.get("generator") is None)

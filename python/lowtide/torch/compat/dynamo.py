@@ -1,0 +1,41 @@
+"""Dynamo: torch.compile, what it tells of itself, and what it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .versions import before, needed
+
+with needed("tracer Dynamo"):
+    from torch._dynamo import config, eval_frame, external_utils, reset
+    from torch._dynamo.backends.registry import lookup_backend
+    from torch._dynamo.convert_frame import compile_lock
+    from torch._dynamo.eval_frame import OptimizedModule
+    from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException
+    from torch._dynamo.symbolic_convert import InstructionTranslator
+    from torch._dynamo.utils import counters
+
+__all__ = ["CALLS", "WRAPS", "BackendCompilerFailed", "OptimizedModule", "TorchDynamoException", "compile_lock", "compiled",
+           "counters", "frame_traced", "lookup_backend", "reset"]
+
+CALLS, WRAPS = eval_frame.__file__, external_utils.__file__  # where it calls what it has compiled, and what it wraps
+
+
+def frame_traced() -> Any:
+    """The frame that is traced in this thread now, or None."""
+    try:
+        return InstructionTranslator.current_tx()
+    except AttributeError:
+        return None
+
+
+def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_limit: int) -> torch.nn.Module:
+    """torch.compile, with at most so many variants of one function; before 2.12 that limit is one of the process, which
+    is raised and stays so."""
+    if before(2, 12):
+        config.recompile_limit = max(config.recompile_limit, recompile_limit)
+        return torch.compile(module, backend=backend)
+    return torch.compile(module, backend=backend, recompile_limit=recompile_limit)

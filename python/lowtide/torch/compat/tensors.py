@@ -1,0 +1,20 @@
+"""What PyTorch knows of a tensor and its storage, and says to its own code alone."""
+
+from __future__ import annotations
+
+import torch
+
+from .versions import needed
+
+with needed("properties of tensors"):
+    from torch._prims_common import is_non_overlapping_and_dense_or_false as is_dense
+    from torch._prims_common import suggest_memory_format
+
+    _use_count = torch._C._storage_Use_Count
+
+__all__ = ["holders", "is_dense", "suggest_memory_format"]
+
+
+def holders(storage: torch.UntypedStorage) -> int:
+    """How many hold a storage in C++: each tensor of it, and its own object in Python."""
+    return _use_count(storage._cdata)
