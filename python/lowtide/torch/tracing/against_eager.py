@@ -6,6 +6,7 @@ their operands and the order of sums, but for these:
 * The code of the model asks whether it is traced (`torch.compiler.is_compiling`), and may go another way then: libraries
   skip a mask that masks nothing only where they may look at its numbers, and attention has another kernel with a mask.
 * PyTorch traces its recurrent layers cell by cell.
+* Of a sum whose factor is a tensor (`x.addcmul_(y, z, value=t)`) it makes products and sums of their own.
 * Where the graph breaks, the gradients of what several regions read are added up region by region, and autocast casts a
   parameter once for each region.
 
@@ -24,12 +25,13 @@ from torch import fx
 from ..compat.dynamo import frame_traced
 from ..compat.variables import ASKS_OF_TRACING, VARIABLES, TorchInGraphFunctionVariable
 from ..tensors.operators import is_backward
+from .factors import tensor_factors
 
 aten = torch.ops.aten
 _NOTES = "_lowtide_asked"
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-_PARTED, _ASKED = "lowtide_parted", "lowtide_asked"
+_PARTED, _ASKED, _FACTORS = "lowtide_parted", "lowtide_asked", "lowtide_factors"
 _SHOWN = 2  # places
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -43,6 +45,7 @@ def note_tracing(gm: fx.GraphModule) -> None:
         return
     gm.meta[_PARTED] |= tx.output.root_tx.f_code.co_name.startswith("torch_dynamo_resume_in_")
     gm.meta[_ASKED] = tuple(dict.fromkeys(getattr(tx.output, _NOTES, ())))
+    gm.meta[_FACTORS] = tensor_factors(tx)
 
 
 def differences(gm: fx.GraphModule, joint: fx.GraphModule) -> tuple[str, ...]:
@@ -56,6 +59,8 @@ def differences(gm: fx.GraphModule, joint: fx.GraphModule) -> tuple[str, ...]:
                     for name in [getattr(node.target, "__name__", "")] if name in _RECURRENT})
     if names:
         found.append(f"PyTorch traces {', '.join(names)} cell by cell")
+    if gm.meta.get(_FACTORS):
+        found.append(f"PyTorch traces {', '.join(gm.meta[_FACTORS])} with a tensor as factor as several operators")
     if gm.meta.get(_PARTED) and _shares_gradients(joint):
         found.append("the graph breaks, and gradients are added up region by region")
     return tuple(found)
