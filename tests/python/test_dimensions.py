@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 
 from dimension_cases import CASES, Make, aten
 from dimension_support import TYPES, NotTheSame, OneOp
+from lowtide.torch.compat.versions import before
 from lowtide.torch.tensors.arguments import tensors_in
 from lowtide.torch.transforms.parts import PACKED
 from torch.utils import _pytree as pytree
@@ -85,7 +86,9 @@ def test_parts_may_be_slices_of_what_is_larger(device):
                         for dim in range(t.dim() if isinstance(t, torch.Tensor) else 0):
                             if not runs_alike(target, given, as_a_slice(given, name, i if several else None, dim)):
                                 wrong.setdefault(target, set()).add(name)
-    assert wrong == PACKED if device == "cpu" else all(names <= PACKED.get(target, set()) for target, names in wrong.items())
+    assert all(names <= PACKED.get(target, set()) for target, names in wrong.items())
+    if device == "cpu" and before(2, 14):  # whose group norms go by the strides of their operands
+        assert wrong == PACKED
 
 
 # Operands that are crops of what the parts have, and of which dimension of that.

@@ -151,23 +151,27 @@ def test_the_smallest_budget_that_is_named_is_that_of_copies_that_code_can_make(
     assert refused.value.smallest <= without.value.smallest
 
 
-def random_copies(program, rng):
-    """The steps of the graph's own order, with copies wherever they may be."""
+def random_copies(program, rng, across=False):
+    """The steps of the graph's own order, with copies wherever they may be; across: if it can be, those that begin in
+    the forward, of what the backward reads before it gives it up."""
     graph = program.graph
     steps = list(lowtide.own_plan(graph).steps)
-    ops = program.graph["ops"]
+    ops = program.graph.ops
     uses = {}
     for at, (kind, what, *_) in enumerate(steps):
         if kind == "compute":
             for tensor in (*ops[what].get("inputs", ()), *ops[what].get("outputs", ())):
                 uses.setdefault(tensor, []).append(at)
+    begin = next(i for i, (kind, what, *_) in enumerate(steps) if kind == "compute" and what >= program.barrier)
     more = {}
     for tensor in sorted(program.movable()):
         at = uses[tensor]
         if len(at) > 1 and rng.random() < 0.7:
             gap = rng.randrange(len(at) - 1)
+            crossing = [i for i in range(len(at) - 1) if at[0] < begin < at[i]] if across else []
+            gap = crossing[0] if crossing else gap
             free = rng.randrange(at[gap], at[gap + 1])
-            out, back = rng.randrange(at[0], free + 1), rng.randrange(free, at[gap + 1])
+            out, back = rng.randrange(at[0], begin if crossing else free + 1), rng.randrange(free, at[gap + 1])
             for place, order, kind in ((out, 0, "offload"), (free, 1, "free"), (back, 2, "prefetch")):
                 more.setdefault(place, []).append((order, (kind, tensor)))
     made = []
@@ -176,9 +180,10 @@ def random_copies(program, rng):
     return made
 
 
-def follow(monkeypatch, seed):
+def follow(monkeypatch, seed, across=False):
     """Have plans copy at random."""
-    monkeypatch.setattr(planner, "schedule", lambda program, _: schedule(program, random_copies(program, random.Random(seed))))
+    monkeypatch.setattr(planner, "schedule",
+                        lambda program, _: schedule(program, random_copies(program, random.Random(seed), across)))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -207,7 +212,7 @@ def without_the_wait(name):
 
 @pytest.mark.parametrize("name", ["gone", "landed", "arrive"])
 def test_without_a_wait_the_bits_are_wrong(name, monkeypatch):
-    follow(monkeypatch, 6)  # a few of whose copies land before the backward, and are given up within it
+    follow(monkeypatch, 6, across=True)  # so that some copies land before the backward, and are given up within it
     module, inputs = Gpt(d=32, layers=1), tuple(torch.randint(128, (2, 8, 64)))
     plain = twin(module)
     expected = train(plain, inputs, plain)

@@ -310,8 +310,9 @@ def test_a_plan_is_used_again_only_where_it_keeps_the_budget():
 
     torch.manual_seed(0)
     module, xs = Whole(), [torch.randn(n, 64) for n in (96, 100, 92, 400, 384)]
-    held = bytes_held(module)
-    budget = held + xs[3].nbytes + int(0.8 * peak_rise(lambda: twin(module)(xs[3]).backward()))
+    planned(twin(module), "100%")(xs[3]).backward()
+    budget = int(0.85 * lowtide.torch.reports()[-1].budget)
+    torch._dynamo.reset()
     counts = []
     step = torch.compile(module, backend="lowtide", dynamic=True, options={"budget": budget, "work": 20_000, "time": None})
     for x in xs:
