@@ -41,9 +41,13 @@ wheels: ## For people without a compiler, into build/dist: a wheel for each Pyth
 demo: build ## Plan the training of a ResNet-50 into half its memory, into build/demo.html, and show it
 	@build/release/lowtide demo -o build/demo.html
 
-test: ## Everything that CI runs, in about twenty minutes on two cores
+test: ## Everything that CI runs, in about twenty minutes on two cores; TORCH=2.11.0: the PyTorch suites with that version (PYTHON=)
+ifdef TORCH
+	@tools/test_torch $(TORCH)
+else
 	@tools/deps build wheel test engines
 	@tools/test
+endif
 
 test-long: ## Every test in every preset, sweeps at full length, fuzzers
 	@tools/deps build wheel test capture engines fuzz

@@ -160,7 +160,7 @@ def random_copies(program, rng, across=False):
     uses = {}
     for at, (kind, what, *_) in enumerate(steps):
         if kind == "compute":
-            for tensor in (*ops[what].get("inputs", ()), *ops[what].get("outputs", ())):
+            for tensor in (*ops[what].inputs, *ops[what].outputs):
                 uses.setdefault(tensor, []).append(at)
     begin = next(i for i, (kind, what, *_) in enumerate(steps) if kind == "compute" and what >= program.barrier)
     more = {}
