@@ -15,7 +15,7 @@ def operations_of(packet: Any, target: Any, args: Any, kwargs: Any, results: Any
     count = flop_registry.get(packet)
     if count is None:
         return None
-    if before(2, 13):
+    if before(2, 12):
         args = _with_all_heads(target, args)
     return int(count(*args, **kwargs, out_val=results))
 
@@ -27,7 +27,7 @@ def is_counted(packet: Any) -> bool:
 
 def _with_all_heads(target: Any, args: Any) -> Any:
     """Of attention in which several heads of the query share a key and value, the arguments with one for each head: before
-    2.13 the formulas refuse others, though kernels compute as much."""
+    2.12 the formulas refuse others, though kernels compute as much."""
     names = [a.name for a in target._schema.arguments[:len(args)]]
     if not {"query", "key", "value"} <= set(names) or "scaled_dot_product" not in target._schema.name:
         return args
