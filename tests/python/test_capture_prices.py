@@ -43,3 +43,9 @@ def test_a_measured_device_prices_a_capture(monkeypatch):
     product = next(op for op in lowtide.priced_on(graph, device).ops if op.kind == "aten.addmm")
     flops = 2 * 512 * 256 * 256
     assert product.time >= 1e9 * flops / device.operations_per_second["f32"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_a_gpu_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"there is no cuda to measure: torch .*; 'cpu' measures the processor"):
+        lowtide.torch.measure_device("cuda")
