@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from lowtide.torch.compat.versions import before, since
 from torch import nn
 from torch_run import alone as alone_
 from torch_run import equal, train, twin
@@ -55,6 +56,8 @@ def test_a_number_as_factor_changes_no_bit(name):
 
 
 def test_a_tensor_as_factor_is_named():
+    if since(2, 12) and before(2, 13):
+        pytest.skip(f"torch {torch.__version__} lacks a derivative of what it makes of addcmul_ with a tensor as factor")
     *_, report = planned(lambda x, y, z: x.addcmul_(y, z, value=torch.tensor(0.1)))
     assert "addcmul_ with a tensor as factor as several operators" in str(report)
 

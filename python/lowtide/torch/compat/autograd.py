@@ -19,7 +19,7 @@ with needed("engine of autograd"):
     is_graph_kept = torch._C._autograd._get_current_graph_task_keep_graph
     is_profiled = torch._C._autograd._profiler_enabled
 
-saved_tensor_hooks: Callable[[bool], Any] = lambda _: None  # noqa: E731
+saved_tensor_hooks: Callable[[bool], Any] = lambda _: None
 with optional("a look at hooks on saved tensors"):
     saved_tensor_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
