@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -35,7 +35,7 @@ def frame_traced() -> Any:
 def compiled(module: torch.nn.Module, backend: Callable[..., Any], recompile_limit: int) -> torch.nn.Module:
     """torch.compile, with at most so many variants of one function; before 2.12 that limit is one of the process, which
     is raised and stays so."""
+    options: dict[str, Any] = {"recompile_limit": recompile_limit}
     if before(2, 12):
-        config.recompile_limit = max(config.recompile_limit, recompile_limit)
-        return torch.compile(module, backend=backend)
-    return torch.compile(module, backend=backend, recompile_limit=recompile_limit)
+        config.recompile_limit = max(config.recompile_limit, options.pop("recompile_limit"))
+    return cast(torch.nn.Module, torch.compile(module, backend=backend, **options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from torch import fx
 
@@ -26,4 +26,4 @@ def compile_graph(gm: fx.GraphModule, inputs: list[Any], partitioner: CustomPart
         return around(compile_fx_inner, module, given, **rest)
 
     patches = {"custom_partitioner_fn": partitioner, "force_disable_caches": True}
-    return compile_fx(gm, inputs, inner_compile=inner, config_patches=patches)
+    return cast(Callable[..., Any], compile_fx(gm, inputs, inner_compile=inner, config_patches=patches))
