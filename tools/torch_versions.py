@@ -1,7 +1,7 @@
 """The table of the PyTorch versions that were tried: python tools/torch_versions.py note FOLDER | write FOLDER...
 
-`note` (run by the Python that ran the suites, tools/test_torch) puts what they found into FOLDER/version.json, read from
-its JUnit files.  `write` takes such files of full runs into bench/results/torch-versions.csv, a row for each version of
+`note` (run by the Python that ran the suites, as tools/test_torch and tools/test do) puts what they found into
+FOLDER/version.json, read from its JUnit files.  `write` takes such files of full runs into bench/results/torch-versions.csv, a row for each version of
 PyTorch, Python and build, and makes the table in docs/reference/torch-versions.md of that file's rows.
 """
 import csv
@@ -13,6 +13,8 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
+
+from suites import label
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "bench/results/torch-versions.csv"
@@ -61,8 +63,15 @@ def ran_on() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {built} build"
 
 
+def of_torch(folder: Path) -> list[Path]:
+    """The results of suites that import torch, without those of the benchmarks."""
+    names = {label(suite) for suite in ROOT.glob("tests/*/test_*.py") if not suite.name.startswith("test_bench_") and
+             re.search(r'importorskip\("torch"\)|^import torch$', suite.read_text(), re.MULTILINE)}
+    return sorted(path for path in folder.glob("*.xml") if path.stem.partition(".")[2] in names)
+
+
 def note(folder: Path) -> None:
-    paths = sorted(folder.glob("*.xml"))
+    paths = of_torch(folder)
     row = {"torch": version("torch").split("+")[0], "python": platform.python_version(), "run": ran_on(),
            "suites": len(paths), **found(paths), "date": date.today().isoformat()}
     (folder / "version.json").write_text(json.dumps(row, indent=1) + "\n")

@@ -30,6 +30,13 @@ def test_each_supported_version_was_tried():
     assert f"PyTorch 2.{oldest} to 2.{newest}" in torch_versions.PAGE.read_text()
 
 
+def test_results_of_suites_with_torch_are_found(tmp_path):
+    for name in ("release.python.test_torch_step", "release.python.test_capture", "release.python.test_bench_magis",
+                 "release.cli.test_plan", "ctest"):
+        (tmp_path / f"{name}.xml").touch()
+    assert [path.stem.rpartition("_")[2] for path in torch_versions.of_torch(tmp_path)] == ["capture", "step"]
+
+
 def test_a_row_is_read_from_results(tmp_path, monkeypatch):
     (tmp_path / "a.xml").write_text(RESULTS)
     found = torch_versions.found([tmp_path / "a.xml"])
