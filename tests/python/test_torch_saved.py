@@ -152,7 +152,7 @@ def test_hooks_that_hand_back_a_fresh_tensor_over_memory_of_theirs(mark_all, way
     """Its counts say that it is alone; so does the storage, and still another backward reads the same memory."""
     numpy = pytest.importorskip("numpy")
     if mark_all:  # as if no hooks had stood when the forward ran
-        monkeypatch.setattr(saved, "_hooks_on_top", lambda _: None)
+        monkeypatch.setattr(saved, "saved_tensor_hooks", lambda _: None)
     held = []
 
     def pack(t):
