@@ -38,7 +38,7 @@ FAMILIES = ["kumar", "exact"]
 # The rooms of python/lowtide from the bottom to the top: each may import those of the lines above its own.  A file that is no
 # folder's is a room of its own.
 PYTHON = [
-    ["cache", "_engines", "_optional"],
+    ["cache", "_engines"],
     [""],  # lowtide itself: what is bound of the core
     ["frontend"],
     ["frontend.planning"],
@@ -59,7 +59,7 @@ PYTHON = [
 ]
 # Rooms that may import each other, file by file.
 TOGETHER = [{"torch.program", "torch.program.lowerings"}, {"torch.check", "torch.check.sections"}]
-FREE_OF_TORCH = ["cache", "_engines", "_optional", "", "frontend", "frontend.planning"]
+FREE_OF_TORCH = ["cache", "_engines", "", "frontend", "frontend.planning"]
 FRAMEWORKS = {"torch", "numpy", "jax", "onnx"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 OURS = re.compile(r"lowtide/(\w+)/(.+)")

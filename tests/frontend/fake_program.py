@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-import lowtide
 from lowtide.frontend.exactness import Exactness
+
+import lowtide
 
 
 @dataclass

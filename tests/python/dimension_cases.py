@@ -3,7 +3,7 @@
 CASES: kind -> calls; a call takes a maker of tensors and gives an operator and its arguments.
 """
 
-import lowtide.torch  # noqa: F401: enters the operators of the package
+import lowtide.torch  # noqa: F401  (enters the operators of the package)
 import torch
 
 aten = torch.ops.aten

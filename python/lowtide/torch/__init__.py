@@ -11,10 +11,6 @@ or, with inputs to plan for before the first step,
 makes in the backward.
 """
 
-from .._optional import require
-
-require("torch", "lowtide.torch")
-
 from .compat.versions import UnsupportedTorchError, check_version
 
 check_version()
