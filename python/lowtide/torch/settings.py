@@ -172,7 +172,7 @@ class Settings(Options):
         if device.type != "cuda":
             return 0
         take_workspaces(device)
-        beyond = left_over((t["bytes"] for t in program.graph["tensors"]), device)
+        beyond = left_over((t.bytes for t in program.graph.tensors), device)
         return max(0, torch.cuda.memory_allocated(device) - known) + beyond
 
     def state(self, device: torch.device, trained: dict[int, int], updated: Container[int] = ()) -> int:

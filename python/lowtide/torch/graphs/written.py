@@ -92,7 +92,7 @@ class Reads:
         names = some([f"{self._name(place, t)} of shape {list(t.shape)}" for place, t in written.items()])
         one = len(written) == 1
         words = f"{names} {'has' if one else 'have'} been modified by an inplace operation between the forward of " \
-                f"{program.graph['name']} and its backward, which reads {'it' if one else 'them'}"
+                f"{program.graph.name} and its backward, which reads {'it' if one else 'them'}"
         if needed:
             return f"{words}, as it does in eager execution, which refuses that too: write after the backward, or let the " \
                    "model read a clone"
