@@ -11,8 +11,9 @@ with needed("properties of tensors"):
     from torch._prims_common import suggest_memory_format
 
     _use_count = torch._C._storage_Use_Count
+    copy_all = torch._foreach_copy_
 
-__all__ = ["holders", "is_dense", "suggest_memory_format"]
+__all__ = ["copy_all", "holders", "is_dense", "suggest_memory_format"]
 
 
 def holders(storage: torch.UntypedStorage) -> int:

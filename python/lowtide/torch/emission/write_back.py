@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import fx
 
+from ..compat.tensors import copy_all
+
 if TYPE_CHECKING:
     from ..program.program import Program
     from .side import Side
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 def write_back(into: list[torch.Tensor], new: list[torch.Tensor]) -> None:
     with torch.no_grad():
-        torch._foreach_copy_(into, new)
+        copy_all(into, new)
 
 
 def writes_back(side: Side, saved: list[fx.Node], program: Program, handed_out: list[Any]) -> list[Any]:
