@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .versions import needed
+from .versions import before, needed, optional
 
 with needed("dispatcher"):
     from torch._C import DispatchKey
@@ -22,6 +22,12 @@ with needed("dispatcher"):
 
     _has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     _is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
+
+if before(2, 13):  # PyTorch enters it from there on; without, tracers leave out the check that raises for a singular matrix
+    with optional("errors of linear algebra in a planned step"):
+        from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+
+        _register_effectful_op("aten::_linalg_check_errors", _EffectType.ORDERED)
 
 __all__ = ["DispatchKey", "OpOverload", "TorchDispatchMode", "auto_functionalized_v2", "effect_of",
            "enter_decompositions", "has_kernel", "is_excluded",
