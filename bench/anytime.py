@@ -15,8 +15,8 @@ from statistics import median
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from read import number, read_csv, read_published  # noqa: E402
+import matplotlib.pyplot as plt
+from read import number, read_csv, read_published
 
 # (name, [(graph, budget), ...]); of several with a name, the first that was measured whole.
 PICTURES = [

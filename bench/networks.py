@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "python"))
-from torch_architectures import available  # noqa: E402
+from torch_architectures import available
 
 
 def _classify(model, x, y):

@@ -188,7 +188,7 @@ def main():
                             "recompute, swap": cell.recompute_then_swap()}
                     shown = {peer: text(value) for peer, value in said.items()}
                     priced = saved_on_host.price(
-                        graph, lambda size: math.ceil((LATENCY * 1000 + size / float(link)) / tick))
+                        graph, lambda size, rate=float(link), tick=tick: math.ceil((LATENCY * 1000 + size / rate) / tick))
                     shown["save_on_cpu"] = "none"
                     if priced:
                         said["save_on_cpu"] = 100 * (priced[0] / base - 1)

@@ -143,7 +143,7 @@ def main():
                 graph = drawn(layers, seed)
                 base = sum(op["time"] for op in graph["ops"])
 
-                def overhead(duration):
+                def overhead(duration, base=base):
                     return 100 * (duration / base - 1) if isinstance(duration, int) else None
 
                 for room in map(float, given.rooms.split(",")):

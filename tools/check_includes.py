@@ -189,7 +189,7 @@ def faults(root: Path):
                     yield path, f'"{name}": no solver includes another'
             includes.setdefault(str(path.with_suffix("")), set()).add(str(target.with_suffix("")))
     for path in sorted((root / "python/bindings").glob("*.*")):
-        for bracket, name in INCLUDE.findall(path.read_text()):
+        for _, name in INCLUDE.findall(path.read_text()):
             if OURS.fullmatch(name) and (src / name).exists() and src / name not in public:
                 yield path, f'"{name}" is not public, and the bindings build against what is installed'
     for files in loops({file: others - {file} for file, others in includes.items()}):

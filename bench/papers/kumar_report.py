@@ -9,7 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "lowtide"  # the same figure, the same file
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 GIB = 2**30
 # (nodes, edges, width) of Table 1; (memory in GiB, relative length) of Table 2.

@@ -117,7 +117,7 @@ def main():
     for name in given.only or list(SUITE)[given.first : given.to]:
         try:
             print(row(name, given.work), flush=True)
-        except Exception as error:  # noqa: BLE001: one model is no reason to lose the table
+        except Exception as error:  # one model is no reason to lose the table
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 

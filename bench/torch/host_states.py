@@ -14,11 +14,11 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"
 
-import lowtide.torch  # noqa: E402
-import parts  # noqa: E402
-import torch  # noqa: E402
-from lowtide.torch.device.host import is_on_host  # noqa: E402
-from lowtide.torch.device.meter import bytes_held, peak_rise  # noqa: E402
+import lowtide.torch
+import parts
+import torch
+from lowtide.torch.device.host import is_on_host
+from lowtide.torch.device.meter import bytes_held, peak_rise
 
 LINK = "25GB/s,10us"
 SIZES = {"256 words, 6 layers": (256, 6), "8,192 words, 2 layers": (8192, 2)}

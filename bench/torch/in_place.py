@@ -14,15 +14,15 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"
 
-import torch  # noqa: E402
+import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "python"))
 
-import lowtide.torch  # noqa: E402
-from lowtide.torch.device.meter import bytes_held  # noqa: E402
-from measure import Step, difference  # noqa: E402
-from models import MODELS, Model, _gpt  # noqa: E402
-from torch_architectures import ARCHITECTURES, available  # noqa: E402
+import lowtide.torch
+from lowtide.torch.device.meter import bytes_held
+from measure import Step, difference
+from models import MODELS, Model, _gpt
+from torch_architectures import ARCHITECTURES, available
 
 OF_ITS_OWN = {"gpt2-words": _gpt("GPT", 8, 64, 64, 2, 4, vocabulary=8192)}
 OPTIONS = {"costs": "flops", "time": None, "work": 100_000, "fallback": "error"}

@@ -16,11 +16,11 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"
 
-import lowtide.torch  # noqa: E402
-import numpy as np  # noqa: E402
-import parts  # noqa: E402
-import torch  # noqa: E402
-from lowtide.torch.device.meter import peak_rise  # noqa: E402
+import lowtide.torch
+import numpy as np
+import parts
+import torch
+from lowtide.torch.device.meter import peak_rise
 
 LINK = "25GB/s,10us"
 ALONE, JOINT = ["offload"], ["recompute", "in_place", "offload"]

@@ -18,12 +18,12 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"
 
-import lowtide.torch  # noqa: E402
-import torch  # noqa: E402
-import torch.nn.functional as F  # noqa: E402
-from lowtide.torch.device.meter import peak_rise  # noqa: E402
-from torch import nn  # noqa: E402
-from torch.utils.checkpoint import checkpoint  # noqa: E402
+import lowtide.torch
+import torch
+import torch.nn.functional as F
+from lowtide.torch.device.meter import peak_rise
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 WORDS, WIDTH, LAYERS, HEADS, TOKENS, BATCH = 8192, 128, 2, 4, 64, 16
 

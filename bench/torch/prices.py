@@ -132,7 +132,7 @@ def main() -> None:
     measured, modelled, plain = {}, {}, {}
     for name, call in KINDS.items():
         calls = [call(64 // n) for n in PARTS]
-        measured[name] = [ns_of(lambda: c[0](*c[1:]), CPU) for c in calls]
+        measured[name] = [ns_of(lambda c=c: c[0](*c[1:]), CPU) for c in calls]
         graph = graph_of(calls)
         modelled[name] = [ns for ns, _ in _call_costs(graph, device)]
         plain[name] = [op.time for op in lowtide.priced_on(graph, device).ops]

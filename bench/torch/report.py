@@ -5,10 +5,10 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from table import Table  # noqa: E402
+from table import Table
 
 # Bytes: held (inputs, parameters, buffers), and what is above those. Operations, bound, time: overheads in per cent.
 COLUMNS = ["model", "method", "setting", "beside", "held", "budget", "reserve", "peak", "predicted", "operations",

@@ -15,14 +15,14 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"  # every plan is made here, in the time that is said
 
-import lowtide.torch  # noqa: E402
-import torch  # noqa: E402
-from lowtide.torch.device.meter import bytes_held  # noqa: E402
-from measure import Step, difference, take_turns  # noqa: E402
-from models import MODELS  # noqa: E402
-from report import COLUMNS, peaks_of, write  # noqa: E402
-from torch._dynamo.backends.registry import lookup_backend  # noqa: E402
-from torch._functorch import config as functorch_config  # noqa: E402
+import lowtide.torch
+import torch
+from lowtide.torch.device.meter import bytes_held
+from measure import Step, difference, take_turns
+from models import MODELS
+from report import COLUMNS, peaks_of, write
+from torch._dynamo.backends.registry import lookup_backend
+from torch._functorch import config as functorch_config
 
 RATIOS = (1.0, 0.5, 0.3, 0.15, 0.05, 0.0)
 # Lowtide's rows: name -> options
@@ -113,7 +113,7 @@ class Bench:
         step = report = None
         reserve = 0
         for _ in range(4):
-            def plan(module):
+            def plan(module, reserve=reserve):
                 return lowtide.torch.optimize(module, self._inputs, budget=self._held + peak, reserve=reserve,
                                               time=self._arguments.time, **OURS[setting])
 

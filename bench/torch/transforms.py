@@ -136,7 +136,7 @@ def report(rows: list[dict[str, Any]], reach: dict[str, dict[str, Any]], limits:
             + " | overhead %: ".join(TECHNIQUES) + " | bound % (all) | transforms (at the share; at the floor) |",
             "| --- |" + " --- |" * 10]
     for name, updates in graphs:
-        get = lambda question, techniques=None: found[name, updates, question, techniques]
+        get = lambda question, techniques=None, of=(name, updates): found[(*of, question, techniques)]
         share = f"overhead at {SHARES.get(name, 50)} %"
         cells = [NETWORKS[name].title + (f", updates by {updates}" if updates else ""),
                  number(get("own peak")["gib"], 2), *(number(get("floor", t)["gib"], 2) for t in TECHNIQUES),

@@ -17,11 +17,11 @@ from pathlib import Path
 
 os.environ["LOWTIDE_CACHE"] = "off"
 
-import lowtide.torch  # noqa: E402
-import torch  # noqa: E402
-from lowtide.torch.device.meter import peak_rise  # noqa: E402
-from models import _gpt  # noqa: E402
-from torch import nn  # noqa: E402
+import lowtide.torch
+import torch
+from lowtide.torch.device.meter import peak_rise
+from models import _gpt
+from torch import nn
 
 OPTIMIZERS = {
     "AdamW fused": lambda p: torch.optim.AdamW(p, 1e-3, fused=True),

@@ -14,8 +14,8 @@ SOURCE = Path(os.environ.get("LOWTIDE_SOURCE_DIR", ".")).resolve()
 BINARY = os.environ.get("LOWTIDE_BIN", "build/release/lowtide")
 sys.path.insert(0, str(SOURCE / "bench"))
 
-import offload_tiny  # noqa: E402
-from peers import checkmate_transfers, highs, pofo, saved_on_host  # noqa: E402
+import offload_tiny
+from peers import checkmate_transfers, highs, pofo, saved_on_host
 
 
 def test_save_on_cpu_by_hand():

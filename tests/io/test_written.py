@@ -14,7 +14,7 @@ jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).parents[2]
 BINARY = os.environ.get("LOWTIDE_BIN", ROOT / "build/release/lowtide")
 sys.path.insert(0, str(ROOT / "tests" / "oracles"))
-import verify as oracle  # noqa: E402
+import verify as oracle
 
 GRAPHS = sorted((ROOT / "tests/fuzz/seeds").glob("*.graph.json")) + sorted((ROOT / "examples").glob("*.graph.json.gz"))
 

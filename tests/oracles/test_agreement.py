@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-import verify as oracle  # noqa: E402
+import verify as oracle
 
 SCALE = max(1, int(os.environ.get("LOWTIDE_TEST_SCALE", "1")))
 

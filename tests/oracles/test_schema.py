@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 REFERENCE = ROOT / "docs" / "reference"
 sys.path.insert(0, str(HERE))
-import verify as oracle  # noqa: E402
+import verify as oracle
 
 
 def schema(name):

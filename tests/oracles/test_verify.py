@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import verify as oracle  # noqa: E402
+import verify as oracle
 
 STEP = {"c": "compute", "f": "free", "o": "offload", "p": "prefetch"}
 # 20 bytes: 5 + 10 = 15 ticks out, 3 + 5 = 8 ticks in.

@@ -310,7 +310,7 @@ def verify(graph: dict, plan: dict) -> Result:
         require(plan["graph_hash"] == network.hash(), "the plan is for another graph")
         require(not plan.get("transforms"), "unknown transform")
         replay.use()
-        for step, (kind, *indices) in enumerate(plan["steps"]):
+        for step, (kind, *indices) in enumerate(plan["steps"]):  # noqa: B007  (a refusal is of this step)
             replay.step(kind, *indices)
         step = None
         replay.end()

@@ -24,7 +24,7 @@ def _serve(rank, size, store, pipe):
         try:
             torch._dynamo.reset()
             pipe.send((True, function(rank, *args)))
-        except BaseException:  # noqa: BLE001: the test shall see it
+        except BaseException:  # the test shall see it
             pipe.send((False, traceback.format_exc()))
     dist.destroy_process_group()
 

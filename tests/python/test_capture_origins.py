@@ -64,7 +64,7 @@ def test_calls_inside_pytorchs_layers_have_the_line_outside():
     def loss(model, x):
         return model(x).sum()  # layer
 
-    make = lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.1, batch_first=True)  # noqa: E731
+    make = lambda: nn.TransformerEncoderLayer(16, 4, 32, dropout=0.1, batch_first=True)
     graph = captured(make, 2, 8, 16, loss=loss)
     assert {op["attributes"].get("source") for op in graph["ops"]} - {None} == {marked("layer")}
     alone = graph_of(lambda: (nn.Sequential(make(), nn.Flatten(0), nn.Linear(256, 1)), (torch.empty(2, 8, 16),), None))

@@ -54,7 +54,7 @@ def test_names_are_those_of_the_package():
     # help(lowtide) looks at every name, and must do without torch.
     assert "torch" not in script("import lowtide; print(*dir(lowtide))").stdout.split()
     with pytest.raises(AttributeError, match="module 'lowtide' has no attribute 'numpyy'"):
-        lowtide.numpyy
+        _ = lowtide.numpyy
 
 
 # ---- graphs

@@ -41,9 +41,10 @@ for name in sys.argv[1].split(","):
 """
 
 
-def heard(names, seconds=600.0, limits={}, settings={}):
+def heard(names, seconds=600.0, limits=None, settings=None):
     """What the parent hears of a worker that does as the names of the sections say."""
     results = []
+    limits, settings = limits or {}, settings or {}
     sections = [Section(name, limits.get(name, 600.0), lambda _: None, settings.get(name, {})) for name in names]
     run_sections(sections, lambda names, _: [sys.executable, "-c", WORKER, ",".join(names)], seconds, results.append)
     return results

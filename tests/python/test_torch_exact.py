@@ -45,7 +45,7 @@ def test_a_plan_changes_no_bit(name, numbers):
         got = train(mine, inputs, step, steps)
         assert report.peak <= report.budget
         mine.zero_grad()
-        rise = peak_rise(lambda: step(*inputs).backward())
+        rise = peak_rise(lambda step=step: step(*inputs).backward())
         predicted = report.peak - report.inputs - report.resident
         assert abs(rise - predicted) <= 64 + (predicted // 100 if name in SCRATCH_MOVES or numbers != "f32" else 0), \
             f"{words}: {rise} measured, {predicted} predicted"

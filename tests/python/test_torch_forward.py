@@ -49,7 +49,7 @@ class Everything(nn.Module):
         return z, z.T, z[3:5], x, x.view(-1)[:7], scratch, self.seen, z + self.count
 
 
-class no_wrapper:  # noqa: N801: stands beside torch.no_grad
+class no_wrapper:  # stands beside torch.no_grad
     def __enter__(self):
         return self
 

@@ -188,7 +188,7 @@ def test_a_forward_may_call_its_module_anything():
         return functools.wraps(forward)(lambda *args, **named: forward(*args, **named))
 
     class This(nn.Sequential):
-        def forward(this, x):  # noqa: N805
+        def forward(this, x):
             return super().forward(x).square().mean()
 
     class Wrapped(This):

@@ -270,8 +270,8 @@ def test_buckets_of_ddp_are_said_once_with_the_reserve_that_counts_them(both, wh
     assert peak > budget
     (words,) = words
     assert "buckets of DistributedDataParallel" in words and f"reserve={buckets} " in words
-    for words, peak, budget, _ in both(_with_buckets, where, view, budget + buckets, buckets):
-        assert not words and peak <= budget
+    for words, peak, within, _ in both(_with_buckets, where, view, budget + buckets, buckets):
+        assert not words and peak <= within
 
 
 # ---- operators of the user's own

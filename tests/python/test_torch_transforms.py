@@ -442,11 +442,11 @@ def test_gradients_are_scaled_wherever_a_plan_makes_the_guess_again(hoisted, mon
 def test_the_last_tangent_is_the_next_guess(hoisted):
     module, inputs, make = hoisted
     plain, step = twin(module), make()
-    for turn in range(2):
+    for _ in range(2):
         a = trained(module, inputs, lambda *given: step(*given) / 3)
         b = trained(plain, inputs, lambda *given: plain(*given) / 3)
         assert distance(a, b) < 1e-5
-    assert all(map(torch.equal, a, b)), turn
+    assert all(map(torch.equal, a, b))
     # Nothing can be divided by these, and they are not kept.
     for scale in (0.0, float("nan")):
         (scale * step(*inputs)).backward()
@@ -553,7 +553,7 @@ def test_a_second_result_keeps_the_backward_where_it_is(monkeypatch):
     force(monkeypatch, choose)
     step, report = planned(module, inputs, 10**9)
     assert hoisted == [False] and report.transforms and not any("hoist" in text for text in report.transforms)
-    for model, run in ((module, step), (plain, plain)):
+    for run in (step, plain):
         loss, logits = run(*inputs)
         (loss + logits.square().mean()).backward()
     assert distance(gradients(module), gradients(plain)) < 1e-5

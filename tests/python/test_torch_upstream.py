@@ -27,7 +27,7 @@ def _upstream_peaks(module, inputs, ratios):
             step = torch.compile(mine, backend="aot_eager_decomp_partition")
             step(*inputs).backward()
         mine.zero_grad()
-        peaks.append(peak_rise(lambda: step(*inputs).backward()))
+        peaks.append(peak_rise(lambda step=step: step(*inputs).backward()))
     return peaks
 
 

@@ -115,7 +115,7 @@ def test_three_budgets(name, numbers):
         assert report.peak <= report.budget
         got = train(mine, inputs, step)
         mine.zero_grad()
-        measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
+        measured = report.inputs + report.resident + peak_rise(lambda step=step: step(*inputs).backward())
         words = f"{name} in {numbers} within {report.budget}: {measured} measured, {report.peak} predicted"
         same = equal(got, expected)
         if not same and not report.exactness.as_eager:  # then tracing itself may have changed bits
@@ -167,7 +167,7 @@ def test_every_technique(name, numbers):
             mine, step, report = planned(module, inputs, error.smallest, techniques="all")
         got = first_gradients(mine, inputs, step)
         mine.zero_grad()
-        measured = report.inputs + report.resident + peak_rise(lambda: step(*inputs).backward())
+        measured = report.inputs + report.resident + peak_rise(lambda step=step: step(*inputs).backward())
         words = f"{name} in {numbers} within {report.budget}: {measured} measured, {report.peak} predicted"
         rows.append({"budget": report.budget, "predicted": report.peak, "measured": measured, "overhead": report.overhead,
                      "transforms": report.transforms, "error": far(got, exact), "eager": far(eager, exact)})

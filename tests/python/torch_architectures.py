@@ -27,7 +27,7 @@ def available(package, untangle=True):
         return None
 
 
-def _declare_vision_operators(keep=[]):  # noqa: B006: the library lives as long as the process
+def _declare_vision_operators(keep=[]):  # noqa: B006  (the library lives as long as the process)
     """torchvision's wheels hold kernels for another build of torch; its models need their schemas alone."""
     if not keep and importlib.util.find_spec("torchvision") and not hasattr(torch.ops.torchvision, "nms"):
         keep.append(torch.library.Library("torchvision", "DEF"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "peers"))
-from pofo import Chain  # noqa: E402
+from pofo import Chain
 
 
 def chain(graph: dict[str, Any], most: int) -> tuple[Chain, int]:

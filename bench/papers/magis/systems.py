@@ -14,7 +14,7 @@ from typing import Any
 import chain
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "peers"))
-from pofo import Pofo  # noqa: E402
+from pofo import Pofo
 
 # Bisections between all of the memory and none of it; the last step is 1/256.
 STEPS = 8

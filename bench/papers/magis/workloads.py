@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "torch"))
-import networks  # noqa: E402
+import networks
 
 
 @dataclass(frozen=True)
