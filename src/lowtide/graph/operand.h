@@ -34,7 +34,7 @@ struct Literal {
   using Members = std::vector<std::pair<std::string, Literal>>;  // {"dtype": "bf16"}
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Members> value;
 
-  bool operator==(const Literal&) const = default;
+  bool operator==(const Literal& other) const;
 };
 
 struct Argument {
