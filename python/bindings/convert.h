@@ -48,8 +48,7 @@ struct GivenTerms {
 
   bool any() const {
     return order != "free" || !device.is_none() || link || !techniques.is_none() ||
-           !derate.is_none() || !host_budget.is_none() || !costs.is_none() ||
-           !transforms.is_none();
+           !derate.is_none() || !host_budget.is_none() || !costs.is_none() || !transforms.is_none();
   }
 };
 Terms terms_of(const GivenTerms& given, const Graph& graph);

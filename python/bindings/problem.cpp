@@ -85,7 +85,8 @@ void bind_problem(nb::module_& module) {
              nb::handle transforms, nb::handle costs) {
             new (self) ProblemObject(make_problem(
                 graph, budget, objective, time_limit,
-                {order, device, link, techniques, derate, host_budget, costs, transforms}, live_limits));
+                {order, device, link, techniques, derate, host_budget, costs, transforms},
+                live_limits));
           },
           nb::arg("graph"), nb::arg("budget") = nb::none(), nb::arg("order") = "free",
           nb::arg("objective") = "time", nb::arg("time_limit") = nb::none(), nb::kw_only(),
@@ -118,7 +119,8 @@ void bind_problem(nb::module_& module) {
           "bytes, inputs, its outputs and its workspace; for objective \"time\". `transforms`: "
           "done "
           "to the graph before it is planned, as a plan file has them; to give one is leave to use "
-          "its technique. `costs`: what parts of ops take where transforms are looked for, a table of "
+          "its technique. `costs`: what parts of ops take where transforms are looked for, a table "
+          "of "
           "measured calls in a file, which counts before the device.\n\nRaises Error.")
       .def_prop_ro("graph", [](const ProblemObject& p) { return p.graph; })
       .def_prop_ro("budget", &budget_or_none, nb::sig("def budget(self) -> int | None"),

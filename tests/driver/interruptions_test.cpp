@@ -1,6 +1,8 @@
 // A limit may end between any two stages: that of one part while the others go on, or all of them.
 // Whatever has been found by then is an answer. Each look at limits is counted, and limits end at
 // some of these (in the long run, at many).
+#include "support/interruptions.h"
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -18,7 +20,6 @@
 
 #include "solve/cases.h"
 #include "solve/conformance.h"
-#include "support/interruptions.h"
 #include "support/network.h"
 #include "support/print.h"
 #include "support/scale.h"

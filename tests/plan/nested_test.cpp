@@ -94,7 +94,8 @@ TEST_CASE("nested splits: weights that no split has written, or that are too sma
     const Graph graph = net.graph();
     const bool small = weight == share(1, large);
     CHECK_THROWS_WITH_AS(
-        apply_transforms(graph, std::vector<Transform>{split_of(OpId(0), TensorId(0), 0, TensorId(1))}),
+        apply_transforms(graph,
+                         std::vector<Transform>{split_of(OpId(0), TensorId(0), 0, TensorId(1))}),
         doctest::Contains(small ? "is below 1 in 2^63" : "is not a share of slices"),
         TransformRefused);
   }

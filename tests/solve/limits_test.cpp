@@ -149,7 +149,8 @@ TEST_CASE("limits: a cancel at the first plan is seen within the units between t
   });
 }
 
-// In work, at every poll of which the clock is read; in seconds it hangs on what else the machine does.
+// In work, at every poll of which the clock is read; in seconds it hangs on what else the machine
+// does.
 TEST_CASE("limits: a deadline that is over is kept at the next poll") {
   const solve::SolverTable table = driver::all_solvers();
   for_each_solve(table, sanitized(5000, 20000),

@@ -86,8 +86,7 @@ class BothOrders {
     for (const PortfolioPart& part : inner_.parts()) {
       context_.part(part.name).seconds += part.seconds;
       context_.part(part.name).work += part.work;
-      if (context_.part(part.name).failure.empty())
-        context_.part(part.name).failure = part.failure;
+      if (context_.part(part.name).failure.empty()) context_.part(part.name).failure = part.failure;
     }
   }
 

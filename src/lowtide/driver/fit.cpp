@@ -58,8 +58,7 @@ class FitRun {
     if (smallest() == nullptr) round({own_peak_}, kFirstShare);
     if (smallest() != nullptr) {
       report();
-      if (sweep_.open() || sweep_.by_parts())
-        race_or_say_why();
+      if (sweep_.open() || sweep_.by_parts()) race_or_say_why();
       if (!sweep_.open()) {
         // The bounds tell what the link is worth, of a budget that is no less than the answer's.
         if (request_.terms.machine) round({upper()}, kLinkShare);

@@ -458,9 +458,7 @@ void Portfolio::raise(const solve::Solver& part, Ticks bound) {
   context_.part(part.name()).bound += std::max(Ticks(), context_.bound().duration - before);
 }
 
-double Portfolio::seconds_left() const {
-  return context_.limits().remaining().seconds.value_or(0);
-}
+double Portfolio::seconds_left() const { return context_.limits().remaining().seconds.value_or(0); }
 
 bool Portfolio::has_any_plan() {
   const std::scoped_lock lock(mutex_);

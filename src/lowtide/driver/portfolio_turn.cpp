@@ -1,6 +1,6 @@
-// One part of the portfolio at its turn, on any thread: what it is told, and what becomes of one that
-// throws. Its plans come while it runs if there is a clock, and else when its turn is over, in an
-// order that hangs on no thread.
+// One part of the portfolio at its turn, on any thread: what it is told, and what becomes of one
+// that throws. Its plans come while it runs if there is a clock, and else when its turn is over, in
+// an order that hangs on no thread.
 #include <algorithm>
 #include <exception>
 #include <mutex>
