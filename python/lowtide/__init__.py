@@ -8,6 +8,8 @@ Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error
 finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.
 """
 
+from typing import TYPE_CHECKING
+
 from lowtide import _core, _engines
 from lowtide._core import (
     Block,
@@ -74,9 +76,14 @@ for _name in __all__:
 del _name
 
 
-def __getattr__(name):
-    if name == "torch":
-        import importlib
+if not TYPE_CHECKING:  # to a type checker it would say that there is every name
 
-        return importlib.import_module("lowtide.torch")
-    raise AttributeError(f"module 'lowtide' has no attribute '{name}'")
+    def __getattr__(name):
+        if name == "torch":
+            import importlib
+
+            return importlib.import_module("lowtide.torch")
+        raise AttributeError(f"module 'lowtide' has no attribute '{name}'")
+
+
+del TYPE_CHECKING

@@ -1,12 +1,14 @@
 """`python -m lowtide` runs the command that this package was installed with."""
 
+from __future__ import annotations
+
 import os
 import sys
 import sysconfig
 from importlib.metadata import PackageNotFoundError, files
 
 
-def command():
+def command() -> str | None:
     """Its path, or None."""
     try:
         installed = [str(file.locate()) for file in files("lowtide") or () if file.name == "lowtide"]
@@ -18,7 +20,7 @@ def command():
     return None
 
 
-def main():
+def main() -> None:
     path = command()
     if path is None:
         sys.exit("lowtide: the command was not installed with this package")

@@ -6,7 +6,7 @@ import os
 import sysconfig
 
 
-def _inside(package, pattern):
+def _inside(package: str, pattern: str) -> str:
     try:
         spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -18,7 +18,7 @@ def _inside(package, pattern):
     return ""
 
 
-def paths():
+def paths() -> tuple[str, str, str]:
     """Of CP-SAT's library, of HiGHS's, and of the program they run in; "" for what is not there."""
     worker = os.path.join(sysconfig.get_path("scripts"), "lowtide-worker")
     return (

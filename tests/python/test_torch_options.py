@@ -1,5 +1,7 @@
 """What a user may say of a budget and beside it, and what is said of what is wrong."""
 
+import dataclasses
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -177,3 +179,11 @@ def test_what_the_named_solver_does_not_take_auto_plans_and_says_so(tmp_path, mo
 def test_wrong_solvers_are_said(options, error, words):
     with pytest.raises(error, match=words):
         lowtide.torch.optimize(Body(), torch.randn(8, 64), budget="60%", **options)
+
+
+def test_what_type_checkers_know_of_options_is_what_there_is():
+    from lowtide.torch.settings import _NOT_OPTIONS, OptimizeOptions, Settings, StepOptions
+
+    names = {field.name for field in dataclasses.fields(Settings)} - {"budget", *_NOT_OPTIONS}
+    assert OptimizeOptions.__optional_keys__ == names and not OptimizeOptions.__required_keys__
+    assert StepOptions.__optional_keys__ == names - {"optimizer", "update", "fallback"}

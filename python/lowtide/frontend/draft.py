@@ -88,6 +88,12 @@ class GraphBuilder:
         self._effect = None
         return self.barrier
 
+    @property
+    def crossed(self) -> Op:
+        """The barrier, which was appended."""
+        assert self.barrier is not None
+        return self.barrier
+
     def finish(self, name: str, outputs: list[int]) -> lowtide.Graph:
         """The graph.
 

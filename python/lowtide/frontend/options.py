@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, Union
 
 import lowtide
 
 from .roofline import DEVICES
-from .techniques import NOTHING, TRANSFORMS, host_budget_of, link_of, techniques_of
+from .techniques import NOTHING, TRANSFORMS, Techniques, host_budget_of, link_of, techniques_of
 
 Self = TypeVar("Self", bound="Options")
+
+Order = Literal["free", "given"]
+Word = Union[str, float]  # of a solver's option: a name or a number
+
+
+class PlannerOptions(TypedDict, total=False):
+    """`Options` as keyword arguments, but for the budget, as type checkers know them."""
+
+    order: Order
+    time: float | None
+    work: int | None
+    seed: int
+    threads: int
+    solver: str
+    solver_options: Mapping[str, Word | Sequence[Word]] | None
+    techniques: Techniques | None
+    link: str | None
+    host_budget: int | str | None
+    costs: str
+    progress: Callable[[lowtide.Progress], object] | None
 
 
 class SolverOptions(tuple[tuple[str, str], ...]):
@@ -93,7 +113,8 @@ class Options:
 
     def allowed(self, alone: bool) -> frozenset[str]:
         """The techniques that plans may use.  alone: as of `planning`."""
-        return self.techniques if alone else self.techniques - TRANSFORMS
+        techniques: frozenset[str] = self.techniques
+        return techniques if alone else techniques - TRANSFORMS
 
     def prices_of(self, device: Any) -> str | None:
         """The device of roofline.DEVICES by which parts are priced on this one, if there is one."""
@@ -108,7 +129,7 @@ class Options:
 
     def host_room(self, device: Any) -> int | None:
         """The most bytes of copies on the host; None: as many as help."""
-        return self.host_budget
+        return None if self.host_budget is None else int(self.host_budget)
 
     def without_transforms(self: Self) -> Self:
         """The same for plans of the graph as it was captured."""
@@ -119,7 +140,7 @@ class Options:
         return self._with(self.techniques - {"offload"})
 
     def _with(self: Self, techniques: frozenset[str]) -> Self:
-        copies = {} if "offload" in techniques else {"link": None, "host_budget": None}
+        copies: dict[str, Any] = {} if "offload" in techniques else {"link": None, "host_budget": None}
         return replace(self, techniques=techniques or frozenset({"in_place"}), **copies)
 
 
@@ -160,22 +181,24 @@ def seconds(time: Any) -> float | None:
         return None
     if not isinstance(time, numbers.Real) or isinstance(time, bool):
         raise TypeError(f"time must be a number of seconds or None, not {time!r}")
-    if not 0 <= time < math.inf:
+    found = float(time)
+    if not 0 <= found < math.inf:
         raise ValueError(f"time must be a number of seconds, 0 or more, not {time!r}")
-    return float(time)
+    return found
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
     """The option `name` as an int.  Raises ValueError, or TypeError for what is no whole number."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
-    if not least <= value <= most:
+    found = int(value)
+    if not least <= found <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most}, not {value}")
-    return int(value)
+    return found
 
 
 def budget_of(budget: Any) -> int | str:
     """A budget as lowtide.plan takes it.  Raises ValueError or TypeError."""
-    budget = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
-    lowtide.Problem(NOTHING, budget)
-    return budget
+    found: int | str = int(budget) if isinstance(budget, numbers.Integral) and not isinstance(budget, bool) else budget
+    lowtide.Problem(NOTHING, found)
+    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Set
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import lowtide
 
@@ -13,13 +13,14 @@ Self = TypeVar("Self", bound="Program")
 
 
 class Program(Protocol):
-    """A graph, and what the code that will run it can do.
+    """A graph, and what the code that will run it can do; a dataclass.
 
     graph: of its ops and tensors.  barrier: the index of the op between forward and backward.  device: where it runs, as the
     front end's options know it.  kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them
     after it.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     graph: lowtide.Graph
     barrier: int
     kept: tuple[int, ...]
@@ -33,7 +34,7 @@ class Program(Protocol):
     def homes(self) -> Mapping[int, Any]:
         """The tensors whose home is the host, with what the front end knows them by."""
 
-    def movable(self) -> Collection[int]:
+    def movable(self) -> Set[int]:
         """The tensors that code can send to the host."""
 
     def order(self, computes: list[int]) -> list[int]:

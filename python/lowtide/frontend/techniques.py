@@ -6,12 +6,16 @@ Each function takes what was said and returns it as it is used.  Raises ValueErr
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal, Union
 
 import lowtide
 
 # what a text of bytes is read by; its shares are of nothing
 NOTHING = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tick": "ns", "tensors": [], "ops": [], "outputs": []})
+
+TechniqueName = Literal["recompute", "in_place", "offload", "split", "hoist", "substitute", "default", "all"]
+Techniques = Union[str, Iterable[TechniqueName]]  # names one by one, or with commas in between
 
 TRANSFORMS = frozenset({"split", "hoist", "substitute"})  # which change the graph
 CHANGE_BITS = frozenset({"split", "substitute"})  # or may do so
@@ -59,6 +63,13 @@ def link_of(link: Any) -> str | None:
     return link
 
 
+def bytes_of(budget: int | str, graph: lowtide.Graph = NOTHING) -> int:
+    """The bytes that a budget is of a graph.  Raises ValueError."""
+    found = lowtide.Problem(graph, budget).budget
+    assert found is not None, "it is what was asked"
+    return found
+
+
 def host_budget_of(value: Any) -> int:
     """Bytes on the host."""
     words = f'host_budget is bytes on the host (an int, or "8GiB"), not {value!r}'
@@ -67,6 +78,6 @@ def host_budget_of(value: Any) -> int:
     if "%" in str(value):
         raise ValueError(words)
     try:
-        return int(lowtide.Problem(NOTHING, value if isinstance(value, str) else int(value)).budget)
+        return bytes_of(value if isinstance(value, str) else int(value))
     except ValueError as error:
         raise ValueError(words) from error

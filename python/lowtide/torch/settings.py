@@ -6,23 +6,22 @@ import difflib
 import numbers
 from collections.abc import Container
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-import lowtide
-
-from ..frontend.options import Options, check_order, link_text
+from ..frontend.options import Options, PlannerOptions, check_order, link_text
+from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
-from ..frontend.techniques import NOTHING, names_offload, techniques_of
+from ..frontend.techniques import bytes_of, names_offload, techniques_of
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
 from .device.workspaces import take_workspaces
+from .optimizer.given import Optimizer
 from .optimizer.rules import check_apart, check_home, check_optimizer, state_bytes
 from .optimizer.updater import check_hooks
 from .pricing.costs import check_costs
-from .program.program import Program
 from .tensors.storages import left_over
 
 _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
@@ -32,6 +31,22 @@ _STATE_TENSORS = {  # optimizer -> how many numbers it keeps for each parameter
 
 
 _NOT_OPTIONS = ("whole", "state_home", "named_offload")
+
+
+class StepOptions(PlannerOptions, total=False):
+    """Those of `Settings` that `step` takes as keyword arguments, but for the budget, as type checkers know them."""
+
+    reserve: int | str | None
+    inner: Literal["eager", "inductor"]
+    loss_scale: float | torch.Tensor | torch.amp.GradScaler | Literal["last"]
+
+
+class OptimizeOptions(StepOptions, total=False):
+    """The same of `optimize`."""
+
+    optimizer: Optimizer
+    update: Literal["step", "backward"]
+    fallback: Literal["warn", "error"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,11 @@ class Settings(Options):
         """Those that were given, not as a class or a name."""
         given = self.optimizer if isinstance(self.optimizer, tuple) else (self.optimizer,)
         return tuple(o for o in given if isinstance(o, torch.optim.Optimizer))
+
+    @property
+    def reserved(self) -> int | None:
+        """`reserve` in bytes."""
+        return None if self.reserve is None else int(self.reserve)
 
     def __post_init__(self) -> None:
         if isinstance(self.optimizer, list):
@@ -156,8 +176,8 @@ class Settings(Options):
 
     def host_room(self, device: torch.device) -> int | None:
         if device.type != "cuda":
-            return self.host_budget
-        room = host_limit() if self.host_budget is None else self.host_budget
+            return super().host_room(device)
+        room = host_limit() if self.host_budget is None else int(self.host_budget)
         host_of(device).allow(room)
         return room
 
@@ -167,8 +187,8 @@ class Settings(Options):
 
     def standing(self, known: int, device: torch.device, program: Program) -> int:
         """Bytes beside a graph: `reserve`, or what a GPU holds beyond so many known bytes, and beyond the graph's tensors."""
-        if self.reserve is not None:
-            return self.reserve
+        if self.reserved is not None:
+            return self.reserved
         if device.type != "cuda":
             return 0
         take_workspaces(device)
@@ -206,7 +226,7 @@ def _reserve(reserve: Any) -> int | None:
     if isinstance(reserve, str) and "%" in reserve:
         raise ValueError(words)
     try:
-        return int(lowtide.Problem(NOTHING, reserve if isinstance(reserve, str) else int(reserve)).budget)
+        return bytes_of(reserve if isinstance(reserve, str) else int(reserve))
     except ValueError as error:
         raise ValueError(words) from error
 
@@ -234,6 +254,7 @@ def state_tensors(optimizer: Any) -> int:
     TypeError for what is none."""
     if optimizer is None:
         return 0
+    name: Any
     if isinstance(optimizer, torch.optim.Optimizer):
         name, group = type(optimizer).__name__, optimizer.param_groups[0]
     else:

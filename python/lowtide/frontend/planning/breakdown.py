@@ -21,8 +21,8 @@ def offloaded(program: Program, scheduled: Schedule) -> dict[str, int]:
     return {graph.tensor(t).name: graph.tensor(t).bytes for t in scheduled.copied}
 
 
-def techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
-                plan: Any) -> list[Technique]:
+def techniques(graph: lowtide.Graph, program: Program, transforms: list[dict[str, Any]], schedule_: Schedule,
+                cost: lowtide.Cost) -> list[Technique]:
     """What each technique did: the transforms one by one, then what the plan of their graph does."""
     found, whole, own = [], graph.duration or 1, graph
     end = 0
@@ -30,8 +30,8 @@ def techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], s
         end += len(several)
         last = end == len(transforms)  # whose parts were priced
         now = program.graph if last else lowtide.transform(graph, transforms[:end])["graph"]
-        ops = (index for t in several for index in t.get("ops", ()) if index < graph.num_ops)
-        modules = Counter(_module(graph.op(index)) for index in ops)
+        changed = (index for t in several for index in t.get("ops", ()) if index < graph.num_ops)
+        modules = Counter(_module(graph.op(index)) for index in changed)
         found.append(Technique(several[0]["kind"], said(several), own.own_peak - now.own_peak, (now.duration - own.duration) / whole,
                                modules or Counter({ROOT: 1})))
         own = now
@@ -39,25 +39,25 @@ def techniques(graph: Any, program: Program, transforms: list[dict[str, Any]], s
     times = Counter(op for op, _ in computes)
     again = Counter({op: count - 1 for op, count in times.items() if count > 1})
     over = Counter(op for op, written in computes if written)
-    saved = max(0, own.own_peak - plan.peak)
+    saved = max(0, own.own_peak - cost.peak)
     away = Counter(schedule_.copied)
     if away:
-        modules, waits = Counter(), plan.duration - sum(entries[op].time for op, _ in computes)
+        modules, waits = Counter(), cost.duration - sum(entries[op].time for op, _ in computes)
         for op in entries:
             modules[_module(op)] += sum(away[t] for t in op.outputs)
         size = size_text(sum(program.graph.tensor(t).bytes * count for t, count in away.items()))
-        found.append(Technique("offload", f"{away.total()} results, {size}, to the host and back", saved, waits / whole, +modules))
+        found.append(Technique("offload", f"{sum(away.values())} results, {size}, to the host and back", saved, waits / whole, +modules))
     for name, ops, detail in (("recompute", again, "computed again"), ("in_place", over, "written over what is read last")):
         if ops:
             modules = Counter()
-            for op, count in ops.items():
-                modules[_module(entries[op])] += count
-            cost = sum(count * entries[op].time for op, count in ops.items()) / whole if name == "recompute" else 0.0
-            found.append(Technique(name, f"{sum(ops.values())} results {detail}", saved, cost, modules))
+            for index, count in ops.items():
+                modules[_module(entries[index])] += count
+            time = sum(count * entries[index].time for index, count in ops.items()) / whole if name == "recompute" else 0.0
+            found.append(Technique(name, f"{sum(ops.values())} results {detail}", saved, time, modules))
     return found
 
 
-def _module(op: Any) -> str:
+def _module(op: lowtide.Op) -> str:
     return op.origin or ROOT
 
 

@@ -46,7 +46,7 @@ class Constraints:
                             ops={barrier: {"outputs": [*graph.op(barrier).outputs, graph.num_tensors]}},
                             outputs=[*graph.outputs, graph.num_tensors])
 
-    def live_limits(self, program: Program) -> dict[int, int]:
+    def live_limits(self, program: Program) -> dict[int, int | str]:
         """What may be live while the barrier of that graph runs, as a Problem takes it: what is saved, and what is there
         beside it."""
         if self.save_limit is None:

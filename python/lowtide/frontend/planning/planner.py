@@ -17,7 +17,9 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import lowtide
@@ -27,10 +29,10 @@ from .. import progress
 from ..errors import BudgetError, CaptureError, LowtideWarning, size_text
 from ..options import Options
 from ..program import Program
-from ..techniques import TRANSFORMS
+from ..techniques import TRANSFORMS, bytes_of
 from . import breakdown
 from .constraints import Constraints
-from .copies import COPIES
+from .copies import COPIES, Step
 from .report import Report, held_by
 from .schedule import Schedule, schedule
 from .search import NotInParts, Search, Transforms
@@ -39,7 +41,7 @@ _ATTEMPTS = 3  # at a plan whose copies code can make as they are
 
 
 def plan_program(program: Program, options: Options, constraints: Constraints, budget: int | None = None,
-                 start: Any = None) -> tuple[Schedule, Report]:
+                 start: lowtide.Plan | None = None) -> tuple[Schedule, Report]:
     """The plan of `program` under these constraints.
 
     budget: bytes in the place of that of the options.  start: a plan that may be known.  Raises BudgetError if no plan keeps the
@@ -68,13 +70,14 @@ class Question:
         self.copies = _without_transforms(self.asked)
         self.program = program.splittable() if TRANSFORMS & set(self.asked.get("techniques", ())) else program
         self.graph = constraints.graph(self.program)
-        self.limit: int = lowtide.Problem(self.graph, options.budget if budget is None else budget).budget
+        self.limit = bytes_of(options.budget if budget is None else budget, self.graph)
         self._check_host_budget()
         self._held = constraints.for_copies(self.program) if self.copies else constraints
         self.problem = lowtide.Problem(self._held.graph(self.program), self.limit, order=options.order,
                                        live_limits=self._held.live_limits(self.program), **self.asked)
         self.reduced = self.problem.without_limits()  # whose graph alone says what has to be kept
-        self._latest: tuple[Any, Any] = None, None  # transforms, and what was made of them
+        # transforms, and what was made of them
+        self._latest: tuple[Transforms, tuple[Program, lowtide.Problem]] = [], (self.program, self.problem)
 
     def _check_host_budget(self) -> None:
         at_home = sum(self.program.graph.tensor(t).bytes for t in self.program.homes())
@@ -83,7 +86,7 @@ class Question:
             raise BudgetError(f"host_budget: {room} bytes are less than the {at_home} of the optimizer's state, whose home is "
                               "the host", 0, None, self.limit)
 
-    def answer(self, start: Any) -> Answer:
+    def answer(self, start: lowtide.Plan | None) -> Answer:
         """The plan that is found, scheduled and looked at.  Raises BudgetError."""
         file = cache.path_of("plans", self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(),
                              self.asked.get("link"), self.asked.get("host_budget"), self.smallest, lowtide.__version__)
@@ -102,7 +105,7 @@ class Question:
 
     # ---- plan
 
-    def transformed(self, transforms: Transforms) -> tuple[Program, Any]:
+    def transformed(self, transforms: Transforms) -> tuple[Program, lowtide.Problem]:
         """The program after these transforms, and what is asked of it."""
         if not transforms:
             return self.program, self.problem
@@ -112,7 +115,7 @@ class Question:
             self._latest = transforms, (made, problem)
         return self._latest[1]
 
-    def _from_cache(self, file: Any) -> _Found | None:
+    def _from_cache(self, file: Path | None) -> _Found | None:
         """What an earlier search has found, if it is there and still holds."""
         entry = cache.read(file)
         try:
@@ -123,7 +126,7 @@ class Question:
         except (TypeError, KeyError, ValueError, CaptureError):
             return None
 
-    def _searched(self, start: Any) -> _Found:
+    def _searched(self, start: lowtide.Plan | None) -> _Found:
         """Raises BudgetError and NotInParts."""
         search = Search(self.problem, self.reduced, self.asked, self.copies, self.options, self.transformed, self._peak_of)
         found, floor = search.smallest() if self.smallest else search.run(start)
@@ -135,18 +138,18 @@ class Question:
 
     # ---- schedule
 
-    def _as_code(self, made: Program, plan: Any) -> tuple[Schedule, Any, Program, Any]:
+    def _as_code(self, made: Program, plan: lowtide.Plan) -> tuple[Schedule, lowtide.Plan, Program, lowtide.Graph]:
         """What code makes of a plan: its schedule, with the plan, the program and the graph of that."""
         scheduled = schedule(made, list(plan.steps))
         run = dataclasses.replace(made, graph=scheduled.graph)
         return scheduled, self._on_machine(scheduled.steps), run, self.constraints.graph(run)
 
-    def _on_machine(self, steps: Any) -> Any:
+    def _on_machine(self, steps: Iterable[Step]) -> lowtide.Plan:
         """A plan of these steps, with the links that they use."""
         steps = list(steps)
         return lowtide.Plan(steps, machine=self.problem.machine if any(kind in COPIES for kind, *_ in steps) else None)
 
-    def _peak_of(self, made: Program, plan: Any) -> int:
+    def _peak_of(self, made: Program, plan: lowtide.Plan) -> int:
         """Bytes that the code of a plan takes."""
         _, plan, _, final = self._as_code(made, plan)
         return lowtide.simulate(final, plan).peak
@@ -157,7 +160,7 @@ class Question:
         made, _ = self.transformed(found.transforms)
         scheduled, plan, run, final = self._as_code(made, found.plan)
         try:
-            cost = lowtide.verify(lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies),
+            cost: lowtide.Cost | None = lowtide.verify(lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies),
                                   plan)
         except lowtide.PlanError:
             if not self.copies:
@@ -171,7 +174,7 @@ class _Found:
     """transforms, plan: what was found.  facts: what a report says of the search."""
 
     transforms: Transforms
-    plan: Any
+    plan: lowtide.Plan
     facts: dict[str, Any]
     cached: bool
 
@@ -188,9 +191,9 @@ class Answer:
     found: _Found
     program: Program
     schedule: Schedule
-    plan: Any
-    graph: Any
-    cost: Any
+    plan: lowtide.Plan
+    graph: lowtide.Graph
+    cost: lowtide.Cost | None
 
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +204,7 @@ def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
     return {"link": asked["link"], "host_budget": asked["host_budget"], "techniques": techniques}
 
 
-def _with_fewer_copies(question: Question, answer: Answer, start: Any) -> Answer:
+def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan | None) -> Answer:
     """The plan within as much less than the budget as the code of the one before takes more; then the smallest that code can
     run, and at last one without copies.  answer: the first, whose code takes more than the budget.
 
@@ -241,16 +244,17 @@ def _with_fewer_copies(question: Question, answer: Answer, start: Any) -> Answer
 
 
 def _report(answer: Answer, budget: int, seconds: float) -> Report:
-    question, found, program, scheduled = answer.question, answer.found, answer.program, answer.schedule
+    question, found, program, scheduled, cost = answer.question, answer.found, answer.program, answer.schedule, answer.cost
+    assert cost is not None, "an answer that is reported keeps the budget"
     graph, constraints, transforms = question.graph, question.constraints, found.transforms
     memory = lowtide.simulate(answer.graph, answer.plan).memory
     return Report(
-        name=program.graph.name, ops=graph.num_ops, budget=budget, peak=answer.cost.peak, own_peak=graph.own_peak,
+        name=program.graph.name, ops=graph.num_ops, budget=budget, peak=cost.peak, own_peak=graph.own_peak,
         **held_by(program, scheduled.steps, scheduled.graph, memory, constraints),
-        floor=found.facts["floor"], resident=constraints.resident, duration=answer.cost.duration, own_duration=graph.duration,
+        floor=found.facts["floor"], resident=constraints.resident, duration=cost.duration, own_duration=graph.duration,
         bound=found.facts["bound"], status=found.facts["status"], seconds=seconds, cached=found.cached,
         again=breakdown.again(program, scheduled.ops),
         transforms=list(map(breakdown.said, breakdown.together(transforms))),
-        techniques=breakdown.techniques(graph, program, transforms, scheduled, answer.cost),
+        techniques=breakdown.techniques(graph, program, transforms, scheduled, cost),
         offloaded=breakdown.offloaded(program, scheduled), link=question.asked.get("link") if scheduled.copied else None,
         exactness=program.exactness(transforms), graph=answer.graph, plan=answer.plan)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import lowtide
 
@@ -78,6 +78,8 @@ class Report:
     status: str
     seconds: float
     cached: bool
+    graph: lowtide.Graph = field(repr=False, compare=False)
+    plan: lowtide.Plan = field(repr=False, compare=False)
     again: dict[str, Counter[str]] = field(default_factory=dict)
     updated: int = 0
     transforms: list[str] = field(default_factory=list)
@@ -86,8 +88,6 @@ class Report:
     link: str | None = None
     exactness: Exactness = field(default_factory=Exactness)
     outside: int = 0
-    graph: Any = field(default=None, repr=False, compare=False)
-    plan: Any = field(default=None, repr=False, compare=False)
 
     @property
     def overhead(self) -> float:
@@ -117,7 +117,7 @@ class Report:
                    if self.outside else ""))
 
 
-def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: list[int], constraints: Constraints) -> dict[str, int]:
+def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: Sequence[int], constraints: Constraints) -> dict[str, int]:
     """Of a Report what it says of memory.  graph: on which the steps are the code's.  memory: at each of them."""
     cut, inputs = steps.index(("compute", program.barrier)), input_bytes(program)
     made = sum(graph.tensor(t).bytes for t in graph.op(program.barrier).outputs)

@@ -45,7 +45,7 @@ class Found:
 
 
 # hash of a graph, techniques -> what was found of the smallest peak
-_smallest: dict[Any, Found] = {}
+_smallest: dict[tuple[Any, ...], Found] = {}
 
 
 class NotInParts(Exception):
@@ -61,13 +61,16 @@ class Search:
     plan, since code cannot make every copy.
     """
 
-    def __init__(self, problem: Any, reduced: Any, asked: dict[str, Any], kept: dict[str, Any], options: Options,
-                 made_by: Callable[[Transforms], tuple[Program, Any]], peak_of: Callable[[Program, Any], int]) -> None:
+    def __init__(self, problem: lowtide.Problem, reduced: lowtide.Problem, asked: dict[str, Any], kept: dict[str, Any], options: Options,
+                 made_by: Callable[[Transforms], tuple[Program, lowtide.Problem]],
+                 peak_of: Callable[[Program, lowtide.Plan], int]) -> None:
         self._problem, self._reduced, self._asked, self._kept = problem, reduced, asked, kept
         self._options, self._made_by, self._peak_of = options, made_by, peak_of
+        assert reduced.budget is not None, "least time within a budget is what is asked"
+        self._budget = reduced.budget
         self._key = reduced.graph.hash, *sorted(problem.techniques), str(problem.machine), problem.host_budget
 
-    def run(self, start: Any) -> tuple[Found, int]:
+    def run(self, start: lowtide.Plan | None) -> tuple[Found, int]:
         """A plan, and the bytes that no plan can go below.  start: a plan that may be known.
 
         Raises BudgetError, which names the smallest budget that was found to be kept, and NotInParts.
@@ -77,11 +80,11 @@ class Search:
         found = self._as_run(outcome) if outcome.plan is not None else None
         by_auto = found is None
         smallest = self._known() if found is None else None
-        if smallest is not None and smallest.peak <= self._reduced.budget:
+        if smallest is not None and smallest.peak <= self._budget:
             found = self._within(smallest)
         if found is None:
             found = self._smallest_plan(outcome)
-            if found.peak > self._reduced.budget:
+            if found.peak > self._budget:
                 raise refusal(self._problem, outcome, found, self._options.time)
             found = self._within(found)
         found = self._exact_in_place_of(found)
@@ -114,7 +117,7 @@ class Search:
         outcome = self._plan(self._problem, None)
         return self._known() or self._smallest_plan(outcome), outcome.floor or 0
 
-    def _plan(self, problem: Any, start: Any, solver: str | None = None, share: float = 1) -> Any:
+    def _plan(self, problem: lowtide.Problem, start: lowtide.Plan | None, solver: str | None = None, share: float = 1) -> Any:
         """solver: in the place of the one that the options name.  share: of the limits."""
         options = self._options
         solver = options.solver if solver is None else solver
@@ -125,10 +128,10 @@ class Search:
                             options=dict(options.solver_options) if solver == options.solver else {},
                             progress=_told(options.progress), start=start)
 
-    def _start(self, start: Any, known: Found | None) -> Any:
+    def _start(self, start: lowtide.Plan | None, known: Found | None) -> lowtide.Plan | None:
         """A plan to begin with: `start` if it is one of this graph, or the smallest that is known, which auto has found."""
-        ours = self._options.solver == "auto" and known is not None and not known.transforms
-        smallest = known.outcome.plan if ours else None
+        ours = known is not None and self._options.solver == "auto" and not known.transforms
+        smallest = known.outcome.plan if known is not None and ours else None
         try:
             return start if start is not None and lowtide.simulate(self._problem.graph, start) else smallest
         except ValueError:
@@ -142,7 +145,7 @@ class Search:
             outcome = self._plan(exact, lowtide.apply(self._problem.graph, outcome.plan)[1])
         return Found(transforms, outcome) if outcome.plan is not None else None
 
-    def _made(self, transforms: Transforms) -> tuple[Program, Any]:
+    def _made(self, transforms: Transforms) -> tuple[Program, lowtide.Problem]:
         try:
             return self._made_by(transforms)
         except CaptureError as error:
@@ -165,7 +168,7 @@ class Search:
         """
         graph, best = self._reduced.graph, self._known()
         for allowed in (self._kept, self._asked) if self._asked != self._kept else (self._kept,):
-            if best is not None and best.peak <= self._reduced.budget:
+            if best is not None and best.peak <= self._budget:
                 break
             found = self._leanest(graph, allowed)
             if found is not None and found.plan.transforms:
@@ -199,8 +202,9 @@ class Search:
         made, _ = self._made(known.transforms)
         return replace(known, peak=max(known.outcome.peak, self._peak_of(made, known.outcome.plan)))
 
-    def _leanest(self, graph: Any, allowed: dict[str, Any]) -> Any:
-        options, limits = self._options, {}
+    def _leanest(self, graph: lowtide.Graph, allowed: dict[str, Any]) -> Any:
+        options = self._options
+        limits: dict[str, Any] = {}
         if options.work is None or options.time is not None:
             limits["time"] = max(options.time or 0.0, min(max(options.time or 1.0, 1.0), _LEANER_SECONDS))
         if options.work is not None:

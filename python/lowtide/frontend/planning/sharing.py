@@ -20,7 +20,7 @@ import lowtide
 
 from ..errors import BudgetError, size_text
 from ..program import Program
-from ..techniques import TRANSFORMS
+from ..techniques import TRANSFORMS, bytes_of
 from .constraints import Constraints, given_bytes, input_bytes
 
 # of a program, and whether nothing limits what it saves: what a Problem of it is told beside graph, budget and order
@@ -88,7 +88,7 @@ class Assignment:
 
     constraints: Constraints
     budget: int
-    start: Any
+    start: lowtide.Plan | None
     keeps: bool = True
 
 
@@ -158,7 +158,7 @@ def _best(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str
     return best and best[1]
 
 
-def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, RegionToPlan], set[str], int, Any]:
+def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, RegionToPlan], set[str], int, lowtide.Graph]:
     """The regions of these passes by their keys, the keys of those that wait, the budget in bytes, and the graph with the
     largest peak."""
     regions = {pass_.region.key: pass_.region for pass_ in passes}
@@ -180,14 +180,14 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
     for key, constraints in constraints_of(passes, saved).items():
         graph, live_limits, told_of_it = _asked(regions[key].program, constraints, told)
         outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
-        if outcome.plan is None:
+        if outcome.plan is None or outcome.duration is None:
             return None
         assignments[key] = Assignment(constraints, limit, None if outcome.plan.transforms else outcome.plan)
         total += outcome.duration * times[key]
     return total, assignments
 
 
-def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[Any, dict[int, int], dict[str, Any]]:
+def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[lowtide.Graph, dict[int, int | str], dict[str, Any]]:
     """The graph of a region beside what others hold, what may be live in it, and what else a Problem of it is told."""
     told_of_it = told(program, constraints.alone)
     if TRANSFORMS & set(told_of_it.get("techniques", ())):
@@ -228,13 +228,13 @@ def constraints_of(passes: list[Pass], saved: dict[str, int]) -> dict[str, Const
             for key in forwards}
 
 
-def _bytes(budget: int | str, graph: Any, fixed: int) -> int:
+def _bytes(budget: int | str, graph: lowtide.Graph, fixed: int) -> int:
     """The budget in bytes; a share is one of that graph's peak without a plan."""
     text = str(budget).replace(" ", "")
     if text.startswith("act:") and text.endswith("%"):
         fixed = min(fixed, graph.own_peak)
         return fixed + int((graph.own_peak - fixed) * float(text[4:-1]) / 100)
-    return lowtide.Problem(graph, budget).budget
+    return bytes_of(budget, graph)
 
 
 def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> BudgetError:

@@ -10,7 +10,8 @@ import torch
 import lowtide
 
 from ..compat.aot import ParamAOTInput
-from ..optimizer.rules import Rules, Update, check_update
+from ..optimizer.given import Optimizer, StateHome, Update
+from ..optimizer.rules import Rules, check_update
 from ..pricing.costs import pricing
 from ..program.lowering import lower
 from ..program.lowerings.random_draws import STATE_BYTES
@@ -19,12 +20,12 @@ from ..program.program import Program
 from ..settings import state_by_rule
 from ..tensors.arguments import arguments
 from ..tensors.storages import bytes_of
-from ..tracing.fake_step import Built, LossFunction, trace_step
+from ..tracing.fake_step import Built, LossFunction, Numbers, trace_step
 
 
 def capture(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
-            kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: str = "f32", optimizer: Any = None,
-            update: Update = None, state_home: str = "device", name: str = "") -> lowtide.Graph:
+            kwargs: Mapping[str, Any] | None = None, costs: str = "a100", dtype: Numbers = "f32",
+            optimizer: Optimizer = None, update: Update = None, state_home: StateHome = "device", name: str = "") -> lowtide.Graph:
     """The Lowtide graph of one training step: forward, barrier, backward, and the updates if they are asked for.  Bytes are those that results show:
     no kernel runs, so its workspace, and what its results may hold beyond that, count 0.
 

@@ -11,7 +11,7 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -26,10 +26,13 @@ from ..graphs.compile import EachShape, compile_region
 from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
 from ..ranks.shared import refuse_shared
-from ..settings import Settings
+from ..settings import OptimizeOptions, Settings
 from ..tensors.arguments import arguments, map_tensors, tensors_in
 from ..tracing.against_eager import note_tracing
 from ..tracing.log_calls import logs_behind
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _CALLING = (torch.nn.modules.module.__file__, CALLS)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
@@ -107,7 +110,7 @@ def _calling_module() -> torch.nn.Module | None:
 
 
 def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int | str,
-             kwargs: Mapping[str, Any] | None = None, **options: Any) -> torch.nn.Module:
+             kwargs: Mapping[str, Any] | None = None, **options: Unpack[OptimizeOptions]) -> torch.nn.Module:
     """`module`, compiled so that its training step stays within `budget`.
 
     example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
@@ -246,7 +249,7 @@ class _Compiled:
         progress.stage("tracing the step")
         try:
             module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
-        except Exception:  # noqa: BLE001: modules may hold anything; then no more than the first region is reached
+        except Exception:  # modules may hold anything; then no more than the first region is reached
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
         self._rehearsing, self._rehearsed = True, module or self._plain
@@ -301,7 +304,7 @@ def _compiled_anew(module: torch.nn.Module, settings: Settings) -> _Compiled:
 def _generators_kept(module: torch.nn.Module) -> Iterator[None]:
     """Leaves the generators of Python and of NumPy as they are, and those that the code of a module has by a name."""
     numpy = sys.modules.get("numpy")
-    back = [functools.partial(random.setstate, random.getstate())]
+    back: list[Callable[[], object]] = [functools.partial(random.setstate, random.getstate())]
     if numpy:
         back.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
     for held in _named_in_code(module):

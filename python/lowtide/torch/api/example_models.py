@@ -130,8 +130,9 @@ class GPT2(nn.Module):
     def __init__(self, vocabulary: int = 50257, length: int = 1024, width: int = 768, heads: int = 12,
                  depth: int = 12, dropout: float = 0.1) -> None:
         super().__init__()
+        embedding = nn.Embedding(vocabulary, width)
         self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(vocabulary, width),
+            "wte": embedding,
             "wpe": nn.Embedding(length, width),
             "drop": _dropout(dropout),
             "h": nn.ModuleList(Block(width, heads, causal=True, gelu="tanh", eps=1e-5, dropout=dropout)
@@ -139,10 +140,10 @@ class GPT2(nn.Module):
             "ln_f": nn.LayerNorm(width),
         })
         self.lm_head = nn.Linear(width, vocabulary, bias=False)
-        self.lm_head.weight = self.transformer["wte"].weight
+        self.lm_head.weight = embedding.weight
 
     def forward(self, tokens: Tensor) -> Tensor:
-        parts = self.transformer
+        parts: Any = self.transformer
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = parts["drop"](parts["wte"](tokens) + parts["wpe"](places))
         for block in parts["h"]:

@@ -14,16 +14,18 @@ import torch
 import lowtide
 
 from ...frontend.errors import size_text
-from ...frontend.options import check_order, seconds, whole
+from ...frontend.options import Order, check_order, seconds, whole
 from ...frontend.planning.constraints import small_fixed_bytes
 from ...frontend.planning.report import time_text
 from ...frontend.roofline import DEVICES
+from ...frontend.techniques import Techniques
 from ..compat.fake import FakeTensor
-from ..program.program import Program
+from ..optimizer.given import Optimizer
+from ..program.program import AnyProgram, Program
 from ..settings import Settings, state_by_rule
 from ..tensors.storages import allocated
-from ..tracing.fake_step import Built, LossFunction
-from ..transforms.made import splittable
+from ..tracing.fake_step import Built, LossFunction, Numbers
+from ..transforms.plannable import PlannableProgram
 from .capture import as_builder, capture_program, name_of, with_optimizer
 
 _ROWS = 20  # of the table of modules
@@ -41,11 +43,11 @@ class Explanation:
     (`techniques="all"`); None in an explanation that has it.
     """
 
-    curve: Any
-    smallest: Any
-    half: Any
-    free: Any
-    cheap: Any
+    curve: lowtide.Curve
+    smallest: lowtide.Outcome | None
+    half: lowtide.Outcome | None
+    free: lowtide.Outcome | None
+    cheap: lowtide.Outcome | None
     every_technique: Explanation | None
     _program: Program
 
@@ -82,7 +84,7 @@ class Explanation:
         # two lines of the curve's text are said below, as budgets
         lines = [line for line in self.curve.to_text().splitlines() if not line.startswith(("full speed", "smallest"))]
         lines += ["", *self._budgets()]
-        shown = self.smallest if self.half is None else self.half
+        shown: Any = self.smallest if self.half is None else self.half
         if shown is not None and shown.overhead:
             lines += ["", f"computed again within {size_text(shown.budget)}, by module:",
                       f"{'module':40} {'computations':>12} {'time':>8}"]
@@ -92,7 +94,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _budgets(self) -> list[str]:
-        half = "half" if self.half is None else f"at {100 * self.half.budget / self.curve.own_peak:.1f} %"
+        half = "half" if self.half is None else f"at {100 * (self.half.budget or 0) / self.curve.own_peak:.1f} %"
         return [_line("costs nothing", self.free), _line("at most 1 %", self.cheap), _line(half, self.half),
                 _line("smallest", self.smallest)]
 
@@ -102,7 +104,8 @@ class Explanation:
             return ['techniques="all" would change nothing: no region in parts pays']
         lines = ['with techniques="all", which may change the graph:', "",
                  f"{'budget':>10} {'share':>8} {'overhead':>11} {'default':>11}  transforms"]
-        for point in reversed(changed.curve.points):
+        points: list[Any] = changed.curve.points  # of which each has a budget
+        for point in reversed(points):
             known = min((p.overhead for p in _planned(self.curve) if p.peak <= point.budget), default=None)
             words = ", ".join(map(_in_short, point.plan.transforms)) if point.plan else ""
             lines.append(f"{size_text(point.budget):>10} {100 * point.budget / self.curve.own_peak:6.1f} % "
@@ -114,9 +117,9 @@ class Explanation:
 
 
 def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss: LossFunction | None = None, *,
-            kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: str = "f32",
-            optimizer: Any = None, order: str = "free", points: int = 12,
-            time: float | None = 3.0, techniques: Any = None, link: str | None = None,
+            kwargs: Mapping[str, Any] | None = None, costs: str = "auto", dtype: Numbers = "f32",
+            optimizer: Optimizer = None, order: Order = "free", points: int = 12,
+            time: float | None = 3.0, techniques: Techniques | None = None, link: str | None = None,
             host_budget: int | str | None = None, show: bool = True) -> Explanation:
     """What a training step of `model` would cost within each budget, from the least that is
     possible (a fifth of its peak at least) to all of it: with the default techniques, and with all.
@@ -137,11 +140,11 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
     device = torch.device("cuda" if _is_on_gpu(model) else "cpu")
     real = isinstance(model, torch.nn.Module) and _is_real(model)
     costs = _costs(costs, model, real)
-    program = splittable(capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype,
-                                         name=name_of(model), real=real))
+    captured = capture_program(as_builder(model, inputs, loss, kwargs), costs=costs, dtype=dtype, name=name_of(model), real=real)
+    program = PlannableProgram.of(captured).splittable()
     if _is_on_gpu(model):
         program = _in_blocks(program)
-    common = {"order": order, "costs": costs, "link": link, "host_budget": host_budget}
+    common: dict[str, Any] = {"order": order, "costs": costs, "link": link, "host_budget": host_budget}
     settings = Settings(1, techniques=techniques, **common).on(device)
     every = Settings(1, techniques=["all", *settings.techniques & {"offload"}], **common).on(device)
     graph, told, every_told = with_optimizer(program, optimizer), settings.planning(True, device), every.planning(True, device)
@@ -153,8 +156,8 @@ def explain(model: torch.nn.Module | Callable[[], Built], inputs: Any = (), loss
                             for one in curves)
     for every_technique in others:
         explanation.every_technique = every_technique
-        both = filter(None, (explanation.smallest, every_technique.smallest))
-        every_technique.smallest = min(both, key=lambda outcome: outcome.peak, default=None)
+        both = [outcome for outcome in (explanation.smallest, every_technique.smallest) if outcome]
+        every_technique.smallest = min(both, key=lambda outcome: outcome.peak or 0, default=None)
     if show:
         print(explanation)
     return explanation
@@ -201,7 +204,7 @@ def _is_on_gpu(model: Any) -> bool:
     return isinstance(model, torch.nn.Module) and any(t.is_cuda for t in model.parameters())
 
 
-def _in_blocks(program: Program) -> Program:
+def _in_blocks(program: AnyProgram) -> AnyProgram:
     """The program with bytes as a GPU's allocator counts them, so that a budget is what `optimize` will keep."""
     gpu = torch.device("cuda")
     sizes = {t.index: {"bytes": allocated(t.bytes, gpu)} for t in program.graph.tensors}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from ...frontend.planning.report import Report, reports
+from ..optimizer.given import Optimizers, StateHome
 from ..ranks.shared import refuse_shared
-from ..settings import Settings
+from ..settings import Settings, StepOptions
 from ..tracing.fake_step import LossFunction, loss_and_others
 from .entry import compiled_within
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Step:
@@ -53,9 +57,9 @@ class _WithLoss(nn.Module):
         return (loss, *(t.detach() if isinstance(t, torch.Tensor) else t for t in others))
 
 
-def step(model: nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer], inputs: Any,
-         loss: LossFunction | None = None, *, budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: Any = None,
-         state_home: str = "device", **options: Any) -> Step:
+def step(model: nn.Module, optimizer: Optimizers, inputs: Any,
+         loss: LossFunction | None = None, *, budget: int | str, kwargs: Mapping[str, Any] | None = None, scaler: None = None,
+         state_home: StateHome = "device", **options: Unpack[StepOptions]) -> Step:
     """The training step of a model as one planned call: `loss = step(*inputs)`.
 
     optimizer: what makes the updates, or a list of what does, such as Muon for matrices and AdamW for the rest.  Each
@@ -76,8 +80,8 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.opt
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"step takes a torch.nn.Module, not {type(model).__name__}")
-    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    for one in optimizers:
+    given: list[Any] = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    for one in given:
         if not isinstance(one, torch.optim.Optimizer):
             raise TypeError("step takes the torch.optim.Optimizer that makes the updates, or a list of them, not "
                             f"{type(one).__name__}")
@@ -87,9 +91,9 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer | Sequence[torch.opt
     for name in ("update", "optimizer", "fallback"):
         if name in options:
             raise TypeError(f"step says {name!r} by itself")
-    settings = replace(Settings.of({"budget": budget, "optimizer": optimizers, "update": "backward", "fallback": "error",
+    settings = replace(Settings.of({"budget": budget, "optimizer": given, "update": "backward", "fallback": "error",
                                     **options}), whole=True, state_home=state_home)
     refuse_shared(model, "step")
     module = _WithLoss(model, loss)
     run = compiled_within(module, settings, inputs, kwargs)
-    return Step(module, run, optimizers, reports()[-1])
+    return Step(module, run, given, reports()[-1])

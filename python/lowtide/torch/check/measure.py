@@ -104,8 +104,8 @@ class _Span:
     """The time from here on, of the device where there is one."""
 
     def __init__(self, gpu: bool) -> None:
-        self._first: Any = torch.cuda.Event(enable_timing=True) if gpu else None
-        if gpu:
+        self._first = torch.cuda.Event(enable_timing=True) if gpu else None
+        if self._first is not None:
             self._first.record()
         self._began = time.perf_counter()
 

@@ -7,6 +7,7 @@ with the section behind it.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
@@ -23,6 +24,10 @@ from .section import Result, Section
 _LEAST = 5.0  # seconds: with less than that left no worker is started
 
 
+def _like(first: Section, other: Section) -> bool:
+    return first.environment == other.environment
+
+
 def run_sections(sections: Sequence[Section], command: Callable[[list[str], float], list[str]], seconds: float,
                  hear: Callable[[Result], None], *, start: float = 120.0, factor: float = 1.0,
                  environment: Mapping[str, str] = {}, log: IO[str] | int = subprocess.DEVNULL) -> None:
@@ -35,7 +40,7 @@ def run_sections(sections: Sequence[Section], command: Callable[[list[str], floa
     deadline = time.monotonic() + seconds
     left = list(sections)
     while left and deadline - time.monotonic() > _LEAST:
-        together = list(itertools.takewhile(lambda s, first=left[0]: s.environment == first.environment, left))
+        together = list(itertools.takewhile(functools.partial(_like, left[0]), left))
         limits = {s.name: factor * s.seconds for s in together}
         worker = _Worker(command(list(limits), deadline - time.monotonic()),
                          {**os.environ, **environment, **together[0].environment}, log)

@@ -31,7 +31,7 @@ class Eager:
     buffers: list[torch.Tensor]
     left: Left
     memory: dict[str, int]
-    times: dict[str, float]
+    times: dict[str, Any]
 
 
 def eager(context: Context, what: str, module: nn.Module, inputs: Inputs) -> Eager:
@@ -105,7 +105,7 @@ def check_plan(context: Context, what: str, module: nn.Module, inputs: Inputs, b
     return None
 
 
-def beside_eager(took: dict[str, float], beside: Eager) -> dict[str, float]:
+def beside_eager(took: dict[str, float], beside: Eager) -> dict[str, Any]:
     """Times, and the extra time in per cent: of the medians, and of the fastest steps."""
     return took | {"measured": percent(took["ms"] / beside.times["ms"] - 1),
                    "measured_least": percent(took["least_ms"] / beside.times["least_ms"] - 1)}
@@ -157,5 +157,5 @@ def check_budgets(context: Context, what: str, module: nn.Module, inputs: Inputs
     return beside
 
 
-def _in_mib(used: dict[str, int]) -> dict[str, float]:
+def _in_mib(used: dict[str, int]) -> dict[str, Any]:
     return {f"{name}_mib": mib(count) for name, count in used.items()}

@@ -13,7 +13,7 @@ from .measure import Inputs, one_step, wait
 Span = tuple[int, int]  # ns, from and to
 
 
-def timeline(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module) -> dict[str, float]:
+def timeline(run: Callable[..., torch.Tensor], inputs: Inputs, module: nn.Module) -> dict[str, Any]:
     """ms of kernels and of copies out and in in one step, and of the copies while a kernel ran; how many copies."""
     from torch.profiler import ProfilerActivity, profile
 

@@ -24,7 +24,8 @@ def make_repeatable() -> None:
     An error where an operator cannot: with a warning alone the backward of attention takes the way that differs.
     """
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # the filling would be timed
+    deterministic: Any = torch.utils.deterministic  # whose stubs do not have its properties
+    deterministic.fill_uninitialized_memory = False  # the filling would be timed
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
     torch.backends.cuda.matmul.allow_tf32 = False

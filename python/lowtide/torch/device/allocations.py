@@ -46,7 +46,7 @@ def in_own_thread(run: Callable[[], Result]) -> Result:
         try:
             torch.get_num_threads()  # oneDNN does not know how many there are to be until PyTorch has said it to this one
             made.append(run())
-        except BaseException as error:  # noqa: BLE001: it is the caller's
+        except BaseException as error:  # it is the caller's
             raised.append(error)
 
     thread = threading.Thread(target=whole, name="lowtide", daemon=True)

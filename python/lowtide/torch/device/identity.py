@@ -32,7 +32,8 @@ def identity(device: torch.device) -> tuple[Any, ...]:
 
 def _modes() -> tuple[Any, ...]:
     """What a user may set that makes a GPU's libraries run other kernels; None for a mode that this PyTorch does not tell."""
-    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    cuda = torch.backends.cuda
+    cudnn: Any = torch.backends.cudnn  # whose stubs have no `conv`
 
     def told(read: Callable[[], Any]) -> Any:
         try:

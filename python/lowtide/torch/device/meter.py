@@ -86,8 +86,9 @@ def _passing(run: Callable[[], Any], device: torch.device) -> tuple[int, int]:
     made = run()
     after = stats()
     del made
-    return tuple(max(0, (total - total_before) - (now - now_before))
-                 for (total, now), (total_before, now_before) in zip(after, before, strict=True))
+    size, count = (max(0, (total - total_before) - (now - now_before))
+                   for (total, now), (total_before, now_before) in zip(after, before, strict=True))
+    return size, count
 
 
 def _grown(run: Callable[[], Any], device: torch.device, otherwise: int) -> int:

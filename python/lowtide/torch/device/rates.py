@@ -35,7 +35,8 @@ def measure_device(device: torch.device | str = "cpu", name: str = "") -> lowtid
     if on_gpu and not torch.cuda.is_available():
         built = "is built without CUDA: install one that is" if torch.version.cuda is None else "sees no GPU here"
         raise ValueError(f"there is no {device} to measure: torch {torch.__version__} {built}; 'cpu' measures the processor")
-    launch = ns_of(lambda a=_ones((1,), device): a + a, device)
+    number = _ones((1,), device)
+    launch = ns_of(lambda: number + number, device)
     rates: dict[str, float] = {}
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         try:

@@ -17,6 +17,7 @@ from ..optimizer.region_updates import move_state
 from ..program.emitter import Value
 from ..program.program import Program
 from ..runtime import transfers
+from ..tensors.operators import fake_mode_of
 
 
 class Side(Protocol):
@@ -77,7 +78,7 @@ class Copies:
         leaving = self._leaving.pop(tensor, None)
         if leaving is not None:
             like = self._likes[tensor]
-            with like.fake_mode:
+            with fake_mode_of(like):
                 host = torch.empty(like.untyped_storage().nbytes(), dtype=torch.uint8, device="cpu")
             self._hosts[tensor] = self._side.add(how or transfers.landed, (leaving,), host)
 

@@ -37,7 +37,8 @@ def emit(program: Program, computes: list[Computation],
         ops, transfers = [op for op, _ in computes], transfers or {}
         cut = ops.index(program.barrier)
         inputs = program.joint.graph.find_nodes(op="placeholder")
-        idle, done = idle_ops(program, ops), set()
+        idle = idle_ops(program, ops)
+        done: set[int] = set()
         sides.append(forward := Side(program, None, idle, done))
         for node in inputs:
             if not is_tangent(node):
@@ -96,7 +97,7 @@ def _scale(program: Program, backward: Side, tangent: fx.Node, arrived: fx.Node)
             if maker.op != "placeholder" and key not in gradients:
                 gradients[key] = maker
                 mine.append(storage(t) not in seen and maker.op != "get_attr")
-    if gradients:
+    if gradients and program.guess is not None:
         scale_gradients(backward, program.guess, tangent, arrived, list(gradients.items()), mine)
 
 

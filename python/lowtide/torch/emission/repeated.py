@@ -15,6 +15,7 @@ where the run did (execute.py); what the function returns is what was live at th
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from torch import fx
 
 from ..compat import pytree
 from ..compat.aot import graph_module
-from .execute import compile_graph, note_overwriting, overwriting
+from .execute import BOXED, compile_graph, note_overwriting, overwriting
 
 _APART = 8  # equal runs at most whose code is made for each
 _SHORT = 8  # nodes; of a shorter run the call costs as much as its lines
@@ -57,7 +58,8 @@ def share_code(owner: fx.GraphModule, graph: fx.Graph) -> None:
 
 def _runs(graph: fx.Graph) -> Iterator[list[fx.Node]]:
     """The nodes of one part each that follow one another; what has no place in time stands between them."""
-    part, nodes = None, []
+    part: Any = None
+    nodes: list[fx.Node] = []
     for node in graph.nodes:
         if node.op in ("placeholder", "get_attr"):
             continue
@@ -136,9 +138,13 @@ def _replace(owner: fx.GraphModule, graph: fx.Graph, runs: list[_Run], now: dict
             with graph.inserting_after(last):
                 last = now[node] = graph.call_function(operator.getitem, (call, i))
             last.meta = dict(node.meta)
-            node.replace_all_uses_with(last, lambda user, mine=mine: user not in mine)
+            node.replace_all_uses_with(last, functools.partial(_is_outside, mine))
         for node in reversed(run.nodes):
             graph.erase_node(node)
+
+
+def _is_outside(mine: set[fx.Node], user: fx.Node) -> bool:
+    return user not in mine
 
 
 def _function(owner: fx.GraphModule, run: _Run, places: list[int | None], count: int) -> Callable[..., Any]:
@@ -157,7 +163,7 @@ def _function(owner: fx.GraphModule, run: _Run, places: list[int | None], count:
             return {key: mapped(v) for key, v in value.items()}
         if isinstance(value, fx.Node) or type(value) is int:
             place, constant = next(varying)
-            if isinstance(value, fx.Node):
+            if isinstance(value, fx.Node) and place is not None:
                 outside[value] = arguments[place]
             return constant if place is None else arguments[place]
         return value
@@ -178,5 +184,5 @@ def _function(owner: fx.GraphModule, run: _Run, places: list[int | None], count:
         return boxed(list(given))
 
     part.__name__ = part.__qualname__ = f"part_{number}"  # by which FX prints it
-    part.lowtide_boxed = boxed
+    setattr(part, BOXED, boxed)
     return part

@@ -25,7 +25,7 @@ from torch import fx
 
 from ..compat.autograd import saved_tensor_hooks
 from ..compat.tensors import holders
-from .execute import compile_graph, overwriting
+from .execute import boxed, compile_graph, overwriting
 
 _LEFT = "lowtide_left"
 _MARK = "_lowtide_left"  # of a storage's own object, which lives as long as the storage
@@ -58,8 +58,7 @@ def compile_forward(module: fx.GraphModule, name: str, code: object) -> Callable
                 setattr(storage, _MARK, (code, storage.data_ptr()))
         return results
 
-    forward._boxed_call = True
-    return forward
+    return boxed(forward)
 
 
 def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callable[[list[Any]], Any]:
@@ -83,8 +82,7 @@ def compile_backward(module: fx.GraphModule, name: str, code: object) -> Callabl
             delattr(args[i].untyped_storage(), _MARK)
         return run(args)
 
-    backward._boxed_call = True
-    return backward
+    return boxed(backward)
 
 
 def _is_ours_alone(args: list[Any], i: int, code: object) -> bool:

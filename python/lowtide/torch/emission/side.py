@@ -47,7 +47,7 @@ class Side:
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self._made_as_views: set[fx.Node] = set()
         self._left: dict[fx.Node, fx.Node] = {}  # placeholder of a saved value -> what the forward saves
-        self._copies = Copies(self, parent and parent._copies)
+        self._copies: Copies = Copies(self, None if parent is None else parent._copies)
         self.at: fx.Node | None = None
         self._last_saved = self._last_number = self.graph._root  # numbers, then saved values, then the tangents
 
@@ -94,6 +94,7 @@ class Side:
         return self._last_saved
 
     def _number(self, key: Value, node: fx.Node) -> fx.Node:
+        assert self._parent is not None, "the forward is given its numbers"
         self.numbers.append(self._parent.value(key, node))
         with self.graph.inserting_after(self._last_number):
             made = self._new_placeholder(self.numbers[-1].name, self.numbers[-1].meta)

@@ -6,6 +6,8 @@ from ..tensors.storages import Sizes
 from .calls import Calls
 from .records import ObservedPass, RegionRecord
 
+_PLANNED = "only passes of regions with a plan are asked about"
+
 
 class Accounts:
     """Adds up what is held at a pass.
@@ -22,6 +24,7 @@ class Accounts:
         """Is the budget kept at a pass with so many bytes of others?"""
         region = pass_.region
         if region.assignment:  # planned, and not called since
+            assert region.to_plan is not None, "it was shared"
             agreed = region.assignment.constraints
             return region.to_plan.room(others) <= agreed.resident + (agreed.gradients if pass_.backward else 0)
         return self.peak(pass_, others) <= self.limit(pass_)
@@ -32,6 +35,7 @@ class Accounts:
         region = pass_.region
         unseen = self.is_share and not region.plans
         staying = self._calls.known.staying(False) if unseen else {}
+        assert region.report is not None, _PLANNED
         return region.report.budget + _staying_beside(pass_, staying)
 
     def others(self, pass_: ObservedPass, burst: list[ObservedPass], staying: Sizes, now: Sizes) -> int:
@@ -64,6 +68,7 @@ class Accounts:
         """What the plan of a region takes with so many bytes of others beside it."""
         region = pass_.region
         report = region.report
+        assert report is not None and region.to_plan is not None, _PLANNED
         own = report.late_peak if pass_.backward else report.early_peak if region.trains else report.peak
         return own - counted(pass_) + region.to_plan.room(others)
 
@@ -77,8 +82,9 @@ def _staying_beside(pass_: ObservedPass, staying: Sizes) -> int:
 
 def counted(pass_: ObservedPass) -> int:
     """Bytes that the plan of a pass's region leaves room for."""
-    region = pass_.region
-    return region.constraints.resident + (region.constraints.gradients if pass_.backward else 0)
+    constraints = pass_.region.constraints
+    assert constraints is not None, _PLANNED
+    return constraints.resident + (constraints.gradients if pass_.backward else 0)
 
 
 def saved(pass_: ObservedPass) -> int:

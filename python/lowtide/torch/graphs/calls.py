@@ -33,6 +33,8 @@ _LOOKS = 3  # at what is held, for each node: the first step knows no gradients 
 
 
 class _Node:
+    """pass_: None at the root."""
+
     def __init__(self, pass_: ObservedPass | None) -> None:
         self.pass_ = pass_
         self.next: dict[Any, _Node] = {}
@@ -75,7 +77,7 @@ class Calls:
         """Does nothing wait, and is no evaluation on its way?"""
         self._waiting.prune()
         pass_ = self._at.pass_
-        return bool(pass_) and (self._depth >= _LENGTH or not self._waiting.is_any() and pass_.region.trains)
+        return pass_ is not None and (self._depth >= _LENGTH or not self._waiting.is_any() and pass_.region.trains)
 
     def _end(self) -> None:
         self._at = self._root
@@ -155,7 +157,7 @@ class Calls:
 
     def bursts(self) -> Iterator[list[ObservedPass]]:
         """All that were seen."""
-        stack = [(self._root, [])]
+        stack: list[tuple[_Node, list[ObservedPass]]] = [(self._root, [])]
         while stack:
             node, earlier = stack.pop()
             path = [*earlier, node.pass_] if node.pass_ else earlier
@@ -169,24 +171,25 @@ class Calls:
         key = (region, backward, len(self._waiting.all()))
         self._depth += 1
         node = self._at.next.get(key)
-        if node is not None and node.looks >= _LOOKS:
+        if node is not None and node.looks >= _LOOKS and node.pass_ is not None:
             self._at = node
             self.burst.append(node.pass_)
             return None
         if node is None and self._nodes >= _NODES:
             self._at = _Node(self._at.pass_)  # off the tree for the rest of the burst
             return None
-        pass_ = self._look(region, backward, args)
-        if node is None:
-            node = self._at.next[key] = _Node(pass_)
+        seen = self._look(region, backward, args)
+        known = node.pass_ if node is not None else None
+        if node is None or known is None:
+            node = self._at.next[key] = _Node(seen)
             self._nodes += 1
-            self.news, fresh = True, pass_
+            self.news = is_fresh = True
         else:
             node.looks += 1
-            fresh = node.pass_ if self._grow(node.pass_, pass_) else None
-        self._at = node
-        self.burst.append(node.pass_)
-        return fresh
+            is_fresh = self._grow(known, seen)
+        self._at, pass_ = node, known or seen
+        self.burst.append(pass_)
+        return pass_ if is_fresh else None
 
     def _grow(self, pass_: ObservedPass, seen: ObservedPass) -> bool:
         """Raise what a pass notes to what is seen now, of the tensors that are given now; was there more?"""

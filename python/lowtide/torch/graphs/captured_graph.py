@@ -23,10 +23,11 @@ from ..compat.aot import TracingContext, aot_autograd, default_partition, nothin
 from ..compat.dynamo import TorchDynamoException, compile_lock
 from ..device.host import is_on_host
 from ..emission.emit import emit, emit_forward
-from ..emission.execute import compile_graph
+from ..emission.execute import boxed, compile_graph
 from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
+from ..program.program import Program
 from ..runtime.backward_looks import look_at_backwards
 from ..runtime.guess import place_of_guess
 from ..settings import Settings
@@ -96,10 +97,10 @@ class Region:
             return self._open is None
         if not self._symbols.hold(args):
             return False
-        return self._open is None or self._fits(args)
+        return self._open is None or self._fits(self._open, args)
 
-    def _fits(self, args: tuple[Any, ...]) -> bool:
-        sizes, near = tuple(self._open.sizes(args)), self._planner.near
+    def _fits(self, open_: OpenSizes, args: tuple[Any, ...]) -> bool:
+        sizes, near = tuple(open_.sizes(args)), self._planner.near
         if sizes not in self._fitting and not self._record.assignment:  # or it is planned anew when it is called
             if near is None or not near.any:
                 return False
@@ -186,7 +187,7 @@ class Region:
         except (BudgetError, CaptureError, UnknownParameter, SizeByNumber, NotOpen, Warning):
             raise
         except CallerError as error:
-            raise error.__cause__ from None
+            raise (error.__cause__ or error) from None  # what the caller's own function has raised
         except Exception as error:  # the tracer's, or ours that nobody foresaw: no reason to end a training
             if isinstance(error, TorchDynamoException) and TracingContext.try_get():
                 raise  # so the tracer tells itself to begin anew
@@ -246,11 +247,10 @@ class Region:
                     calls.leave(record, results[kept], alone, size, results[:handed_out])
             return results
 
-        leaving._boxed_call = True
         mark_region(leaving, self._record.number)
         if self._planner.updates:
             mark(leaving, self._planner.updates)
-        return leaving
+        return boxed(leaving)
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
         """`run`, after a look at what comes back from the code behind the region, and with a note that it runs."""
@@ -262,8 +262,7 @@ class Region:
             group.backward(record, args, outside)
             return run(args)
 
-        taking._boxed_call = True
-        return taking
+        return boxed(taking)
 
     def partition(self, joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
                   **rest: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
@@ -287,11 +286,13 @@ class Region:
             planned = self._planner.plan(Traced(self._gm, self._inputs, joint, num_fwd_outputs, trains, self._open))
             if planned is None:
                 return None
+            program = planned.program
+            assert isinstance(program, Program), "as the one that was planned"
             progress.stage("making code of the plan")
             if not trains:
-                return emit_forward(planned.program, planned.computes, planned.transfers)
-            forward, backward = emit(planned.program, planned.computes, planned.transfers)
-            self._reads.learn(planned.program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
+                return emit_forward(program, planned.computes, planned.transfers)
+            forward, backward = emit(program, planned.computes, planned.transfers)
+            self._reads.learn(program, forward, (self._planner.changing(self._inputs), self._planner.written_results),
                               self._planner.kept_within)
             return forward, backward
         except CaptureError as error:

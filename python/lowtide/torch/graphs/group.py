@@ -20,10 +20,10 @@ import torch
 
 from ...frontend.planning.constraints import Constraints, given_bytes
 from ...frontend.planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
+from ...frontend.program import Program
 from ..device.meter import bytes_held
 from ..optimizer.region_updates import RegionUpdates
 from ..optimizer.updater import Updater
-from ..program.program import Program
 from ..settings import Settings
 from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
 from .accounts import Accounts, saved
@@ -130,7 +130,7 @@ class Group:
     def same(self, region: RegionRecord, program: Program, constraints: Constraints) -> RegionRecord | None:
         """A region of the same code that was planned alone, with the same kernels and sizes and under the same
         constraints."""
-        return next((r for r in self.regions if r is not region and r.report and not r.plans
+        return next((r for r in self.regions if r is not region and r.report and r.to_plan and not r.plans
                      and r.constraints == constraints and r.trains == region.trains
                      and _signature(r.to_plan.program) == _signature(program)), None)
 

@@ -21,32 +21,34 @@ import lowtide
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.report import Report, held_by
 from ...frontend.planning.schedule import Schedule, schedule
-from ..program.program import Program, owned
+from ...frontend.techniques import bytes_of as bytes_of_budget
+from ..program.program import owned
 from ..tensors.storages import allocated, bytes_of
 from ..tracing.open_sizes import OpenSizes
+from ..transforms.plannable import PlannableProgram
 
 
 @dataclass(frozen=True)
 class AtSizes:
     """What a schedule takes at some sizes: the program with their bytes, and a report of it."""
 
-    program: Program
+    program: PlannableProgram
     report: Report
 
 
 class NearSizes:
     """A schedule that may run at other sizes.
 
-    constraints, budget: what it was planned with; budget as an option, of which a share is one of each size's own peak.
-    report: of the schedule at its own sizes.
+    program: what it is of.  constraints, budget: what it was planned with; budget as an option, of which a share is one of each
+    size's own peak.  report: of the schedule at its own sizes.
     """
 
-    def __init__(self, planned: Schedule, sizes: OpenSizes, constraints: Constraints, budget: int | str, report: Report) -> None:
-        program = planned.program
-        self._planned, self._sizes, self._constraints, self._budget = planned, sizes, constraints, budget
+    def __init__(self, planned: Schedule, program: PlannableProgram, sizes: OpenSizes, constraints: Constraints,
+                 budget: int | str, report: Report) -> None:
+        self._planned, self._program, self._sizes, self._constraints, self._budget = planned, program, sizes, constraints, budget
         self._report = report
-        made = {t: owned(*owner) for t, owner in program.owners.items()}
-        self._places = [t for t, fake in made.items() if fake is not None and t not in program.homes()]
+        made = {t: fake for t, fake in ((t, owned(*owner)) for t, owner in program.owners.items()) if fake is not None}
+        self._places = [t for t in made if t not in program.homes()]
         self._devices = [made[t].device for t in self._places]
         self._of_sizes = sizes.bytes_and_shapes([made[t] for t in self._places])
         self._given = {t: key.meta["desc"].idx for t, (key, _) in program.owners.items()
@@ -61,7 +63,8 @@ class NearSizes:
 
     def at(self, args: Sequence[Any], shown: list[int]) -> AtSizes | None:
         """What it takes with these arguments; None if it does not keep the budget.  shown: the sizes that it was made for."""
-        program = self._planned.program
+        program = self._program
+        assert self._of_sizes is not None, "`any` was asked"
         size_of, shapes = self._of_sizes(self._sizes.sizes(args))
         before, shapes_before = self._of_sizes(shown)
         sizes = list(self._own)
@@ -77,28 +80,29 @@ class NearSizes:
             touched = [*op.inputs, *op.outputs]
             ratio = max(1.0, sum(sizes[t] for t in touched) / max(1, sum(self._own[t] for t in touched)))
             ops[op.index] = {"workspace": math.ceil(op.workspace * ratio), "described": False}
-        for op, over in self._planned.computes:  # what lay alike by chance lies so no more
+        for index, over in self._planned.computes:  # what lay alike by chance lies so no more
             for t in over:
-                for made in program.graph.op(op).outputs:
+                for made in program.graph.op(index).outputs:
                     if shape_before.get(t) == shape_before.get(made) and shape_of.get(t) != shape_of.get(made) \
                             or self._own[t] == self._own[made] and sizes[t] != sizes[made]:
                         return None
         there = replace(program, graph=program.graph.edited(tensors=tensors, ops=ops))
         return self._verified(there)
 
-    def _verified(self, program: Program) -> AtSizes | None:
+    def _verified(self, program: PlannableProgram) -> AtSizes | None:
         planned = self._planned
         scheduled = schedule(program, planned.steps)
         if scheduled.steps != planned.steps:
             return None
         own = self._constraints.graph(program)
-        limit = lowtide.Problem(own, self._budget).budget
+        limit = bytes_of_budget(self._budget, own)
         run = replace(program, graph=scheduled.graph)
         final, plan = self._constraints.graph(run), lowtide.Plan(list(scheduled.steps))
         try:
             cost = lowtide.verify(lowtide.Problem(final, limit, live_limits=self._constraints.live_limits(run)), plan)
         except lowtide.PlanError:
             return None
-        held = held_by(program, scheduled.steps, scheduled.graph, lowtide.simulate(final, plan).memory, self._constraints)
+        memory = lowtide.simulate(final, plan).memory
+        held: dict[str, Any] = held_by(program, scheduled.steps, scheduled.graph, memory, self._constraints)
         report = replace(self._report, budget=limit, peak=cost.peak, own_peak=own.own_peak, graph=final, plan=plan, **held)
         return AtSizes(program, report)

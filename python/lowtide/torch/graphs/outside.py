@@ -45,7 +45,10 @@ def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int,
             if right_before:
                 piece |= its_own
         stack += [(earlier, right_before and not _is_region(node)) for earlier, _ in node.next_functions]
-    return tuple({key: size for key, size in found.items() if key not in not_its_own} for found in (saved, piece, made))
+    def own(found: dict[int, int]) -> dict[int, int]:
+        return {key: size for key, size in found.items() if key not in not_its_own}
+
+    return own(saved), own(piece), own(made)
 
 
 def tangent_bytes(tangents: list[Any]) -> int:

@@ -60,6 +60,7 @@ class OverBudget:
 
 def _of_others(accounts: Accounts, pass_: ObservedPass, others: int, outlook: str, reserve: int) -> Cause:
     report = pass_.region.report
+    assert report is not None, "only passes of regions with a plan are met"
     words = (f"{size_text(others)} ({others} bytes) of others stand beside the {'backward' if pass_.backward else 'forward'} of "
              f"{report.name}, of which its plan counts {size_text(counted(pass_))}: this step can take "
              f"{size_text(accounts.peak(pass_, others))} of {size_text(accounts.limit(pass_))}")

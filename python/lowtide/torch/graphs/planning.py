@@ -84,7 +84,7 @@ class Room:
 
     constraints: Constraints
     budget: int | None
-    start: Any = None
+    start: lowtide.Plan | None = None
     agreed: Assignment | None = None
 
 
@@ -101,8 +101,7 @@ class RegionPlanner:
 
     def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
-        self._price: Remembered | None = None
-        self._part_price: Remembered | None = None
+        self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
         self.watch: RegionWatch | None = None
         self.updates = group.updates(settings)
         self.near: NearSizes | None = None
@@ -126,7 +125,7 @@ class RegionPlanner:
             return None
         room = self._room(traced, program, to_plan, settings)
         same = None if room.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, room.constraints)
-        if same:  # but for a number that the tracer took for a constant
+        if same and same.report and same.steps is not None:  # but for a number that the tracer took for a constant
             planned, report = schedule(program, same.steps), same.report
             if report.exactness.traced != differs:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
@@ -141,11 +140,13 @@ class RegionPlanner:
 
     def _lowered(self, traced: Traced, settings: Settings, joint: fx.GraphModule | None = None) -> PlannableProgram:
         """The program of the traced joint graph, or of another one of the same step."""
-        if self._price is None:
-            self._price, self._part_price = (Remembered(pricing(settings.costs, traced.device, real=True)) for _ in range(2))
+        if self._prices is None:
+            self._prices = (Remembered(pricing(settings.costs, traced.device, real=True)),
+                            Remembered(pricing(settings.costs, traced.device, real=True)))
+        price, part_price = self._prices
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
-        program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, self._price,
+        program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,
                         f"region {self._record.number}", replays=settings.inner == "eager", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
@@ -158,7 +159,7 @@ class RegionPlanner:
         if settings.whole and traced.trains:
             _check_all_are_updated(program, trained)
             program = in_one_call(program)
-        return PlannableProgram.of(program, price=self._part_price, loss_scale=settings.loss_scale,
+        return PlannableProgram.of(program, price=part_price, loss_scale=settings.loss_scale,
                                    fused=settings.inner != "eager")
 
     # ---- constrain
@@ -211,7 +212,7 @@ class RegionPlanner:
                 raise
             refused = error
         planned, report = self._planned_in_a_way(traced, program, settings, replace(room, budget=refused.smallest, start=None))
-        report.budget = refused.budget
+        report.budget = report.budget if refused.budget is None else refused.budget
         return planned, report
 
     def _planned_in_a_way(self, traced: Traced, program: PlannableProgram, settings: Settings, room: Room) \
@@ -221,28 +222,29 @@ class RegionPlanner:
 
         Raises BudgetError.
         """
-        refused = planned = None
+        first: tuple[Schedule, Report] | BudgetError
+        limit: int | None
         try:
-            planned = self._plan(program, settings, room)
-            if planned[1].overhead <= _LITTLE or not planned[1].transforms:
-                return planned
+            first = self._plan(program, settings, room)
+            limit = first[1].budget
+            if first[1].overhead <= _LITTLE or not first[1].transforms:
+                return first
         except BudgetError as error:
-            refused = error
+            first, limit = error, error.budget
         may = settings.inner == "eager" and "split" in settings.techniques and room.constraints.alone
         other = self._with_computed_again(traced, settings) if may else None
         if other is None:
-            if planned is None:
-                raise refused
-            return planned
+            if isinstance(first, BudgetError):
+                raise first
+            return first
         try:
-            budget = planned[1].budget if planned else refused.budget
-            schedule_, found = self._plan(other, settings, replace(room, budget=budget, start=None))
+            schedule_, found = self._plan(other, settings, replace(room, budget=limit, start=None))
         except BudgetError as error:
-            if planned is None:
-                raise min(refused, error, key=lambda e: e.smallest or math.inf) from None
-            return planned
-        if planned and found.duration >= planned[1].duration:
-            return planned
+            if isinstance(first, BudgetError):
+                raise min(first, error, key=lambda e: e.smallest or math.inf) from None
+            return first
+        if not isinstance(first, BudgetError) and found.duration >= first[1].duration:
+            return first
         own = room.constraints.graph(program)
         found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
                                              own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
@@ -256,7 +258,7 @@ class RegionPlanner:
             return None
         try:
             made = with_computed_again(traced.joint)
-            return made and as_backward(self._lowered(traced, settings, made))
+            return None if made is None else as_backward(self._lowered(traced, settings, made))
         except Exception:  # what nobody has foreseen is no reason against the plan of the graph as it is
             return None
 
@@ -275,35 +277,37 @@ class RegionPlanner:
 
     def _note(self, traced: Traced, room: Room, planned: Schedule, report: Report, same: RegionRecord | None) -> None:
         """Note what was found.  same: a graph that has the same plan, and whose report this one's is."""
-        record, group, constraints = self._record, self._group, room.constraints
+        record, group, constraints, program = self._record, self._group, room.constraints, planned.program
+        assert isinstance(program, PlannableProgram), "as the one that was planned"
         record.report, record.constraints, record.steps = report, constraints, planned.steps
         if self.updates:
             self.updates.peak, self.updates.budget = report.peak, report.budget
-        self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, planned.program, traced.device)
+        self.watch = self._watch_for(traced.inputs, report, constraints.saved_earlier, program, traced.device)
         if same:
             record.place = same.place
         else:
             record.assignment = None
             is_shared = any(r is not record and r.place == record.place for r in group.regions)
             record.place = publish(report, None if is_shared else record.place)
-            self._guess = planned.program.guess
+            self._guess = program.guess
         if traced.sizes:
             budget = self._settings.budget if room.budget is None else room.budget
-            self.near = NearSizes(planned, traced.sizes, constraints, budget, report)
+            self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report)
 
     # ---- while the code runs
 
     def meet(self, there: AtSizes) -> None:
         """The region runs at sizes at which it takes that; its record keeps the most."""
-        record, report = self._record, there.report
-        if report.peak > record.report.peak and record.to_plan:
+        record, report, known = self._record, there.report, self._record.report
+        assert known is not None, "it is planned"
+        if report.peak > known.peak and record.to_plan:
             record.to_plan = replace(record.to_plan, program=there.program)
-        most = {name: max(getattr(record.report, name), getattr(report, name))
+        most = {name: max(getattr(known, name), getattr(report, name))
                 for name in ("peak", "early_peak", "late_peak", "between", "saved", "inputs", "budget", "own_peak")}
         for name, value in most.items():
-            setattr(record.report, name, value)
+            setattr(known, name, value)
         if self.watch:
-            self.watch.grow(record.report.peak, record.report.between, record.report.budget)
+            self.watch.grow(known.peak, known.between, known.budget)
 
     def changing(self, inputs: list[Any]) -> set[int]:
         """Which inputs others may write to between forward and backward: all but parameters, which whoever trains leaves
@@ -311,10 +315,10 @@ class RegionPlanner:
         return {i for i, value in enumerate(inputs)
                 if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 
-    def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, program: Program,
+    def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, program: PlannableProgram,
                    device: torch.device) -> RegionWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
-        shared, reserve = bool(self._group.assignments), self._settings.reserve
+        shared, reserve = bool(self._group.assignments), self._settings.reserved
         allocator = device.type != "cpu" and reserve is None
         counted = saved_earlier if shared or reserve is None else 0
         standing = gradient_bytes(inputs)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...frontend.planning.constraints import Constraints
+from ...frontend.planning.copies import Step
 from ...frontend.planning.report import Report
-from ...frontend.planning.schedule import Step
 from ...frontend.planning.sharing import Assignment, RegionToPlan
 from ..tensors.storages import Sizes
 

@@ -47,15 +47,16 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
         present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]
         _refresh(regions, present, trained, settings, known_budget=bool(budget))
         wanted = settings.budget if budget is None else budget
-        to_share = [Pass(pass_.region.to_plan, pass_.backward, others,
-                         tuple(w.to_plan for w in pass_.waiting if w.to_plan)) for pass_, others in passes]
+        to_share = [Pass(pass_.region.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
+                    for pass_, others in passes if pass_.region.to_plan]
         assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
                                    varies=len({_depth(burst) for burst in bursts}) > 1)
         yield most
         for region in regions:
+            assert region.to_plan is not None, "its passes were shared"
             region.plans += 1
-            agreed = assignments[region.to_plan.key]
-            if agreed.constraints != region.constraints or agreed.budget != region.report.budget:
+            agreed, report = assignments[region.to_plan.key], region.report
+            if report is None or agreed.constraints != region.constraints or agreed.budget != report.budget:
                 region.assignment = agreed
 
 
@@ -64,6 +65,7 @@ def _refresh(regions: set[RegionRecord], present: list[torch.Tensor], trained: S
     """Note what their settings say others hold now, in the place of what they said when each was compiled."""
     for region in regions:
         known = region.to_plan
+        assert known is not None, "it has a plan"
         device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
         standing, state = settings.standing(bytes_held(present), device, known.program), \
             settings.state(device, trained, region.updated)

@@ -87,9 +87,10 @@ class Reads:
 
     def _words(self, written: dict[Place, torch.Tensor]) -> str:
         program = self._program
+        assert program is not None, "somebody was looked for"
         needed = {place: t for place, t in written.items() if not place.is_result and place.at in program.needed}
         written = needed or written
-        names = some([f"{self._name(place, t)} of shape {list(t.shape)}" for place, t in written.items()])
+        names = some([f"{_name(program, place, t)} of shape {list(t.shape)}" for place, t in written.items()])
         one = len(written) == 1
         words = f"{names} {'has' if one else 'have'} been modified by an inplace operation between the forward of " \
                 f"{program.graph.name} and its backward, which reads {'it' if one else 'them'}"
@@ -101,13 +102,6 @@ class Reads:
             return f"{words}: no plan within the budget was found that does not. Write after the backward, or give {larger}"
         return f"{words}. Write after the backward; or run this step again: from its next call on the region has a plan that " \
                "does not, if one keeps the budget"
-
-    def _name(self, place: Place, t: torch.Tensor) -> str:
-        if place.is_result:
-            return f"result {place.at}"
-        kind = "parameter" if isinstance(t, torch.nn.Parameter) else \
-            "buffer" if getattr(t, "_dynamo_static_input_type", None) is not None else "input"
-        return f"the {kind} {self._program.labels.get(place.at) or place.at}"
 
     def _backward_of(self, results: Any) -> Any:
         """The node of the graph that runs the region's backward.  A result may be a view of an argument that another region
@@ -121,3 +115,11 @@ class Reads:
                     break
                 node = next((following for following, _ in node.next_functions if following is not None), None)
         return None
+
+
+def _name(program: Program, place: Place, t: torch.Tensor) -> str:
+    if place.is_result:
+        return f"result {place.at}"
+    kind = "parameter" if isinstance(t, torch.nn.Parameter) else \
+        "buffer" if getattr(t, "_dynamo_static_input_type", None) is not None else "input"
+    return f"the {kind} {program.labels.get(place.at) or place.at}"

@@ -173,5 +173,7 @@ def move_state(key: int, way: str, slot: int, name: str) -> None:
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:
     """What a graph with these inputs knows of a token."""
-    with detect_fake_mode([n.meta.get("val") for n in inputs]):
+    mode = detect_fake_mode([n.meta.get("val") for n in inputs])
+    assert mode is not None, "inputs of a graph that was traced are fake"
+    with mode:
         return torch.empty((0, 1), dtype=torch.uint8)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections import defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,14 +29,12 @@ from ..compat.fake import FakeTensorMode
 from ..compat.optimizers import initial_state, not_compiling
 from ..tensors.operators import Kernel, leaves
 from ..tensors.storages import allocated, bytes_of, storage
+from .given import Update
 
 aten = torch.ops.aten
 
 _COUNT = 10  # what a step reads on the host
 _HOMES = ("device", "host")
-
-# an optimizer, its class or name, a function of the module that returns one, or a list of optimizers and such functions
-Update = Any
 
 
 def check_update(update: Update, state_home: str) -> None:
@@ -164,7 +163,7 @@ class Rules:
             for one in update:
                 self.read(model, one)
             return
-        optimizer = update
+        optimizer: Any = update
         if isinstance(update, str):
             optimizer = _named(update)
         if isinstance(optimizer, type):
@@ -261,7 +260,7 @@ def state_bytes(optimizer: torch.optim.Optimizer, on_gpu: bool, but: Container[i
                if p.requires_grad and storage(p) not in but for t in watch(rule, p).state.values())
 
 
-class _State(dict):
+class _State(defaultdict[torch.Tensor, dict[str, Any]]):
     """What an optimizer keeps by parameter."""
 
     def __missing__(self, parameter: torch.Tensor) -> dict[str, Any]:

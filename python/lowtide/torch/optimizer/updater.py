@@ -60,8 +60,17 @@ class Updater:
         self._used: dict[int, dict[str, Any]] = {}  # group -> its settings, by which parameters were updated since then
         self._aside: list[tuple[torch.Tensor, UsedGradient]] = []  # while the optimizer steps
         this = weakref.ref(self)
-        hooks = (optimizer.register_step_pre_hook(_own(lambda _, args, kwargs: this() and this()._stepping(args, kwargs))),
-                 optimizer.register_step_post_hook(_own(lambda *_: this() and this()._stepped())))
+
+        def stepping(_: Any, args: Any, kwargs: Any) -> Any:
+            updater = this()
+            return updater and updater._stepping(args, kwargs)
+
+        def stepped(*_: Any) -> None:
+            updater = this()
+            if updater:
+                updater._stepped()
+
+        hooks = (optimizer.register_step_pre_hook(_own(stepping)), optimizer.register_step_post_hook(_own(stepped)))
         for hook in hooks:
             weakref.finalize(self, hook.remove)
 
@@ -101,6 +110,7 @@ class Updater:
         self._used.clear()
         self._updated.clear()
         for p in updated:
+            assert isinstance(p.grad, UsedGradient)
             self._aside.append((p, p.grad))
             p.grad = None
 

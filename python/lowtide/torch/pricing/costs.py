@@ -30,7 +30,7 @@ import operator
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ class Prices:
         ticks = self._times(kernel) if self._times else self._known["ns"][key]
         return ticks, self._known["workspace"].get(key, 0), self._known["held"].get(key, [])
 
-    def prepare(self, kernels: list[Kernel]) -> None:
+    def prepare(self, kernels: Sequence[Kernel]) -> None:
         """Measure what is not known of these kernels, and keep it on disk."""
         if not self.real:
             return
@@ -214,7 +214,7 @@ class Prices:
                 continue
             try:
                 found[key], held, took = self._run(kernel)
-            except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers, or memory not do
+            except Exception:  # any kernel may refuse made-up numbers, or memory not do
                 needs[kind] = True  # unknown, so none of its kind is spared
                 continue
             if self._device.type == "cpu" and not self._is_small(kernel):  # a GPU's first run looks for kernels, and loads them
@@ -272,7 +272,7 @@ class Prices:
             args, kwargs = self._made_up(kernel)
             kernel.target(*args, **kwargs)
             self._wait()
-        except Exception:  # noqa: BLE001: any kernel may
+        except Exception:  # any kernel may
             return None
         return lambda: kernel.target(*args, **kwargs)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from ...frontend.price import Price
@@ -19,7 +21,7 @@ class Remembered:
         self._told: list[tuple[int, int, list[int]]] = []
         self._next = 0
 
-    def prepare(self, kernels: list[Kernel]) -> None:
+    def prepare(self, kernels: Sequence[Kernel]) -> None:
         kinds = list(map(_kind, kernels))
         if kinds != self._kinds or len(self._told) != len(kinds):
             self._kinds, self._told = kinds, []

@@ -74,7 +74,7 @@ class Trial:
                 seen += compared
                 if seen >= _ELEMENTS:
                     break
-        except Exception:  # noqa: BLE001: any kernel may refuse
+        except Exception:  # any kernel may refuse
             return False
         return True
 
@@ -118,7 +118,7 @@ class Trial:
         def of(name: str, value: Any) -> Any:
             if isinstance(value, (list, tuple)) and leaves(value):
                 return [of_tensor(v, w) if isinstance(v, torch.Tensor) else v for v, w in zip(value, named[name], strict=True)]
-            return of_tensor(value, named.get(name)) if isinstance(value, torch.Tensor) else value
+            return of_tensor(value, named[name]) if isinstance(value, torch.Tensor) else value
 
         def of_tensor(like: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
             made = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=whole.device)

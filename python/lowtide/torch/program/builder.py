@@ -77,7 +77,8 @@ class ProgramBuilder:
         inputs = self.known(read)
         outputs = list(dict.fromkeys(self.tensor(t, name if i == 0 else f"{name}.{i}")
                                      for i, t in enumerate(written)))
-        kernel = Kernel(node.target, values(node.args), values(node.kwargs), read, written, node.meta.get("val"), flops)
+        target: Any = node.target
+        kernel = Kernel(target, values(node.args), values(node.kwargs), read, written, node.meta.get("val"), flops)
         line = source_line(node)
         attributes = (attributes or {}) | ({"flops": flops} if flops else {}) | ({"source": line} if line else {})
         return Op(name, word or str(kernel.operator.overloadpacket), inputs, outputs, 0,

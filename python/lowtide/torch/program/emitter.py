@@ -106,3 +106,9 @@ class Run:
     state: Any = None  # an op's index; while the program is built, the op
     over: dict[int, str] = field(default_factory=dict)
     part: tuple[tuple[int, int], ...] | None = None
+
+    @property
+    def own_node(self) -> torch.fx.Node:
+        """The node, of an op that has one: of all but barriers and updates."""
+        assert self.node is not None
+        return self.node

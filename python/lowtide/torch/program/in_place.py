@@ -125,8 +125,8 @@ def _forms(target: OpOverload) -> list[tuple[OpOverload, str | None]]:
     asked = [(a.name, str(a.type)) for a in target._schema.arguments]
     name = target._schema.name.removeprefix("aten::")
     found: list[tuple[OpOverload, str | None]] = []
-    for packet in (getattr(aten, name), getattr(aten, f"{name}_", None)):
-        for overload in packet.overloads() if packet else ():
+    for packet in filter(None, (getattr(aten, name), getattr(aten, f"{name}_", None))):
+        for overload in packet.overloads():
             form = getattr(packet, overload)
             written = [a for a in form._schema.arguments if a.is_out]
             taken = [(a.name, str(a.type)) for a in form._schema.arguments if not a.is_out]

@@ -82,7 +82,9 @@ class _Lowering:
         self.at: torch.fx.Node | None = None  # the node that is being lowered
         self._builder = ProgramBuilder(joint, state_bytes, replays)
         self._graph = self._builder.graph
-        outputs = outputs_of(joint, num_fwd_outputs=num_forward_outputs)
+        self._forward: list[Any]
+        self._backward: list[Any]
+        outputs: Any = outputs_of(joint, num_fwd_outputs=num_forward_outputs)
         self._forward, self._backward, self._forward_desc, self._backward_desc = map(list, outputs)
         self._inputs = [n for n in joint.graph.nodes if n.op == "placeholder"]
         self._nodes = [n for n in joint.graph.nodes if n.op not in ("placeholder", "output")]
@@ -118,7 +120,7 @@ class _Lowering:
         backward = [None if self._is_taken(desc) else node
                     for node, desc in zip(self._backward, self._backward_desc, strict=True)]
         region = self._updates.region if self._updates and any(map(self._is_taken, self._backward_desc)) else None
-        return Program(self._joint, graph, runs, place[self._graph.barrier], self._forward, backward,
+        return Program(self._joint, graph, runs, place[self._graph.crossed], self._forward, backward,
                        self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region,
                        kept=tuple(kept), needed=needed)
 
@@ -130,7 +132,7 @@ class _Lowering:
 
     def _is_taken(self, descriptor: Any) -> bool:
         """Does an update take the gradient of that descriptor?"""
-        return bool(self._updates) and label_of(getattr(descriptor, "grad_of", None)) in self._updates.rules.of
+        return self._updates is not None and label_of(getattr(descriptor, "grad_of", None)) in self._updates.rules.of
 
     def _handed_out(self) -> list[torch.fx.Node]:
         """What the caller gets beside the gradients that updates take."""
@@ -164,7 +166,7 @@ class _Lowering:
         self.at = node
         builder = self._builder
         if node.op == "get_attr":
-            value = operator.attrgetter(node.target)(self._joint)
+            value = operator.attrgetter(str(node.target))(self._joint)
             for t in leaves(node.meta.get("val", value)):
                 builder.tensor(t, node.name, "constant")
             return
@@ -177,7 +179,8 @@ class _Lowering:
         if not leaves(value) and value is not None and not isinstance(value, (list, tuple)):
             raise CaptureError(f"{node.name}: {node.target} computes a size while the step runs; a plan needs fixed "
                                "sizes")
-        if node.target is with_effects and not node.args[1]._schema.is_mutable:
+        called: Any = node.args[1] if node.target is with_effects else None
+        if called is not None and not called._schema.is_mutable:
             lower_effect(builder, node)
             return
         if node.target is auto_functionalized_v2 and isinstance(node.args[0], OpOverload):

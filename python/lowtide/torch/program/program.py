@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -17,6 +17,8 @@ from ..tensors.operators import leaves
 from ..tensors.storages import storage, storages
 from ..tracing.origins import label_of
 from .emitter import Run
+
+AnyProgram = TypeVar("AnyProgram", bound="Program")
 
 
 @dataclass
@@ -51,14 +53,14 @@ class Program:
     kept: tuple[int, ...] = ()
     needed: frozenset[int] = frozenset()
 
-    def without_kept(self) -> Program:
+    def without_kept(self: AnyProgram) -> AnyProgram:
         """The same for plans that may read what is kept from them."""
         mutates = [t for t in self.graph.op(self.barrier).mutates if t not in self.kept]
         return replace(self, graph=self.graph.edited(ops={self.barrier: {"mutates": mutates}}), kept=())
 
     def label_of(self, descriptor: Any) -> str:
         """The name of an input for people."""
-        return self.labels.get(getattr(descriptor, "idx", None)) or label_of(descriptor)
+        return self.labels.get(getattr(descriptor, "idx", -1)) or label_of(descriptor)
 
     @property
     def in_one_call(self) -> bool:
@@ -67,9 +69,10 @@ class Program:
 
     def homes(self) -> dict[int, tuple[int, str]]:
         """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""
-        return {tensor: (run.emitter.slot, name)
-                for op, run in enumerate(self.runs) if getattr(run.emitter, "states", ())
-                for tensor, name in zip(self.graph.op(op).inputs[-len(run.emitter.states):], run.emitter.states, strict=True)
+        emitters: list[Any] = [run.emitter for run in self.runs]
+        updates = [(op, emitter) for op, emitter in enumerate(emitters) if getattr(emitter, "states", ())]
+        return {tensor: (update.slot, name) for op, update in updates
+                for tensor, name in zip(self.graph.op(op).inputs[-len(update.states):], update.states, strict=True)
                 if self.graph.tensor(tensor).home == "host"}
 
     def movable(self) -> set[int]:
@@ -119,7 +122,8 @@ def with_gradient(program: Program, trained: Container[int]) -> list[int]:
 
 def updated_inputs(program: Program) -> list[int]:
     """Which arguments its backward updates."""
-    return [run.emitter.slot for run in program.runs if getattr(run.emitter, "slot", None) is not None]
+    slots: list[int | None] = [getattr(run.emitter, "slot", None) for run in program.runs]
+    return [slot for slot in slots if slot is not None]
 
 
 def made_gradient_bytes(program: Program, trained: Container[int]) -> int:

@@ -111,4 +111,4 @@ def _shared_by(part: torch.nn.Module) -> tuple[str, str] | None:
 
 def _is_dtensor(tensor: torch.Tensor) -> bool:
     module = sys.modules.get("torch.distributed.tensor")
-    return bool(module) and isinstance(tensor, module.DTensor)
+    return module is not None and isinstance(tensor, module.DTensor)

@@ -30,7 +30,7 @@ class Guess:
 
     def read(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         """A new tensor of the tangent's shape and type."""
-        scale = self._last if isinstance(self._scale, str) else self._scale
+        scale: Any = self._last if isinstance(self._scale, str) else self._scale
         if hasattr(scale, "get_scale"):  # a GradScaler, whose scale is on the device from its first use on
             scale = scale._scale if getattr(scale, "_scale", None) is not None else scale.get_scale()
         if scale is None:

@@ -104,6 +104,7 @@ class Leaving:
         self._source: torch.Tensor | None = _bytes(t)
         host = host_of(t.device)
         self._host, place = host.take(self._source.numel()) if home is None else (home, host.place_of(home))
+        assert place is not None, "a home is over a place"
         self._copy = place.written = _begin(self._host, self._source, may_be_rewritten_after(place), "out")
 
     def land(self) -> torch.Tensor:

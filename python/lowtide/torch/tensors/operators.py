@@ -12,6 +12,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from ...frontend.errors import CaptureError
 from ..compat import counting, pytree
 from ..compat.dispatch import OpOverload, auto_functionalized_v2
+from ..compat.fake import FakeTensor, FakeTensorMode
 from .effects import has_effects, may_communicate
 from .storages import storage
 
@@ -80,9 +81,23 @@ def is_symbol(value: Any) -> bool:
 def arguments_of(node: torch.fx.Node) -> dict[str, Any]:
     """A node's arguments by the names of its operator's schema, defaults filled in."""
     named = {}
-    for i, a in enumerate(node.target._schema.arguments):
+    target: Any = node.target
+    for i, a in enumerate(target._schema.arguments):
         named[a.name] = node.args[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
     return named
+
+
+def operand(node: torch.fx.Node, i: int = 0) -> torch.fx.Node:
+    """An argument of a node that is a node itself."""
+    given = node.args[i]
+    assert isinstance(given, torch.fx.Node)
+    return given
+
+
+def fake_mode_of(t: torch.Tensor) -> FakeTensorMode:
+    """The mode of a fake tensor."""
+    assert isinstance(t, FakeTensor)
+    return t.fake_mode
 
 
 def device_of(node: torch.fx.Node) -> torch.device:
@@ -160,7 +175,8 @@ def is_effect(node: torch.fx.Node, arguments: dict[str, Any]) -> bool:
 def attributes_of(node: torch.fx.Node, arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments that are numbers, strings or lists of them and differ from the operator's defaults."""
     kept = {}
-    for a in node.target._schema.arguments:
+    target: Any = node.target
+    for a in target._schema.arguments:
         value = arguments[a.name]
         value = list(value) if isinstance(value, (tuple, list)) else value
         parts = value if isinstance(value, list) else [value]

@@ -39,10 +39,12 @@ class UsedGradient(torch.Tensor):
     def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
         """In the place of a gradient like that."""
 
-    __torch_function__ = no_torch_function  # what comes here are operators, not functions
+    # what comes here are operators, not functions
+    __torch_function__ = no_torch_function  # type: ignore[assignment]  # as PyTorch has it for such classes
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]  # stubs have the disabled one
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in _ZEROING:
             for gradient in args[0] if isinstance(args[0], (list, tuple)) else (args[0],):
@@ -60,7 +62,7 @@ class UsedGradient(torch.Tensor):
                           "parameter already. Gradients can be clipped, scaled, changed, added to or looked at only "
                           "after a backward that makes no updates: use update='step'")
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # stubs have the one of `object`, too
         return f"UsedGradient(shape={list(self.shape)}, of a parameter that was updated in the backward)"
 
 

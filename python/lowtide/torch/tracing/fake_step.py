@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +40,7 @@ from .origins import MODULE, at_line, mark_modules
 from .own_kernels import own_kernels
 
 LossFunction = Callable[..., Any]
+Numbers = Literal["f32", "bf16", "amp"]
 Built = tuple[nn.Module, tuple[Any, ...], LossFunction | None]
 
 DTYPES = {"f32": "f32", "bf16": "bf16", "amp": "bf16 autocast"}  # the numbers to compute in, for people
@@ -89,7 +90,7 @@ def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: tor
 
 @contextlib.contextmanager
 def _replaced_attention() -> Iterator[None]:
-    F.scaled_dot_product_attention = _attention
+    F.scaled_dot_product_attention = _attention  # type: ignore[assignment]  # stubs have a builtin, without names
     try:
         yield
     finally:

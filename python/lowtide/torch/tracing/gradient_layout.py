@@ -9,6 +9,7 @@ original before the engine ever sees it.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 import torch
 from torch import fx
@@ -49,15 +50,17 @@ def _order(parameter: torch.Tensor) -> list[int]:
     """The dimensions from the one of the largest stride on."""
     if not is_dense(parameter):
         return list(range(parameter.dim()))
-    return sorted(range(parameter.dim()), key=lambda d: (-parameter.stride(d), d))
+    strides = parameter.stride()
+    return sorted(range(parameter.dim()), key=lambda d: (-strides[d], d))
 
 
 def _copy(graph: fx.Graph, gradient: fx.Node, order: list[int]) -> fx.Node:
     back = sorted(range(len(order)), key=order.__getitem__)
     node = gradient
-    for target, args, kwargs in ((aten.permute.default, (order,), {}),
-                                 (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
-                                 (aten.permute.default, (back,), {})):
+    calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+        (aten.permute.default, (order,), {}), (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
+        (aten.permute.default, (back,), {})]
+    for target, args, kwargs in calls:
         with graph.inserting_after(node):
             made = graph.call_function(target, (node, *args), kwargs)
         made.meta = {k: v for k, v in gradient.meta.items() if k != "desc"} | {"partitioner_tag": "is_backward"}

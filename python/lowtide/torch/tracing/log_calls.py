@@ -57,7 +57,7 @@ def bound(function: Callable[..., Any], named: dict[str, Any]) -> Callable[..., 
 
 
 def _install() -> None:
-    class Bound(variables.VariableTracker):  # type: ignore[name-defined,misc]
+    class Bound(variables.VariableTracker):
         """A function to be called behind the graph, with its keyword arguments."""
 
         def __init__(self, load: Callable[[Any], None], named: dict[str, Any]) -> None:
@@ -127,6 +127,7 @@ def _install() -> None:
         except (AttributeError, TypeError):  # nothing is traced; what has no hash is none of these
             return False
 
+    # around their own
     LoggingLoggerVariable.call_method = logger_method
     DebuggingVariable.call_function = function
     DebuggingVariable.is_reorderable_logging_function = staticmethod(reorderable)

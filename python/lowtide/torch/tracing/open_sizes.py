@@ -157,7 +157,9 @@ class OpenSizes(Symbols):
     def concrete(self, joint: fx.GraphModule, args: list[Any]) -> None:
         """Put tensors of the sizes at hand in the place of the symbolic ones of a joint graph."""
         self._given_alone(joint)
-        mode, made, known = FakeTensorMode(), {}, {}
+        mode = FakeTensorMode()
+        made: dict[int, torch.Tensor] = {}
+        known: dict[int, tuple[Any, Any]] = {}
         places = {getattr(n.meta.get("desc"), "idx", None): n for n in joint.graph.find_nodes(op="placeholder")}
         given = {storage(n.meta["val"]): bytes_of(args[i]) for i, n in places.items()
                  if i is not None and isinstance(n.meta.get("val"), torch.Tensor)}

@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -54,7 +54,7 @@ def at_line(outermost: CodeType) -> contextlib.AbstractContextManager[None]:
 
     Callers beyond `outermost` do not count.
     """
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame and frame.f_code is not outermost:
         file = frame.f_code.co_filename
         if _is_users(file) and file != outermost.co_filename:

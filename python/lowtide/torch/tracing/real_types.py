@@ -23,7 +23,7 @@ from ..compat.counting import is_counted
 from ..compat.dispatch import OpOverload
 from ..device.identity import untraced
 from ..pricing.costs import key_of, real_arguments
-from ..tensors.operators import arguments_of, is_effect, leaves, operator_of, values
+from ..tensors.operators import arguments_of, fake_mode_of, is_effect, leaves, operand, operator_of, values
 from ..tensors.storages import storage
 
 aten = torch.ops.aten
@@ -73,16 +73,17 @@ def propagate(node: fx.Node) -> bool:
         return False
     try:
         with mode:
-            node.meta["val"] = node.target(*values(node.args), **values(node.kwargs))
-    except Exception:  # noqa: BLE001: then it stays what the tracer said
+            target: Any = node.target
+            node.meta["val"] = target(*values(node.args), **values(node.kwargs))
+    except Exception:  # then it stays what the tracer said
         return False
     return True
 
 
 def _view_a_copy(node: fx.Node) -> None:
     """Have it view a copy of what, as it really lies, has no such view: as `reshape` does, which the tracer took for a view."""
-    source = node.args[0]
-    with node.graph.inserting_before(node), source.meta["val"].fake_mode:
+    source = operand(node)
+    with node.graph.inserting_before(node), fake_mode_of(source.meta["val"]):
         copy = node.graph.call_function(aten.clone.default, (source,), {"memory_format": torch.contiguous_format})
         copy.meta = node.meta | {"val": aten.clone.default(source.meta["val"], memory_format=torch.contiguous_format)}
     node.replace_input_with(source, copy)
@@ -136,7 +137,7 @@ def _corrected(target: Any, args: Any, kwargs: Any, made: Any) -> Any:
     changed = False
     for i, (fake, real) in enumerate(zip(flat, layouts, strict=True)):
         if isinstance(fake, torch.Tensor) and real and (fake.stride(), fake.dtype) != real:
-            with fake.fake_mode:
+            with fake_mode_of(fake):
                 flat[i] = torch.empty_strided(fake.shape, real[0], dtype=real[1], device=fake.device)
             changed = True
     return pytree.tree_unflatten(flat, tree) if changed else None
@@ -147,6 +148,6 @@ def _run(target: Any, args: Any, kwargs: Any, device: torch.device) -> list[_Lay
         try:
             args, kwargs = real_arguments(target, args, kwargs, device)
             made = pytree.tree_leaves(target(*args, **kwargs))
-        except Exception:  # noqa: BLE001: any kernel may refuse made-up numbers
+        except Exception:  # any kernel may refuse made-up numbers
             return None
         return [(t.stride(), t.dtype) if isinstance(t, torch.Tensor) else None for t in made]

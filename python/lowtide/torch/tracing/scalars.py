@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -71,7 +71,8 @@ def _copy(gm: fx.GraphModule) -> fx.GraphModule:
     graph.output(graph.graph_copy(gm.graph, {}))
     copy = fx.GraphModule(gm, graph)
     copy.meta = dict(gm.meta)  # what was noted while it was traced
-    copy.compile_subgraph_reason = getattr(gm, "compile_subgraph_reason", None)
+    reason: Any = getattr(gm, "compile_subgraph_reason", None)
+    copy.compile_subgraph_reason = reason
     return copy
 
 
@@ -151,12 +152,12 @@ class Symbols:
         self._names = [symbol.name for symbol in self._symbols]
         self._env = None
 
-    def hold(self, args: list[Any]) -> bool:
+    def hold(self, args: Sequence[Any]) -> bool:
         """Are these values some that the tracing is right for?"""
         named = dict(zip(self._names, self._values(args), strict=True))
         return all(guard(named) for guard in self._guards)
 
-    def _values(self, args: list[Any]) -> list[Any]:
+    def _values(self, args: Sequence[Any]) -> list[Any]:
         """Of the symbols, in the order in which they were sealed."""
         return [args[i] for i in self.at]
 
@@ -175,4 +176,4 @@ def _by_name(tree: Any, symbols: list[sympy.Symbol]) -> Callable[[dict[str, Any]
 
     names = "|".join(re.escape(symbol.name) for symbol in symbols)
     source = re.sub(rf"\b({names})\b", r'v["\1"]', text(tree)) if names else text(tree)
-    return eval(f"lambda v: {source}", {"math": math, "torch": torch})  # noqa: S307: torch's text
+    return eval(f"lambda v: {source}", {"math": math, "torch": torch})  # torch's text

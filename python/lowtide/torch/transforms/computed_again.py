@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import fx
@@ -22,8 +23,8 @@ import lowtide
 
 from ..compat.dispatch import OpOverload
 from ..program.emitter import Run
-from ..program.program import Program
-from ..tensors.operators import arguments_of, is_effect, is_tangent, leaves
+from ..program.program import AnyProgram
+from ..tensors.operators import arguments_of, fake_mode_of, is_effect, is_tangent, leaves
 from ..tensors.storages import bytes_of, storage
 
 _AGAIN = "lowtide_again"
@@ -73,14 +74,16 @@ def _owns(node: fx.Node) -> bool:
 
 def _rewired(joint: fx.GraphModule, chain: set[fx.Node], late: set[fx.Node]) -> fx.GraphModule:
     """The copy in which what is late reads a second computation of the chain."""
-    graph, copies = fx.Graph(), {}
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
     again: dict[fx.Node, fx.Node] = {}
-    mode = next(t.fake_mode for n in joint.graph.nodes for t in leaves(n.meta.get("val")))
+    mode = next(fake_mode_of(t) for n in joint.graph.nodes for t in leaves(n.meta.get("val")))
 
     def like_its_arguments(made: fx.Node) -> None:
         args, kwargs = fx.map_arg((made.args, made.kwargs), lambda n: n.meta["val"])
         with mode:
-            made.meta["val"] = made.target(*args, **kwargs)
+            target: Any = made.target
+            made.meta["val"] = target(*args, **kwargs)
 
     def second(node: fx.Node) -> fx.Node:
         if node not in chain:
@@ -102,7 +105,7 @@ def _rewired(joint: fx.GraphModule, chain: set[fx.Node], late: set[fx.Node]) -> 
     return fx.GraphModule(joint, graph)
 
 
-def as_backward(program: Program) -> Program:
+def as_backward(program: AnyProgram) -> AnyProgram:
     """Such a program, in which what is computed again waits for what its readers read beside it, so that it belongs to the
     backward and not to the forward."""
     graph = program.graph

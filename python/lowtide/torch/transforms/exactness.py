@@ -49,7 +49,8 @@ def exactness(program: Program, transforms: list[dict[str, Any]], fused: bool = 
 
 def _changed(program: Program) -> dict[int, int]:
     """The tensors that may have other bits, and how."""
-    graph, found = program.graph, {}
+    graph = program.graph
+    found: dict[int, int] = {}
     for op in graph.order:
         entry, emitter = graph.op(op), program.runs[op].emitter
         levels = [found.get(t, 0) for t in entry.inputs]

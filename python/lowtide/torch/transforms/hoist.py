@@ -25,7 +25,7 @@ class TangentEmitter(Emitter):
         self._guess = guess
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         fake = node.meta["val"]
         if not code.knows(node):
             code.values[node] = code.call(

@@ -8,6 +8,7 @@ single precision until the last.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 
@@ -99,7 +100,8 @@ class JoinEmitter(Emitter):
         part = code.value(self._part.key, self._part.node)
         lies = tuple(part.meta["val"].stride())
         if self._before is None:
-            function, args = join_first, (part, lies, self._result.shape, self._result.strides, self._place)
+            function: Any = join_first
+            args: tuple[Any, ...] = (part, lies, self._result.shape, self._result.strides, self._place)
         else:
             function = join_over if over else join_anew
             args = (code.value(self._before.key, self._before.node), part, lies, self._place)

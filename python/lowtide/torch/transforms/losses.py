@@ -73,7 +73,7 @@ class RowsEmitter(Emitter):
         self._scores, self._targets, self._ignored, self._result, self._like = scores, targets, ignored, result, like
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         args = (self._scores.on(code), self._targets.on(code), self._ignored)
         code.values[self._result] = code.call(rows_of, args, node, self._like)
         return False

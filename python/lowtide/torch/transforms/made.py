@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from torch import fx
@@ -24,7 +24,7 @@ from ..compat.tensors import is_dense
 from ..pricing.trial import Trial
 from ..program.emitter import Emitter, Run
 from ..program.lowerings.random_draws import DrawEmitter
-from ..program.program import Program, owned
+from ..program.program import AnyProgram, owned
 from ..runtime.guess import Guess
 from ..tensors.operators import DTYPES, Kernel, arguments_of, leaves, values
 from ..tracing.origins import unexpected
@@ -42,8 +42,8 @@ _SUBSTITUTES = {"aten.cat": aten.cat.default, "aten.mm": aten.mm.default, "aten.
 _BEFORE = -1  # the part of what is done once for all
 
 
-def made_program(program: Program, transforms: list[dict[str, Any]], guess: Guess | None = None,
-                 price: Price | None = None) -> Program:
+def made_program(program: AnyProgram, transforms: list[dict[str, Any]], guess: Guess | None = None,
+                 price: Price | None = None) -> AnyProgram:
     """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.  price: what parts
     cost; None: what the transforms say.
 
@@ -61,19 +61,19 @@ def made_program(program: Program, transforms: list[dict[str, Any]], guess: Gues
         raise unexpected(error, made.at) from error
 
 
-def splittable(program: Program) -> Program:
+def splittable(program: AnyProgram) -> AnyProgram:
     """The program, whose graph no longer says what ops do that no code could run in parts."""
     left_out = {}
     for op, run in zip(program.graph.ops, program.runs, strict=True):
-        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not op.operands
-        runs = runs or run.emitter.part_of(run.node) or run.emitter.before_parts(run.node)
+        runs = run.node is None or isinstance(run.emitter, DrawEmitter) and not op.operands \
+            or run.emitter.part_of(run.node) or run.emitter.before_parts(run.node)
         if op.kind == "lowtide.update" or not runs:
             left_out[op.index] = {"described": False}
     return replace(program, graph=program.graph.edited(ops=left_out))
 
 
-class _Made:
-    def __init__(self, program: Program, transforms: list[dict[str, Any]], guess: Guess | None, real: bool) -> None:
+class _Made(Generic[AnyProgram]):
+    def __init__(self, program: AnyProgram, transforms: list[dict[str, Any]], guess: Guess | None, real: bool) -> None:
         self._program, self._guess, self._real = program, guess, real  # real: can kernels run here?
         self._made = lowtide.transform(program.graph, transforms)
         self._graph: lowtide.Graph = self._made["graph"]
@@ -115,7 +115,7 @@ class _Made:
             runs[op] = replace(self._run_of(op), part=self._part_of(op))
         return [runs[op] for op in range(len(runs))]
 
-    def program(self, runs: list[Run]) -> Program:
+    def program(self, runs: list[Run]) -> AnyProgram:
         """The program of that graph, with what was noted of its ops and tensors meanwhile."""
         ops = {op.index: {key: self._ops[op.index][key] for key in ("time", "workspace", "in_place")} for op in self._graph.ops}
         tensors = {t.index: {key: self._tensors[t.index][key] for key in ("bytes", "shape")} for t in self._graph.tensors}
@@ -172,6 +172,7 @@ class _Made:
         source, parts = self._made["sources"][op], self._made["parts"][op]
         entry = self._ops[op]
         if source is None:
+            assert self._guess is not None, "a backward that is hoisted reads one"
             return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
         self.at = run.node
@@ -180,7 +181,7 @@ class _Made:
             return self._joined(entry, run.node)
         whole = _entry(self._wholes[source])
         if self._made["ops"][op] in self._by_rules or entry["kind"] in _SUBSTITUTES and entry["kind"] != whole["kind"]:
-            made = self._substitute(op, entry, run.node)
+            made = self._substitute(op, entry, run.own_node)
             made.emitter.keeps_bits = not self._has_rough_rules  # of which this may be a part
             return made
         if parts and parts[-1][1] != _BEFORE or self._has_rules and not parts and self._reads_otherwise(entry, whole):
@@ -188,9 +189,10 @@ class _Made:
         if parts and [self._made["tensors"][t] for t in entry["outputs"]] != whole["outputs"]:
             return self._before(entry, run)
         if parts and len(entry["operands"]) < len(whole.get("operands", ())):
-            emitter = run.emitter.before_parts(run.node)
+            emitter = run.emitter.before_parts(run.own_node)
             if emitter is None:
-                raise CaptureError(f"{run.node.name}: {run.node.target} cannot run before the parts that make its operands")
+                raise CaptureError(f"{run.own_node.name}: {run.own_node.target} cannot run before the parts that make its "
+                                   "operands")
             run = replace(run, emitter=emitter)
         run = replace(run, state=None if run.state is None else self._op_at[run.state])
         if run.over:  # by the made graph's tensors
@@ -202,7 +204,7 @@ class _Made:
         return (self._keys[tensor][1] for tensor in tensors)
 
     def _part(self, op: int, entry: dict[str, Any], whole: dict[str, Any], run: Run) -> Run:
-        node = run.node
+        node = run.own_node
         # What the parts themselves go on to compute with is a number.
         if keeps_rows(node) and entry.get("arguments", {}).get("reduction") != 0 and self._read.isdisjoint(entry["outputs"]):
             return self._rows_of(entry, node)
@@ -318,7 +320,7 @@ class _Made:
             total = entry["inputs"][0]  # before what the op reads
             key, node = self._keys[total]
             fake = self._fakes[key]
-            return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+            return None, Slice(key, node, tuple(fake.shape), tuple(fake.stride()), int(fake.storage_offset()), fake.dtype)
         return (weight[0] / weight[1], None) if weight else (None, None)
 
     def _arguments(self, node: fx.Node, target: Any, arguments: dict[str, Any], entry: dict[str, Any],
@@ -352,18 +354,18 @@ class _Made:
         """All of a tensor's storage, as it is held."""
         key, node = self._keys[tensor]
         fake = self._fakes[key]
-        return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), fake.storage_offset(), fake.dtype)
+        return Slice(key, node, tuple(fake.shape), tuple(fake.stride()), int(fake.storage_offset()), fake.dtype)
 
     def _like_join(self, entry: dict[str, Any], node: fx.Node) -> Kernel:
         """A kernel that moves as much: a copy of the part, or a sum."""
         given = apart([self._fakes[self._keys[t][0]] for t in entry["inputs"]])
         adds = entry["kind"] == "lowtide.add" and given[0].shape == given[-1].shape
-        target, args = (aten.add.Tensor, tuple(given)) if adds else (aten.clone.default, (given[-1],))
+        target, args = (aten.add.Tensor, given) if adds else (aten.clone.default, given[-1:])
         kind = target, *((t.shape, t.stride(), t.dtype, t.device) for t in args)
         if kind not in self._moves:
             with _mode_of(node):
                 made = target(*args)
-            self._moves[kind] = Kernel(target, args, {}, list(args), [made], made)
+            self._moves[kind] = Kernel(target, tuple(args), {}, args, [made], made)
         return self._moves[kind]
 
     def _joined(self, entry: dict[str, Any], node: fx.Node) -> Run:
@@ -375,6 +377,8 @@ class _Made:
         piece = self._whole(part)
         described = self._tensors[result]
         dtype = _TYPES[described["dtype"]]
+        shape: tuple[int, ...]
+        strides: tuple[int, ...]
         if result not in self._keys:
             like, last = self._fakes[piece.key], self._last.get(result, result)
             if held is not None and list(like.shape) != described["shape"]:
@@ -392,7 +396,7 @@ class _Made:
         whole = self._whole(result)
         fake = self._fakes[whole.key]
         over = {pair[0]: "" for pair in entry.get("in_place", ())}
-        if entry["kind"] == "lowtide.add":
+        if held is not None and entry["kind"] == "lowtide.add":
             if not all(lies_as(self._fakes[s.key], fake) for s in (held, piece)):
                 raise CaptureError(f"{node.name}: parts of its sum do not lie as the whole does")
             entry["workspace"] = copied_bytes(held.dtype, piece.dtype, dtype, fake)
@@ -409,7 +413,7 @@ class _Made:
 
     def _before(self, entry: dict[str, Any], run: Run) -> Run:
         """What an op makes of the whole axis without what only its parts have: a loss's count of targets."""
-        node = run.node
+        node = run.own_node
         if node.target not in _COUNTS:
             raise CaptureError(f"{node.name}: {node.target} cannot be run in parts")
         arguments = arguments_of(node)
@@ -446,7 +450,7 @@ class _Count(Emitter):
         self.keeps_bits = weight is None  # whose kernel adds weights up in an order of its own
 
     def emit(self, code: Any, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         args = (self._target.on(code), self._weight and self._weight.on(code), self._ignored, self._fake.dtype)
         code.values[self._result] = code.call(count_targets, args, node, self._fake)
         return False

@@ -58,7 +58,7 @@ class Slice:
     def of(self, t: torch.Tensor) -> torch.Tensor:
         """The view of a tensor in that storage."""
         view = t if self.is_all_of(t) else view_of(t, self.shape, self.strides, self.offset, self.dtype,
-                                                   began=t.storage_offset())
+                                                   began=int(t.storage_offset()))
         for flag in self.views:
             view = flag(view)
         return packed(view) if self.packed else view
@@ -212,8 +212,9 @@ def apart(fakes: list[torch.Tensor]) -> list[torch.Tensor]:
     return list(found.values())
 
 
-def fake_like(t: FakeTensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:
-    """A fake tensor of its own, on the device of t."""
+def fake_like(t: torch.Tensor, shape: Any, strides: Any, dtype: torch.dtype) -> FakeTensor:
+    """A fake tensor of its own, on the device of t, which is one."""
+    assert isinstance(t, FakeTensor)
     with without_torch_dispatch():
         return FakeTensor(t.fake_mode, torch.empty_strided(shape, strides, dtype=dtype, device="meta"), t.fake_device)
 
@@ -235,22 +236,23 @@ class PartEmitter(Emitter):
         return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        run, call = code.runs[op], self._call
+        node, over_of, call = code.runs[op].own_node, code.runs[op].over, self._call
         args, kwargs = call.bind(lambda part: part.on(code), code.get)
         if over:
-            written = call.arguments[run.over[over[0]]].on(code)
-            made = code.call_over(written, self._twin, call.target, args, run.node, self._made, kwargs)
+            assert self._twin is not None, "it may write over none without one"
+            written = call.arguments[over_of[over[0]]].on(code)
+            made = code.call_over(written, self._twin, call.target, args, node, self._made, kwargs)
         else:
-            made = code.call(call.target, args, run.node, self._made, kwargs)
+            made = code.call(call.target, args, node, self._made, kwargs)
         for key, index in call.results:
-            value = made if index is None else code.call(operator.getitem, (made, index), run.node, self._made[index])
+            value = made if index is None else code.call(operator.getitem, (made, index), node, self._made[index])
             if call.share is not None:
-                value = code.call(weighted, (value, call.share), run.node, value.meta["val"])
+                value = code.call(weighted, (value, call.share), node, value.meta["val"])
             if call.total is not None:
-                value = code.call(divided, (value, call.total.on(code)), run.node, value.meta["val"])
+                value = code.call(divided, (value, call.total.on(code)), node, value.meta["val"])
             if key in call.shapes:
                 seen = value.meta["val"].view(call.shapes[key])
-                value = code.call(aten.view.default, (value, list(call.shapes[key])), run.node, seen)
+                value = code.call(aten.view.default, (value, list(call.shapes[key])), node, seen)
             code.values[key] = value
         return False
 

@@ -10,12 +10,12 @@ import math
 from dataclasses import replace
 
 from ...frontend.errors import CaptureError
-from ..program.program import Program
+from ..program.program import AnyProgram
 from ..runtime.guess import Guess
 from .made import made_program
 
 
-def in_one_call(program: Program) -> Program:
+def in_one_call(program: AnyProgram) -> AnyProgram:
     """The program of a training step with its barrier behind everything.
 
     Raises CaptureError if something else than one loss can be differentiated, or no parameter is updated.

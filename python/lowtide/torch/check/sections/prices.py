@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from ....frontend.roofline import DEVICES
@@ -39,8 +41,8 @@ def prices(context: Context) -> None:
         device = torch.device(context.device)
         for n in (1 << 12, 1 << 18, *((1 << 22, 1 << 26) if context.on_gpu else ())):
             x = torch.randn(n, device=device)
-            context.say(f"tanh of {n} numbers", alone_us=round(ns_of(lambda x=x: torch.tanh(x), device) / 1e3, 2),
-                        queued_us=round(queued_us(lambda x=x: torch.tanh(x)), 2))
+            context.say(f"tanh of {n} numbers", alone_us=round(ns_of(functools.partial(torch.tanh, x), device) / 1e3, 2),
+                        queued_us=round(queued_us(functools.partial(torch.tanh, x)), 2))
 
 
 def _estimates(context: Context) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 
@@ -14,7 +15,7 @@ from ..measure import least_seconds, mib, wait
 from ..section import Context
 
 _SIZES = (1, 511, 513, 1 << 20, (1 << 20) + 1, 3 * (1 << 20) + 1, 11 << 20, 27 << 19, (21 << 20) + 1, (99 << 20) + 5)
-
+_COPIED = 1 << 30  # bytes
 _LEFT_OVER = 1 << 20  # bytes: of a free block as much may be given out beside a tensor
 
 
@@ -31,13 +32,21 @@ def runtime(context: Context) -> None:
 def _link(context: Context) -> None:
     """Rates each way and both at once, beside what plans are made with; does the host go on while a copy runs?"""
     planned = measured_link(torch.device("cuda", torch.cuda.current_device()))
-    size = 1 << 30
-    host = Host(4 * size)
+    host = Host(4 * _COPIED)
+    found = _copies(context, host)
+    host.close()
+    context.say("link", [] if found["pinned"] and found["host_goes_on"] else ["pinning"],
+                planned_GB_s=round(planned.alone / 1e9, 2), planned_both_GB_s=round(2 * planned.together / 1e9, 2),
+                planned_latency_us=round(planned.latency / 1e3, 2), **found)
+
+
+def _copies(context: Context, host: Host) -> dict[str, Any]:
+    """What copies of _COPIED bytes take; nothing of them is left on the host."""
     began = time.perf_counter()
-    here, place = host.take(size)
+    here, place = host.take(_COPIED)
     pinning = time.perf_counter() - began
-    other, _ = host.take(size)
-    there, back = (torch.empty(size, dtype=torch.uint8, device=context.device) for _ in range(2))
+    other, _ = host.take(_COPIED)
+    there, back = (torch.empty(_COPIED, dtype=torch.uint8, device=context.device) for _ in range(2))
     out, into = torch.cuda.Stream(), torch.cuda.Stream()
 
     def leave() -> None:
@@ -52,19 +61,14 @@ def _link(context: Context) -> None:
         with torch.cuda.stream(into):
             come()
 
-    found = {name: round(count * size / least_seconds(run, 5) / 1e9, 2)
+    found = {name: round(count * _COPIED / least_seconds(run, 5) / 1e9, 2)
              for name, run, count in (("out_GB_s", leave, 1), ("in_GB_s", come, 1), ("both_GB_s", both, 2))}
     began = time.perf_counter()
     leave()
     queued = time.perf_counter() - began
     wait()
-    asynchronous = queued < size / (1e9 * found["out_GB_s"]) / 4
-    context.say("link", [] if place.pinned and asynchronous else ["pinning"], planned_GB_s=round(planned.alone / 1e9, 2),
-                planned_both_GB_s=round(2 * planned.together / 1e9, 2), planned_latency_us=round(planned.latency / 1e3, 2), **found,
-                pinned=place.pinned, host_goes_on=asynchronous,
-                pinning_s_GiB=round(pinning, 3))
-    del here, other
-    host.close()
+    return {**found, "pinned": place.pinned, "host_goes_on": queued < _COPIED / (1e9 * found["out_GB_s"]) / 4,
+            "pinning_s_GiB": round(pinning, 3)}
 
 
 def _blocks(context: Context) -> None:

@@ -31,7 +31,7 @@ class _Loop:
 
 
 def steps(context: Context) -> None:
-    kinds: dict[str, dict[str, bool]] = {"foreach": {"foreach": True}, "fused": {"fused": True}}
+    kinds: dict[str, dict[str, Any]] = {"foreach": {"foreach": True}, "fused": {"fused": True}}
     for kind, options in kinds.items() if context.on_gpu else [("one by one", {"foreach": False})]:
         for state_home in ("device", "host"):
             what = f"step, AdamW {kind}, states on the {state_home}"
@@ -42,7 +42,7 @@ def steps(context: Context) -> None:
             clean()
 
 
-def _step_beside_loop(context: Context, what: str, options: dict[str, bool], state_home: str) -> None:
+def _step_beside_loop(context: Context, what: str, options: dict[str, Any], state_home: str) -> None:
     module, inputs = gpt(context, layers=6, batch=8)
     start = copy.deepcopy(module.state_dict())
     loop = _loop(module, inputs, options)
@@ -73,7 +73,7 @@ def _step_beside_loop(context: Context, what: str, options: dict[str, bool], sta
                 measured_least=percent(ms / loop.ms - 1), optimize_s=round(optimize_s, 1), **facts)
 
 
-def _loop(module: nn.Module, inputs: Inputs, options: dict[str, bool]) -> _Loop:
+def _loop(module: nn.Module, inputs: Inputs, options: dict[str, Any]) -> _Loop:
     optimizer = torch.optim.AdamW(module.parameters(), 1e-3, **options)
 
     def once() -> torch.Tensor:

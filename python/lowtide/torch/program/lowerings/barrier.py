@@ -43,13 +43,13 @@ def lower_barrier(builder: ProgramBuilder, inputs: list[fx.Node], outputs: list[
 def read_by_backward(builder: ProgramBuilder) -> set[int]:
     """The tensors that the backward, of which all is lowered, reads as it was traced: as eager execution does."""
     ops = builder.graph.ops
-    return {t for op in ops[ops.index(builder.graph.barrier) + 1:] for t in op.inputs}
+    return {t for op in ops[ops.index(builder.graph.crossed) + 1:] for t in op.inputs}
 
 
 def keep_from_backward(builder: ProgramBuilder, changing: list[fx.Node]) -> list[int]:
     """Have the barrier overwrite these inputs and results, where the backward does not read them: code that runs between may
     write to whatever eager execution has not saved.  The tensors that it overwrites for this alone."""
-    barrier = builder.graph.barrier
+    barrier = builder.graph.crossed
     read = read_by_backward(builder)
     written = {t for op in builder.graph.ops for t in op.mutates}  # by the step itself, which no plan reads afterwards
     gone = [t for t in builder.known(leaves(values(changing))) if t not in read and t not in written]

@@ -44,7 +44,7 @@ class _NormEmitter(Emitter):
     """The first time the whole kernel, then the norm alone."""
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         results = len(node.meta["val"])
         if not again:
             code.items(node, CALL.call(code, op, again), range(results))
@@ -136,7 +136,7 @@ class _BackwardEmitter(CallEmitter):
         return node.target, arguments_of(node) | {"running_mean": None, "running_var": None}
 
     def call(self, code: Code, op: int, again: bool) -> fx.Node:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         args = fx.map_arg((*node.args[:3], None, None, *node.args[5:]), code.get)
         return code.call(node.target, args, node, node.meta.get("val"), fx.map_arg(node.kwargs, code.get))
 

@@ -10,7 +10,7 @@ from torch import fx
 from ....frontend.draft import Op
 from ....frontend.errors import CaptureError
 from ...compat.dispatch import OpOverload
-from ...tensors.operators import arguments_of, attributes_of, device_of, is_effect, leaves, operations, values
+from ...tensors.operators import arguments_of, attributes_of, device_of, is_effect, leaves, operand, operations, values
 from ..builder import ProgramBuilder
 from ..describe import describe, returned
 from ..emitter import Code, Emitter
@@ -36,7 +36,7 @@ class CallEmitter(Emitter):
         return (target, arguments_of(node)) if plain else None
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         made = _call_over(code, op, over[0]) if over else self.call(code, op, again)
         if isinstance(node.meta.get("val"), (tuple, list)):
             code.items(node, made, range(len(node.meta["val"])))
@@ -46,7 +46,7 @@ class CallEmitter(Emitter):
 
     def call(self, code: Code, op: int, again: bool) -> fx.Node:
         """The node of the call."""
-        node = code.runs[op].node
+        node = code.runs[op].own_node
         args, kwargs = code.arguments(node)
         return code.call(node.target, args, node, node.meta.get("val"), kwargs)
 
@@ -54,9 +54,10 @@ class CallEmitter(Emitter):
 def _call_over(code: Code, op: int, tensor: int) -> fx.Node:
     """The node of the call that writes over `tensor`."""
     run = code.runs[op]
-    node, name = run.node, run.over[tensor]
+    node, name = run.own_node, run.over[tensor]
     args, kwargs = code.arguments(node)
     twin = twin_of(node.target, device_of(node).type)
+    assert twin is not None, "it may write over none without one"
     return code.call_over(code.get(arguments_of(node)[name]), twin, node.target, args, node, node.meta["val"], kwargs)
 
 
@@ -79,7 +80,7 @@ def call_op(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any], e
     op = builder.op(node, emitter, leaves(values(list(arguments.values()))), builder.new(node),
                     flops=operations(node, arguments), attributes=attributes_of(node, arguments))
     if node.target in _CLONES_STORAGE:
-        _clone_storage(builder, op, node.args[0].meta["val"])
+        _clone_storage(builder, op, operand(node).meta["val"])
     describe(builder, op, arguments, returned(node.target, node.meta.get("val")))
     if not op.outputs:  # an assertion, for one: all that it does is its effect, so nobody may try it out
         op.kernel = None
@@ -91,15 +92,15 @@ def _clone_storage(builder: ProgramBuilder, op: Op, source: torch.Tensor) -> Non
     kernels, but not the results that fake tensors take from their cache."""
     (tensor,) = op.outputs
     tensors = builder.graph.tensors
-    tensors[tensor]["bytes"] = max(tensors[builder.find(source)]["bytes"], tensors[tensor]["bytes"])
+    tensors[tensor]["bytes"] = max(tensors[builder.known([source])[0]]["bytes"], tensors[tensor]["bytes"])
 
 
 def lower_effect(builder: ProgramBuilder, node: fx.Node) -> None:
     """Append an operator that is called for what it does beside its results (a check of a factorisation, for one).
     A token that goes through all of these keeps their order; nobody runs one to learn its price."""
-    op = builder.op(node, CALL, leaves(values([node.args, node.kwargs])), builder.new(node),
-                    word=str(node.args[1].overloadpacket))
-    schema = node.args[1]._schema.arguments
+    called: Any = node.args[1]
+    op = builder.op(node, CALL, leaves(values([node.args, node.kwargs])), builder.new(node), word=str(called.overloadpacket))
+    schema = called._schema.arguments
     arguments = {a.name: value for a, value in zip(schema, node.args[2:], strict=False)} | dict(node.kwargs)
     describe(builder, op, arguments, {})
     op.kernel = None
@@ -110,10 +111,11 @@ def lower_functionalized(builder: ProgramBuilder, node: fx.Node) -> None:
     """Append an operator that writes to its arguments.  AOTAutograd has it write to copies, which are results behind its
     own, and says by further arguments which part of which copy is which argument."""
     op = builder.op(node, CALL, leaves(values(node.kwargs)), builder.new(node))
-    value, copies = node.meta["val"], len(node.kwargs["_all_bases"])
+    bases: Any = node.kwargs["_all_bases"]
+    value, copies = node.meta["val"], len(bases)
     results = {"": value[:len(value) - copies], "_all_bases": value[len(value) - copies:]} if copies else {"": value}
-    describe(builder, op, node.kwargs, results)
-    builder.graph.op(op, effect=is_effect(node, node.kwargs))
+    describe(builder, op, dict(node.kwargs), results)
+    builder.graph.op(op, effect=is_effect(node, dict(node.kwargs)))
 
 
 def lower_write_back(builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:

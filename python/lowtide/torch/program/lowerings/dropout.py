@@ -24,7 +24,7 @@ import torch
 from torch import fx
 
 from ...device.identity import untraced
-from ...tensors.operators import Kernel, arguments_of, device_of, is_effect
+from ...tensors.operators import Kernel, arguments_of, device_of, is_effect, operand
 from ...tensors.storages import bytes_of
 from ..builder import ProgramBuilder
 from ..describe import describe
@@ -99,8 +99,8 @@ def _rounded(dtype: torch.dtype, number: float, by: float) -> float:
 def as_in_eager(joint: fx.GraphModule) -> None:
     """Have backwards of dropouts on a CPU multiply as eager execution does."""
     for node in joint.graph.find_nodes(op="call_function", target=aten.native_dropout_backward.default):
-        gradient, mask = node.args[:2]
-        drawn = mask.args[0] if mask.target is operator.getitem else None
+        gradient, mask = operand(node), operand(node, 1)
+        drawn: Any = mask.args[0] if mask.target is operator.getitem else None
         if getattr(drawn, "target", None) is not aten.native_dropout.default or device_of(node).type != "cpu":
             continue
         p = arguments_of(drawn)["p"]
@@ -131,7 +131,7 @@ class _MaskEmitter(Emitter):
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
         runs = code.runs
-        node = runs[op].node
+        node = runs[op].own_node
         both = (following is not None and runs[following].emitter is _APPLY and runs[following].node is node
                 and (device_of(node).type != "cpu"
                      or _is_native(node.meta["val"][0].dtype, arguments_of(node)["p"], backward=False)))
@@ -168,8 +168,8 @@ class _ApplyEmitter(Emitter):
         return dropout_apply, {"input": given["input"], "mask": None, "p": given["p"]}
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
-        args = (code.get(node.args[0]), code.value((node, 1), node), arguments_of(node)["p"])
+        node = code.runs[op].own_node
+        args = (code.get(operand(node)), code.value((node, 1), node), arguments_of(node)["p"])
         value = node.meta["val"][0]
         code.values[node, 0] = (code.call_over(args[0], _OVER, dropout_apply, args, node, value) if over
                                 else code.call(dropout_apply, args, node, value))

@@ -20,7 +20,7 @@ import lowtide
 
 from ....frontend.draft import Op
 from ...compat.dispatch import OpOverload
-from ...tensors.operators import arguments_of, device_of, is_effect, leaves
+from ...tensors.operators import arguments_of, device_of, fake_mode_of, is_effect, leaves
 from ..builder import ProgramBuilder
 from ..emitter import Code, Emitter, Run
 from ..program import Program
@@ -84,8 +84,8 @@ class _StateEmitter(Emitter):
     """The state is read, and its value known by the op."""
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        node = code.runs[op].node
-        with leaves(node.meta["val"])[0].fake_mode:
+        node = code.runs[op].own_node
+        with fake_mode_of(leaves(node.meta["val"])[0]):
             fake = torch.empty(STATE_BYTES[device_of(node).type], dtype=torch.uint8, device="cpu")
         code.values["state", op] = code.call(read_state, (device_of(node),), node, fake)
         return False
@@ -104,7 +104,7 @@ class DrawEmitter(CallEmitter):
         return _ALONE if node.target in INTO else None
 
     def call(self, code: Code, op: int, again: bool) -> fx.Node:
-        node, state = code.runs[op].node, code.runs[op].state
+        node, state = code.runs[op].own_node, code.runs[op].state
         if not again or state is None:
             return super().call(code, op, again)
         args, kwargs = code.arguments(node)
@@ -112,8 +112,8 @@ class DrawEmitter(CallEmitter):
 
     def replayed(self, code: Code, op: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> fx.Node:
         """function(*args, **kwargs) from the state before the op."""
-        node, state = code.runs[op].node, code.runs[op].state
-        value = code.value(("state", state), code.runs[state].node)
+        node, state = code.runs[op].own_node, code.runs[op].state
+        value = code.value(("state", state), code.runs[state].own_node)
         return code.call(replay, (value, device_of(node), function, *args), node, like, kwargs)
 
 
@@ -131,7 +131,7 @@ class AloneEmitter(DrawEmitter):
         return method, tuple(given[name] if isinstance(name, str) else name for name in names)
 
     def call(self, code: Code, op: int, again: bool) -> fx.Node:
-        node, state = code.runs[op].node, code.runs[op].state
+        node, state = code.runs[op].own_node, code.runs[op].state
         fake = self.result(node)
         args = (tuple(fake.shape), tuple(fake.stride()), fake.dtype, fake.device, *self.into(node))
         if again and state is not None:

@@ -90,7 +90,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
             states[key] = builder.state(t, f"{name}.{key}", home)
         op = Op(f"update {name}", "lowtide.update", [*dict.fromkeys(given.values()), *states.values()], [],
                 sum(time for time, _, _ in prices), "update", name.rpartition(".")[0] or None, recomputable=False,
-                after=[builder.graph.barrier],
+                after=[builder.graph.crossed],
                 workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
                 attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
                 runs=Run(_UpdateEmitter(updates.region, slot, tuple(states), nodes[name], owned)))
