@@ -107,7 +107,7 @@ format: ## Rewrite all C++ files with clang-format
 	@tools/deps lint
 	@git ls-files --cached --others --exclude-standard '*.h' '*.cpp' | xargs $$(tools/clang clang-format) -i
 
-lint: ## clang-format, clang-tidy, shellcheck, includes, file sizes
+lint: ## Includes, file sizes, clang-format, shellcheck, ruff, mypy, clang-tidy on what changed (LINT_ALL=1: on all)
 	@tools/deps build lint
 	@tools/lint
 
