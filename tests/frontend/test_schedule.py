@@ -2,7 +2,6 @@
 
 import pytest
 from fake_program import FakeProgram
-from lowtide.frontend.planning.copies import with_copies
 from lowtide.frontend.planning.schedule import schedule
 
 import lowtide
@@ -42,30 +41,3 @@ def test_what_dies_at_an_op_is_overwritten():
     assert written.ops == [0, 1, 2, 3] and schedule(program_of(graph), written.steps).steps == written.steps
     again = schedule(program_of(graph), [("compute", op) for op in (0, 1, 0, 2, 3)])
     assert again.computes[:4] == [(0, ()), (1, (1,)), (0, ()), (2, (1,))]  # what is made again is another storage
-
-
-def copying(steps, movable):
-    """What becomes of these steps of o0: x -> a, o1: a -> b, the barrier, o3: b -> c, o4: a, c -> d."""
-    links = [([0], [1]), ([1], [2]), ([], []), ([2], [3]), ([1, 3], [4])]
-    graph = lowtide.Graph.from_dict({"format": "lowtide-graph", "version": 1, "tensors": [{"bytes": 1}] * 5, "outputs": [4],
-                                     "ops": [{"inputs": i, "outputs": o, "time": 1} for i, o in links]})
-    program = FakeProgram(graph, barrier=2, can_move=movable)
-    kinds = {"o": "offload", "p": "prefetch", "f": "free"}
-    steps = [("compute", step) if isinstance(step, int) else (kinds[step[0]], int(step[2:])) for step in steps]
-    made = with_copies(program, steps, [what for kind, what in steps if kind == "compute"], set())
-    return [what if kind == "compute" else f"{kind[0]} {what}" for kind, what in made]
-
-
-@pytest.mark.parametrize(("steps", "movable", "expected"), [
-    # what waits for no copy goes right after its last use
-    ([0, "o 1", 1, "f 1", 2, 3, "p 1", 4, "f 2", "f 1", "f 3"], {1}, [0, "o 1", 1, "f 1", 2, 3, "f 2", "p 1", 4, "f 1", "f 3"]),
-    # what waits for one that began before the barrier waits there at the latest
-    ([0, "o 1", 1, 2, "f 1", 3, "f 2", "p 1", 4, "f 1", "f 3"], {1}, [0, "o 1", 1, "f 1", 2, 3, "f 2", "p 1", 4, "f 1", "f 3"]),
-    ([0, 1, "o 2", 2, 3, "f 2", "p 2", 4, "f 1", "f 2", "f 3"], {2}, [0, 1, "o 2", 2, 3, "f 2", "p 2", "f 2", 4, "f 1", "f 3"]),
-    # a copy that nobody fetches is none
-    ([0, "o 1", 1, 2, 3, "f 2", 4, "f 1", "f 3"], {1}, [0, 1, 2, 3, "f 2", 4, "f 1", "f 3"]),
-    # what cannot move stays meanwhile
-    ([0, "o 1", 1, "f 1", 2, 3, "f 2", "p 1", 4, "f 1", "f 3"], set(), [0, 1, 2, 3, "f 2", 4, "f 1", "f 3"]),
-])
-def test_copies_are_waited_for_where_code_does(steps, movable, expected):
-    assert copying(steps, movable) == expected

@@ -4,40 +4,12 @@ import itertools
 import random
 
 import pytest
-from fake_program import FakeProgram
+from fake_program import INPUT, OUTPUT, TANGENT, chain
 from lowtide.frontend.errors import BudgetError
 from lowtide.frontend.planning.constraints import Constraints, input_bytes
 from lowtide.frontend.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
 
 import lowtide
-
-INPUT, OUTPUT, TANGENT, GRADIENT = 16, 8, 8, 4
-
-
-def chain(*sizes, name="chain", times=None):
-    """A region: input -> activations of these sizes -> result; barrier; backward, which reads all activations from
-    the last to the first and makes a gradient.  Ops, in order: forward, result, barrier, backward."""
-    count = len(sizes)
-    tensors = [{"name": "input", "bytes": INPUT, "role": "input"}]
-    tensors += [{"name": f"a{i}", "bytes": size} for i, size in enumerate(sizes)]
-    result, tangent = count + 1, count + 2
-    tensors += [{"name": "result", "bytes": OUTPUT}, {"name": "tangent", "bytes": TANGENT}]
-    tensors += [{"name": f"d{i}", "bytes": TANGENT} for i in reversed(range(1, count))]
-    tensors += [{"name": "gradient", "bytes": GRADIENT, "role": "gradient"}]
-
-    def op(word, inputs, outputs, time, **more):
-        return {"name": word, "kind": word, "inputs": inputs, "outputs": outputs, "time": time, "workspace": 0,
-                "recomputable": True, "after": [], "mutates": []} | more
-
-    times = times or [10] * count
-    ops = [op(f"f{i}", [i], [i + 1], times[i]) for i in range(count)]
-    ops += [op("out", [count], [result], 1, recomputable=False),
-            op("barrier", [result], [tangent], 0, kind="lowtide.barrier", recomputable=False)]
-    ops += [op(f"b{i}", [i + 1, tangent + count - 1 - i], [tangent + count - i], 10) for i in reversed(range(count))]
-    graph = {"format": "lowtide-graph", "version": 1, "name": name, "tick": "ns", "resident_bytes": 0,
-             "tensors": tensors, "ops": ops, "outputs": [result, tangent, len(tensors) - 1]}
-    return FakeProgram(lowtide.Graph.from_dict(graph), barrier=count + 1)
-
 
 def plans(program):
     """Every plan of a chain that keeps some activations and makes each other one again right before it is read, from

@@ -1,4 +1,5 @@
-"""What a user may say of a budget and beside it, and what is said of what is wrong."""
+"""What a user may say of a budget and beside it, and what is said of what is wrong; tests/frontend/test_options.py has what all
+front ends share."""
 
 import dataclasses
 
@@ -55,32 +56,15 @@ def test_wrong_options_are_said(options, words):
 @pytest.mark.parametrize(("options", "error", "words"), [
     ({"budget": torch.tensor(8000)}, TypeError, r"budget must be an int \(bytes\) or a str .*tensor\(8000\)"),
     ({"budget": 1.5}, TypeError, "budget must be an int"),
-    ({"budget": True}, TypeError, "budget must be an int"),
-    ({"budget": "-5"}, ValueError, "is negative"),
     ({"reserve": "1 parsec"}, ValueError, "reserve is bytes beside the region .* not '1 parsec'"),
     ({"reserve": "5%"}, ValueError, "reserve is bytes"),
     ({"reserve": 0.5}, ValueError, "reserve is bytes"),
     ({"reserve": []}, TypeError, "reserve is bytes"),
     ({"time": "5"}, TypeError, "time must be a number of seconds or None, not '5'"),
-    ({"time": -1}, ValueError, "time must be a number of seconds, 0 or more, not -1"),
-    ({"time": float("nan")}, ValueError, "0 or more, not nan"),
-    ({"work": -5}, ValueError, "work must be a whole number"),
-    ({"seed": -1}, ValueError, "seed must be a whole number from 0"),
-    ({"seed": 1.5}, TypeError, "seed must be a whole number, not 1.5"),
-    ({"threads": -1}, ValueError, "threads must be a whole number from 0 to 4096, not -1"),
-    ({"progress": 3}, TypeError, "progress must be callable, not 3"),
     ({"optimizer": 3}, TypeError, "optimizer must be one of torch.optim, its class or its name, not 3"),
-    ({"techniques": "nonsense"}, ValueError, 'techniques "nonsense": "nonsense" is not known'),
     ({"techniques": ["recompute", "offload"], "inner": "inductor"}, ValueError, "offload needs inner='eager'"),
-    ({"techniques": "recompute", "host_budget": "1GiB"}, ValueError, "host_budget is for plans that offload"),
-    ({"techniques": "recompute", "link": "1GB/s"}, ValueError, "link is for plans that offload"),
     ({"host_budget": "much"}, ValueError, "host_budget is bytes on the host .* not 'much'"),
-    ({"host_budget": "50%"}, ValueError, "host_budget is bytes on the host"),
-    ({"host_budget": 0.5}, TypeError, "host_budget is bytes on the host"),
     ({"link": 25}, TypeError, "link must be bytes a second and a latency"),
-    ({"link": "fast"}, ValueError, 'link "fast": does not say bytes a second'),
-    ({"techniques": 3}, TypeError, "techniques must be names .* or None, not 3"),
-    ({"order": None}, ValueError, "'free' or 'given', not None"),
 ])
 def test_wrong_values_are_said_before_anything_is_traced(options, error, words):
     class Untouched(nn.Module):
@@ -169,12 +153,7 @@ def test_what_the_named_solver_does_not_take_auto_plans_and_says_so(tmp_path, mo
 
 @pytest.mark.parametrize(("options", "error", "words"), [
     ({"solver": "hiremat"}, ValueError, "none of that name"),
-    ({"solver": 3}, TypeError, "solver must be the name"),
     ({"solver": "hiremate", "solver_options": {"peeks": 3}}, ValueError, "peeks"),
-    ({"solver": "hiremate", "solver_options": {"peaks": 0}}, ValueError, "peaks"),
-    ({"solver": "hiremate", "solver_options": ["peaks"]}, TypeError, "a dict of options"),
-    ({"solver": "hiremate", "solver_options": {"peaks": None}}, TypeError, "peaks must be"),
-    ({"solver": "hiremate", "solver_options": {"partition": object()}}, TypeError, "partition must be"),
 ])
 def test_wrong_solvers_are_said(options, error, words):
     with pytest.raises(error, match=words):

@@ -41,19 +41,34 @@ def _without_copies_of(steps: list[Step], fixed: set[int]) -> list[Step]:
 
 
 def _in_order(program: Program, steps: list[Step], computes: list[int]) -> list[Step]:
-    """The steps with each op that the next one makes right before that one, as in `computes`."""
+    """The steps with each op that the next one makes right before that one, as in `computes`; what a plan does meanwhile with the
+    tensors that the two read and make comes behind them."""
     early = {op for op in computes if program.is_made_by_next(op)}
     order = iter(computes)
+    waiting: set[int] = set()  # ops that the plan has made and code has not
+    held: list[Step] = []
     ordered: list[Step] = []
     for step in steps:
-        if step[0] not in COMPUTES:
-            ordered.append(step)
-        elif step[1] not in early:
+        kind, what = step[:2]
+        if kind not in COMPUTES:
+            (held if what in _touched(program, waiting) else ordered).append(step)
+        elif what in early:
+            waiting.add(what)
+        else:
             while (op := next(order)) in early:
                 ordered.append(("compute", op))
-            assert op == step[1], "lowerings move nothing but what the next op makes"
-            ordered.append(step)
+                waiting.remove(op)
+            assert op == what, "lowerings move nothing but what the next op makes"
+            left = _touched(program, waiting)
+            ordered += [step, *(late for late in held if late[1] not in left)]
+            held = [late for late in held if late[1] in left]
     return ordered
+
+
+def _touched(program: Program, ops: set[int]) -> set[int]:
+    """The tensors that these read or make."""
+    entries = [program.graph.op(op) for op in ops]
+    return {tensor for entry in entries for tensor in (*entry.inputs, *entry.outputs)}
 
 
 def _without_idle_copies(steps: list[Step], homes: set[int]) -> list[Step]:

@@ -218,6 +218,8 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
             if taken.peak <= narrower or taken.violation is not None:
                 break
             narrower -= taken.peak - narrower
+            if narrower < max(floor, 1):  # which nothing can keep
+                break
             answer = Question(given, options, constraints, narrower).answer(start)
             if answer.cost is not None:
                 return answer
@@ -231,7 +233,8 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
     else:
         if answer.cost is not None:
             return answer
-        least = lowtide.simulate(answer.graph, answer.plan).peak
+        taken = lowtide.simulate(answer.graph, answer.plan)
+        least = taken.peak if taken.violation is None else None
     if least is not None:
         words += f"; the smallest found takes {size_text(least)} ({least} bytes)"
     if given.homes():

@@ -133,9 +133,10 @@ class Search:
         ours = known is not None and self._options.solver == "auto" and not known.transforms
         smallest = known.outcome.plan if known is not None and ours else None
         try:
-            return start if start is not None and lowtide.simulate(self._problem.graph, start) else smallest
-        except ValueError:
-            return smallest
+            fits = start is not None and lowtide.simulate(self._problem.graph, start).violation is None
+        except ValueError:  # of a graph that transforms have made
+            fits = False
+        return start if fits else smallest
 
     def _as_run(self, outcome: Any) -> Found | None:
         """The plan with its parts as they are priced; None where the budget is too small for them."""

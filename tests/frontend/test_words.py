@@ -1,0 +1,59 @@
+"""What people read: errors, which bits a plan keeps, sizes."""
+
+import pytest
+from lowtide.frontend.errors import BudgetError, CaptureError, LowtideWarning, OverBudgetWarning, fall_back, size_text, some
+from lowtide.frontend.exactness import Exactness
+
+
+@pytest.mark.parametrize(("size", "words"), [
+    (0, "0 B"), (999, "999 B"), (1000, "0.977 KiB"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5 GiB"), (7 << 40, "7 TiB"),
+    (4096 << 40, "4.1e+03 TiB")])
+def test_sizes_have_three_digits(size, words):
+    assert size_text(size) == words
+
+
+def test_many_names_are_cut_off():
+    names = [f"w{i}" for i in range(9)]
+    assert some(names[:6]) == "w0, w1, w2, w3, w4, w5" and some(names, 2) == "w0, w1 and 7 more" and some([]) == ""
+
+
+def test_what_is_refused_runs_without_a_plan_or_is_an_error():
+    with pytest.warns(LowtideWarning, match="^lowtide: this region runs without a plan, so no budget is kept: it is odd$"):
+        assert fall_back("it is odd", "warn", 5) == 5
+    with pytest.raises(CaptureError, match="it is odd"):
+        fall_back("it is odd", "error", 5)
+    assert issubclass(OverBudgetWarning, LowtideWarning)
+    error = BudgetError("none", 1, 2, 3)
+    assert (str(error), error.floor, error.smallest, error.budget) == ("none", 1, 2, 3)
+
+
+SUMS = dict(sums=("head.weight",), parts=(4,))
+MANY = tuple(f"w{i}" for i in range(6))
+
+
+@pytest.mark.parametrize(("exactness", "words"), [
+    (Exactness(), "every bit as without a plan"),
+    (Exactness(hoisted=True), "every bit as without a plan, if the loss is scaled by powers of two alone"),
+    (Exactness(tried="AVX2"), "every bit as without a plan, rows as tried here with AVX2"),
+    (Exactness(traced=("a product", "a sum")),
+     "every bit as without a plan, traced; eager execution may have others: a product, and a sum"),
+    (Exactness(**SUMS), "every bit as without a plan but for the gradients of head.weight (sums over 4 parts)"),
+    (Exactness(sums=MANY, parts=(2, 4), in_single=True, updates=True),
+     "every bit as without a plan but for the parameters of w0, w1, w2, w3 and 2 more (sums over 2 or 4 parts in single precision)"),
+    (Exactness(sums=MANY, parts=(4,), whole=True, masks=True),
+     "every bit as without a plan but for all gradients (sums over 4 parts, as of a loop over 4 micro-batches with slices of the "
+     "whole's masks)"),
+    (Exactness(sums=("loss", "buffers"), parts=(2,), follows=("w",)),
+     "every bit as without a plan but for the loss and buffers (sums over 2 parts) and the gradients of w (computed in another "
+     "way, or of such sums)"),
+    (Exactness(fused=True, **SUMS), "bits as near to those of Inductor without a plan as another choice of fusions is"),
+])
+def test_which_bits_are_kept_is_said_in_words(exactness, words):
+    assert str(exactness) == words
+
+
+def test_what_is_neither_a_sum_nor_follows_one_is_equal():
+    assert Exactness().equal and Exactness(hoisted=True, tried="AVX2").as_eager
+    assert Exactness(traced=("a sum",)).equal and not Exactness(traced=("a sum",)).as_eager
+    for other in (Exactness(**SUMS), Exactness(follows=("w",)), Exactness(fused=True)):
+        assert not other.equal and not other.as_eager
