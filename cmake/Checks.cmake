@@ -51,10 +51,12 @@ if(NOT LOWTIDE_SANITIZE AND "house" IN_LIST LOWTIDE_QUICK)
   endif()
 endif()
 
-# Every test_*.py is one suite. `make test` runs them with tools/suites.py, which imports torch once.
+# Every test_*.py is one suite. `make test` runs them with tools/suites.py, which imports torch once, and `make test-long`
+# those in a folder `long` too.
 find_program(LOWTIDE_PYTEST pytest PATHS ${PROJECT_SOURCE_DIR}/build/venv/bin NO_DEFAULT_PATH)
 if(LOWTIDE_PYTEST AND command AND NOT LOWTIDE_SANITIZE MATCHES thread)
-  file(GLOB suites CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} */test_*.py)
+  file(GLOB_RECURSE suites CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} test_*.py)
+  list(FILTER suites EXCLUDE REGEX "/long/")
   if("python" IN_LIST LOWTIDE_QUICK)
     add_dependencies(lowtide_quick lowtide_bench)
   endif()

@@ -4,7 +4,8 @@
 
 A suite that needs torch is forked from one process that has imported it, which takes longer than most such
 suites. Writes release.cli.test_x.xml into the second folder for tests/cli/test_x.py; what a suite that fails
-printed is shown at once. Exits with 1 if one failed.
+printed is shown at once. Exits with 1 if one failed. Suites in a folder `long` run with LOWTIDE_TEST_SCALE of 10 or
+more alone.
 """
 import argparse
 import gc
@@ -24,9 +25,15 @@ NOTHING_TO_RUN = 5  # Pytest's word for it: where a suite's own import is skippe
 IMPORTED = ["numpy", "torch", "torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.compile_fx"]
 
 
+def suites() -> list[Path]:
+    """All that run: those in a folder `long` in long runs alone."""
+    long = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
+    return [suite for suite in ROOT.glob("tests/**/test_*.py") if long or suite.parent.name != "long"]
+
+
 def label(suite: Path) -> str:
     """Two folders may have suites of one name."""
-    return f"{suite.parent.name}.{suite.stem}"
+    return ".".join(suite.resolve().relative_to(ROOT / "tests").with_suffix("").parts)
 
 
 def needs_torch(suite: Path) -> bool:
@@ -123,7 +130,7 @@ def main() -> int:
     sys.dont_write_bytecode = True
     folder.mkdir(parents=True, exist_ok=True)
     times = folder / f"{build.name}.times"
-    waiting = dearest_first(given.suites or ROOT.glob("tests/*/test_*.py"), times)
+    waiting = dearest_first(given.suites or suites(), times)
     if any(map(needs_torch, waiting)):
         import_torch()
 

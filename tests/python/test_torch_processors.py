@@ -17,13 +17,14 @@ LONG = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
 SETTINGS = {"default": {"ONEDNN_MAX_CPU_ISA": "DEFAULT", "ATEN_CPU_CAPABILITY": "default"},
             "AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
 # what the other suites run with the processor's own instructions; in long runs all of it
-SUITES = ["exact", "exactness", "transforms", "trials", "in_place", "random", "twice"]
+SUITES = ["matrix", "exactness", "transforms", "trials", "in_place", "random", "twice"]
 SHORT = ["test_torch_trials.py",
          "test_torch_transforms.py::test_parts_under_autocast_are_a_loop_over_slices_of_the_noise",
          "test_torch_exactness.py::test_a_head_in_parts_names_what_it_adds_up",
          "test_torch_exactness.py::test_rows_that_may_have_other_bits_in_parts_are_named",
-         "test_torch_exact.py::test_a_plan_changes_no_bit[cnn-f32]"]
-CASES = [(name, [f"test_torch_{suite}.py"]) for name in SETTINGS for suite in SUITES] if LONG \
+         "test_torch_matrix.py::test_training_under_a_plan[batch_norm-recompute-backward-f32-0]"]
+CASES = [(name, [suite]) for name in SETTINGS for suite in (*(f"test_torch_{suite}.py" for suite in SUITES),
+                                                            "long/test_torch_exact.py")] if LONG \
     else [(name, SHORT) for name in SETTINGS]
 
 

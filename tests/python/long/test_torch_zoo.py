@@ -1,7 +1,7 @@
 """Architectures of other people's packages train under three budgets each as without a plan, to the last bit, in
 single precision, in bf16 and f16 throughout, and under autocast.
 
-Only in long runs (LOWTIDE_TEST_SCALE of 10 or more).  LOWTIDE_RECORD names a file for one JSON line a case.
+LOWTIDE_RECORD names a file for one JSON line a case.
 """
 
 import json
@@ -18,11 +18,7 @@ from lowtide.torch.device.meter import peak_rise
 from torch_architectures import ARCHITECTURES, available
 from torch_run import cast, equal, fresh, train, train_traced, twin
 
-SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
-pytestmark = [
-    pytest.mark.skipif(SCALE < 10, reason="LOWTIDE_TEST_SCALE is below 10"),
-    pytest.mark.skipif(os.environ.get("LOWTIDE_BUILD", "release") != "release", reason="the package is the release's"),
-]
+pytestmark = pytest.mark.skipif(os.environ.get("LOWTIDE_BUILD", "release") != "release", reason="the package is the release's")
 
 # where the code around the region drops what it is handed, so that less is held than the plan says, and why
 HELD_SHORTER = {
