@@ -65,7 +65,7 @@ def ran_on() -> str:
 
 def of_torch(folder: Path) -> list[Path]:
     """The results of suites that import torch, without those of the benchmarks."""
-    names = {label(suite) for suite in ROOT.glob("tests/*/test_*.py") if not suite.name.startswith("test_bench_") and
+    names = {label(suite) for suite in ROOT.glob("tests/**/test_*.py") if not suite.name.startswith("test_bench_") and
              re.search(r'importorskip\("torch"\)|^import torch$', suite.read_text(), re.MULTILINE)}
     return sorted(path for path in folder.glob("*.xml") if path.stem.partition(".")[2] in names)
 

@@ -11,6 +11,7 @@ from lowtide.frontend.planning.sharing import Pass, RegionToPlan, constraints_of
 
 import lowtide
 
+
 def plans(program):
     """Every plan of a chain that keeps some activations and makes each other one again right before it is read, from
     the last one that is there."""

@@ -1,15 +1,12 @@
 """A report says which bits are those of a step without a plan, and so it is: what it does not name is equal, and what it
 calls a loop's is what a loop over micro-batches gives."""
 
-from collections import Counter
-
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
 from lowtide.frontend.planning import search
-from lowtide.frontend.planning.report import Technique, time_text
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.tensors.operators import Kernel
 from lowtide.torch.transforms.joins import add, copied_bytes
@@ -18,7 +15,6 @@ from torch import nn
 from torch.nn import functional as F
 from torch_architectures import ARCHITECTURES
 from torch_run import alone, cast, force, fresh, in_parts, largest, twin
-from torch_zoo import ZOO
 
 import lowtide
 
@@ -114,40 +110,6 @@ def looped(module, inputs, parts):
             part = p.grad.float()
             totals[name] = totals[name] + part if name in totals else part
     return {name: totals[name].to(p.dtype) for name, p in module.named_parameters()}
-
-
-@pytest.mark.parametrize("techniques", [["recompute"], ["in_place"], ["offload"], None],
-                         ids=["recompute", "in place", "offload", "default"])
-@pytest.mark.parametrize("make", [words(dropout=0.2), pictures], ids=["words", "pictures"])
-def test_without_transforms_all_is_equal(make, techniques):
-    """Near the smallest budgets, which take whatever there is."""
-    module, inputs = fresh(make)
-    plain = twin(module)
-    expected = results(plain, inputs, plain)
-    with pytest.raises(lowtide.torch.BudgetError) as refused:
-        planned(twin(module), inputs, 1, techniques=techniques)
-    _, loose = planned(twin(module), inputs, techniques=techniques)
-    least = refused.value.smallest
-    torch._dynamo.reset()
-    step, report = planned(module, inputs, least + (loose.own_peak - least) // 4, techniques=techniques)
-    assert report.exactness.equal and str(report.exactness) == "every bit as without a plan"
-    assert "every bit as without a plan" in str(report)
-    assert [t.name for t in report.techniques] or least == loose.own_peak
-    assert not unlike(results(module, inputs, step), expected)
-
-
-def test_updates_in_the_backward_are_equal():
-    module, inputs = fresh(pictures)
-    plain = twin(module)
-    optimizers = [torch.optim.AdamW(m.parameters(), lr=0.01) for m in (module, plain)]
-    step, report = planned(module, inputs, optimizer=optimizers[0], update="backward")
-    assert str(report.exactness) == "every bit as without a plan" and report.updated
-    for run, optimizer in ((step, optimizers[0]), (plain, optimizers[1])):
-        for _ in range(2):
-            run(*inputs).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    assert all(map(torch.equal, module.parameters(), plain.parameters()))
 
 
 def test_a_hoisted_backward_is_equal_for_powers_of_two(monkeypatch):
@@ -255,11 +217,9 @@ def test_rows_that_may_have_other_bits_in_parts_are_named(inner, outer, gate, mo
     assert unlike(results(module, inputs, step), expected) <= named(report.exactness)
 
 
-@pytest.mark.parametrize(("make", "numbers"), [(ZOO["transposed"], "f16"), (ARCHITECTURES["plain/highway"][1], "bf16")],
-                         ids=["transposed", "highway"])
-def test_what_rules_do_is_named_at_the_smallest_budget(make, numbers):
-    """Also where they have products read other strides, or run in parts."""
-    module, inputs = cast(*fresh(make), numbers)
+def test_what_rules_do_is_named_at_the_smallest_budget():
+    """Also where they run in parts."""
+    module, inputs = cast(*fresh(ARCHITECTURES["plain/highway"][1]), "bf16")
     plain = twin(module)
     expected = results(plain, inputs, plain)
     options = {"techniques": "all", "work": 30_000}
@@ -322,15 +282,6 @@ def test_columns_of_a_sum_over_rows_are_not_called_equal():
         made = [function(t, [0]) for t in (piece, whole)]
         kernel = Kernel(function, (piece, [0]), {}, [piece], [made[0]], made[0])
         assert keeps_rows_bits(kernel, entry_of(piece, made[0]), entry_of(whole, made[1])) == equal
-
-
-def test_less_is_called_less():
-    """Parts may take less time than the whole, and a hoist more memory."""
-    said = [str(Technique("hoist", "how", saved, cost, Counter({"head": 1})))
-            for saved, cost in ((2048, -0.1), (-2048, 0.1), (0, 0.0))]
-    assert ["2 KiB less, -10.00 % time" in said[0], "2 KiB more, +10.00 % time" in said[1],
-            "as much memory, +0.00 % time" in said[2]] == [True] * 3
-    assert (time_text(0.05), time_text(-0.4534), time_text(0)) == ("5.00 % more time", "45.34 % less time", "0.00 % more time")
 
 
 def test_a_plan_that_changes_bits_has_to_win_or_to_reach_a_budget_that_others_do_not(monkeypatch):

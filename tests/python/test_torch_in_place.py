@@ -282,7 +282,7 @@ class _Kernels:
         return 1, 0, []
 
 
-# in long runs all; test_torch_exact.py trains each, and what is overwritten too early shows in its bits
+# in long runs all; test_torch_matrix.py trains each, and what is overwritten too early shows in its bits
 @pytest.mark.parametrize("name", ZOO if int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10 else list(ZOO)[::2])
 def test_kernels_make_new_storages_where_their_fakes_say_so(name):
     """Or a plan would write over a tensor that another one shows."""

@@ -157,47 +157,7 @@ def test_gradients_of_inputs():
     assert equal(got, expected)
 
 
-def test_an_input_changed_in_place():
-    class Shift(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(64, 64), nn.Linear(64, 64)
-
-        def forward(self, x, seen):
-            y = self.a(x).tanh()
-            seen.add_(y.detach().sum(0))
-            return self.b(y).tanh().square().mean()
-
-    x = torch.randn(256, 64)
-
-    def run(module, step):
-        seen = torch.zeros(64)
-        for _ in range(2):
-            step(x, seen).backward()
-        return [seen, *gradients(module)]
-
-    got, expected = both(Shift, run)
-    assert equal(got, expected)
-
-
-def test_shared_modules_and_tied_weights():
-    class Shared(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(64, 64), nn.Linear(64, 64, bias=False)
-            self.b.weight = self.a.weight
-
-        def forward(self, x):
-            for _ in range(3):
-                x = self.b(self.a(x).tanh()).tanh()
-            return x.square().mean()
-
-    x = torch.randn(256, 64)
-    got, expected = both(Shared, lambda module, step: train(module, (x,), step))
-    assert equal(got, expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex64])
 def test_number_types(dtype):
     x = torch.randn(256, 64, dtype=dtype)
 

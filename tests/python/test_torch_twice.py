@@ -189,15 +189,13 @@ class OneNormTwoInputs(nn.Module):
         return (self.norm(x.cos()).sigmoid() * second).mean()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("budget", ["100%", "act:1%"])
-def test_statistics_that_move_twice_move_in_order(dtype, budget):
+def test_statistics_that_move_twice_move_in_order():
     torch.manual_seed(0)
-    module = OneNormTwoInputs().to(dtype)
-    inputs = tuple(torch.randn(256, 16).to(dtype).requires_grad_() for _ in range(2))
+    module = OneNormTwoInputs()
+    inputs = tuple(torch.randn(256, 16).requires_grad_() for _ in range(2))
     plain = twin(module)
     expected = train(plain, inputs, plain)
-    mine, step, _ = optimized(module, inputs, budget)
+    mine, step, _ = optimized(module, inputs, "act:1%")
     assert equal(train(mine, inputs, step), expected)
 
 

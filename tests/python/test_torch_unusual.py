@@ -1,4 +1,4 @@
-"""Models whose graphs hold what most do not: operators without results, checks, updates by a running average,
+"""Models whose graphs hold what most do not: operators without results, checks, operators that write,
 backwards without an operator.  And what nobody foresaw: said with its node, and run as without a plan."""
 
 import pytest
@@ -19,39 +19,6 @@ from torch_run import Body, both, equal, fresh, gradients, optimized, planned, t
 def alone(monkeypatch):
     monkeypatch.setenv("LOWTIDE_CACHE", "off")
     torch._dynamo.reset()
-
-
-class Quantiser(nn.Module):
-    """A codebook that moves by a running average in the forward, after the old one was read."""
-
-    def __init__(self, codes=24, width=32):
-        super().__init__()
-        self.into, self.out = nn.Linear(16, width), nn.Sequential(nn.Linear(width, 64), nn.GELU(), nn.Linear(64, 16))
-        self.register_buffer("codes", torch.randn(codes, width))
-        self.register_buffer("counts", torch.ones(codes))
-        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
-
-    def forward(self, x):
-        h = self.into(x)
-        nearest = torch.cdist(h.float(), self.codes.float()).argmin(-1)
-        chosen = F.one_hot(nearest, len(self.codes)).to(h.dtype)
-        q = chosen @ self.codes
-        if self.training:
-            with torch.no_grad():
-                self.counts.lerp_(chosen.sum(0), 0.1)
-                self.codes.lerp_(chosen.t() @ h / self.counts.clamp(min=1e-2).unsqueeze(1), 0.1)
-                self.steps += 1
-        loss = F.mse_loss(h, q.detach())
-        return (self.out(h + (q - h).detach()) - x).square().mean() + loss
-
-
-# Products in half precision take memory for themselves on some processors.
-@pytest.mark.parametrize("dtype, share", [(torch.float32, "act:100%"), (torch.float32, "act:75%"),
-                                          (torch.bfloat16, "act:75%"), (torch.float16, "act:85%")])
-def test_a_codebook_that_moves_in_the_forward(dtype, share):
-    x = torch.randn(128, 16, dtype=dtype)
-    got, expected = both(lambda: Quantiser().to(dtype), lambda module, step: train(module, (x,), step), share=share)
-    assert equal(got, expected)
 
 
 class Resized(nn.Module):
@@ -81,24 +48,6 @@ def test_what_has_a_kernel_of_its_own_keeps_it():
     names = {op["name"] for op in lowtide.torch.reports()[-1].graph.to_dict()["ops"]}
     assert {"upsample_bilinear2d", "upsample_bicubic2d_backward", "multi_margin_loss_backward"} <= names
     assert torch._C.DispatchKey.Autograd in torch.ops.aten.upsample_bilinear2d.vec.py_kernels  # for everyone else
-
-
-class DropsAll(nn.Module):
-    """Drops all, which draws nothing, and half of what is left."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 16)
-
-    def forward(self, x):
-        return (F.dropout(self.first(x), 1.0) + F.dropout(self.second(x), 0.5)).float().square().mean()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_dropout_of_all_draws_nothing(dtype):
-    x = torch.randn(9, 16).to(dtype)
-    got, expected = both(lambda: DropsAll().to(dtype), lambda module, step: train(module, (x,), step), share="100%")
-    assert equal(got, expected)
 
 
 class DropsNothing(nn.Module):
@@ -138,27 +87,6 @@ def _(x):
 
 
 note.register_effect(_EffectType.ORDERED)  # or every compiler would leave it out
-
-
-class TimeFirst(nn.Module):
-    """The gradients of its norm and its loss lie in another order than PyTorch's fake kernels say: what the tracer took for
-    a view is a copy."""
-
-    def __init__(self):
-        super().__init__()
-        self.into, self.norm, self.mix = nn.Linear(16, 32), nn.LayerNorm(32), nn.Linear(32, 32)
-
-    def forward(self, x):
-        h = self.norm(self.into(x).transpose(0, 1))
-        h = (h + F.softplus(self.mix(h))).transpose(0, 1)
-        return F.smooth_l1_loss(h, torch.ones_like(h))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_only_looked_like_a_view_is_copied(dtype):
-    x = torch.randn(10, 48, 16, dtype=dtype)
-    got, expected = both(lambda: TimeFirst().to(dtype), lambda module, step: train(module, (x,), step), share="act:100%")
-    assert equal(got, expected)
 
 
 def test_an_operator_without_a_result_runs_once_a_step():

@@ -85,11 +85,12 @@ def in_groups(model):
     return torch.optim.AdamW([{"params": parameters[::2], "lr": 0.01}, {"params": parameters[1::2], "betas": (0.5, 0.9)}])
 
 
-@pytest.mark.parametrize(("build", "inputs"), [(Cnn, cnn_inputs), (Gpt, gpt_inputs),
-                                               (lambda: Mlp(dropout=0.0).bfloat16(), lambda i=0: (mlp_inputs(i)[0].bfloat16(),))])
-def test_models(build, inputs):
-    check(build, inputs, in_groups)
-    check(build, inputs, lambda m: torch.optim.SGD(m.parameters(), 0.1, momentum=0.9), tight=True)
+def test_groups_of_parameters_of_which_one_is_read_twice():
+    check(Gpt, gpt_inputs, in_groups)
+
+
+def test_the_smallest_budget():
+    check(Cnn, cnn_inputs, lambda m: torch.optim.SGD(m.parameters(), 0.1, momentum=0.9), tight=True)
 
 
 @pytest.mark.parametrize("schedule", [
@@ -161,13 +162,12 @@ def test_the_rate_is_that_of_the_moment():
     assert_same(pairs[0], (mine, pairs[1][1]))
 
 
-@pytest.mark.parametrize("update", ["backward", "step"])
-def test_several_regions(update):
+def test_several_regions_with_a_step_after_them():
     plain = Broken()
     mine = copy.deepcopy(plain)
     by, by_mine = (torch.optim.AdamW(m.parameters()) for m in (plain, mine))
-    run = compiled(mine, mlp_inputs(), by_mine, update=update)
-    assert sum(report.updated for report in lowtide.torch.reports()[-3:]) == (6 if update == "backward" else 0)
+    run = compiled(mine, mlp_inputs(), by_mine, update="step")
+    assert sum(report.updated for report in lowtide.torch.reports()[-3:]) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error", lowtide.torch.LowtideWarning)
         assert steps(plain, by, mlp_inputs)[0] == steps(run, by_mine, mlp_inputs)[0]
