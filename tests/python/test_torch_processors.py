@@ -17,7 +17,7 @@ LONG = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
 SETTINGS = {"default": {"ONEDNN_MAX_CPU_ISA": "DEFAULT", "ATEN_CPU_CAPABILITY": "default"},
             "AVX2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
 # what the other suites run with the processor's own instructions; in long runs all of it
-SUITES = ["matrix", "exactness", "transforms", "trials", "in_place", "random", "twice"]
+SUITES = ["matrix", "exactness", "transforms", "trials", "in_place", "random", "bits_of_second_runs"]
 SHORT = ["test_torch_trials.py",
          "test_torch_transforms.py::test_parts_under_autocast_are_a_loop_over_slices_of_the_noise",
          "test_torch_exactness.py::test_a_head_in_parts_names_what_it_adds_up",

@@ -13,7 +13,7 @@ from ..section import Context
 
 # the suites, with what of them runs
 _ON_GPU = (("test_torch_gpu.py", ""), ("test_torch_offload.py", "TestGpu"), ("test_torch_updates.py", "on_a_gpu"),
-           ("test_torch_host_states.py", "on_a_gpu"), ("test_torch_twice.py", "cuda"), ("test_torch_in_place.py", "cuda"),
+           ("test_torch_host_states.py", "on_a_gpu"), ("test_torch_bits_of_second_runs.py", "cuda"), ("test_torch_in_place.py", "cuda"),
            ("test_dimensions.py", "cuda"))
 _ON_CPU = (("test_torch_compat.py", ""),)
 _JOBS = 8
