@@ -118,7 +118,8 @@ class Training:
         if self.entry == "step":
             self.step(*self.inputs)
             return
-        first_of(self.step(*self.inputs))[0].backward()
+        result = self.step(*self.inputs)  # all of it lives through the backward
+        first_of(result)[0].backward()
         if self.entry == "backward":
             self.optimizer.step()
         self.optimizer.zero_grad()
@@ -203,10 +204,11 @@ def test_training_under_a_plan(case, model, monkeypatch):
     rise = peak_rise(training.once)
     for report in reports:
         assert report.peak <= report.budget
-        held = report.inputs + report.resident if len(reports) == 1 else bytes_held(training.module, training.inputs)
         slack = SLACK + (report.peak // 100 if case["family"] in SCRATCH or case["numbers"] != "f32" else 0)
-        assert held + rise <= (report.peak if len(reports) == 1 else report.budget) + slack, \
-            f"{held} + {rise} measured, {report.peak} predicted, {report.budget} allowed"
+        measured = rise + (report.inputs + report.resident if len(reports) == 1 else bytes_held(training.module, training.inputs))
+        words = f"{measured} measured, {report.peak} predicted, {report.budget} allowed"
+        assert measured <= (report.peak if len(reports) == 1 else report.budget) + slack, words
+        assert len(reports) > 1 or measured >= report.peak - slack, words
     exactness = [report.exactness for report in reports]
     differ = {name for each in exactness for name in (*each.sums, *each.follows)}
 
