@@ -41,9 +41,11 @@ void Writer::write(nb::handle value) {
   } else if (PyDict_Check(object)) {
     write_object(value);
   } else if (PyList_Check(object) || PyTuple_Check(object)) {
+    // What the stable ABI has; asked anew each time, since nothing keeps a list from changing.
+    const bool is_list = PyList_Check(object);
     builder_.begin_array();
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      write(PySequence_Fast_GET_ITEM(object, i));
+    for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(object) : PyTuple_Size(object)); ++i)
+      write(is_list ? PyList_GetItem(object, i) : PyTuple_GetItem(object, i));
     builder_.end_array();
   } else {
     builder_.refuse("a graph file holds no " + type_of(value));
@@ -61,7 +63,7 @@ void Writer::write_integer(nb::handle value) {
 }
 
 void Writer::write_float(nb::handle value) {
-  const double number = PyFloat_AS_DOUBLE(value.ptr());
+  const double number = PyFloat_AsDouble(value.ptr());
   if (!std::isfinite(number))
     builder_.refuse(std::isnan(number) ? "JSON has no number NaN" : "JSON has no number Infinity");
   const std::unique_ptr<char, void (*)(void*)> text(
