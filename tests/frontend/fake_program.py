@@ -94,7 +94,7 @@ def bare(*links):
 
 
 def chain(*sizes, name="chain", times=None, **more):
-    """A region: input -> activations of these sizes -> result; barrier; backward, which reads all activations from
+    """A graph: input -> activations of these sizes -> result; barrier; backward, which reads all activations from
     the last to the first and makes a gradient.  Ops, in order: forward, result, barrier, backward.  Tensors: the input, the
     activations, the result, its tangent, the gradients.  more: of the FakeProgram."""
     count = len(sizes)
@@ -114,7 +114,7 @@ def chain(*sizes, name="chain", times=None, **more):
 
 
 def wide(rows=64, time=1000, **more):
-    """A region whose peak is in the middle of its forward: x [rows, 4] -> twice 1000 numbers for each row -> [rows, 4]."""
+    """A graph whose peak is in the middle of its forward: x [rows, 4] -> twice 1000 numbers for each row -> [rows, 4]."""
     sizes = [[rows, 4], [4, 1000], [1000, 4], [rows, 1000], [rows, 1000], [rows, 4]]
 
     def operand(tensor, argument=None):

@@ -1,4 +1,4 @@
-"""One budget for several regions: the arithmetic of who holds what beside whom, against brute force on chains."""
+"""One budget for several graphs: the arithmetic of who holds what beside whom, against brute force on chains."""
 
 import itertools
 import random
@@ -7,7 +7,7 @@ import pytest
 from fake_program import INPUT, OUTPUT, TANGENT, chain
 from lowtide.frontend.errors import BudgetError
 from lowtide.frontend.planning.constraints import Constraints, input_bytes
-from lowtide.frontend.planning.sharing import Pass, RegionToPlan, constraints_of, one_after_another, share_budget
+from lowtide.frontend.planning.sharing import GraphToPlan, Pass, constraints_of, one_after_another, share_budget
 
 import lowtide
 
@@ -71,24 +71,24 @@ def test_constraints_say_what_a_plan_may_hold(sizes):
 def test_what_a_region_saves_lies_between_what_it_hands_out_and_what_it_saves_without_a_plan(sizes):
     program = chain(*sizes)
     saved = [held(program, *pair)[2] for pair in plans(program)]
-    assert RegionToPlan(program, 0, 0).saves == (min(saved), max(saved)) == (OUTPUT, OUTPUT + sum(sizes))
+    assert GraphToPlan(program, 0, 0).saves == (min(saved), max(saved)) == (OUTPUT, OUTPUT + sum(sizes))
 
 
 def test_what_a_reserve_covers_is_not_counted_twice():
-    region = RegionToPlan(chain(8), 100, 0, covers=60)
-    assert [region.room(others) for others in (0, 60, 61, 200)] == [100, 100, 101, 240]
+    captured = GraphToPlan(chain(8), 100, 0, covers=60)
+    assert [captured.room(others) for others in (0, 60, 61, 200)] == [100, 100, 101, 240]
 
 
 def test_regions_of_one_graph_are_one():
-    one, same, other = (RegionToPlan(chain(*sizes, name=name), 0, 0)
+    one, same, other = (GraphToPlan(chain(*sizes, name=name), 0, 0)
                         for name, sizes in (("a", (8, 8)), ("b", (8, 8)), ("c", (8, 16))))
     assert one.key == same.key != other.key
 
 
 def test_forwards_one_after_another_and_backwards_last_first():
-    first, second = (RegionToPlan(chain(size), 0, made) for size, made in ((8, 3), (16, 5)))
+    first, second = (GraphToPlan(chain(size), 0, made) for size, made in ((8, 3), (16, 5)))
     model = 100
-    got = [(p.region, p.backward, p.others, p.waiting) for p in one_after_another([first, second, first], model)]
+    got = [(p.captured, p.backward, p.others, p.waiting) for p in one_after_another([first, second, first], model)]
     others = model - INPUT
     assert got == [(first, False, others, ()), (second, False, others, (first,)), (first, False, others, (first, second)),
                    (first, True, others, (first, second)), (second, True, others + 3, (first,)),
@@ -99,25 +99,25 @@ def test_forwards_one_after_another_and_backwards_last_first():
 def test_constraints_are_those_of_the_pass_with_the_most_beside_it():
     chance = random.Random(1)
     for _ in range(50):
-        regions = [RegionToPlan(chain(8 * (i + 1)), chance.randrange(50), 0, chance.randrange(20)) for i in range(3)]
-        passes = [Pass(region, False, chance.randrange(100), ()) for region in regions]
-        passes += [Pass(chance.choice(regions), chance.random() < 0.5, chance.randrange(100),
-                        tuple(chance.choices(regions, k=chance.randrange(3)))) for _ in range(6)]
-        saved = {region.key: chance.randrange(200) for region in regions}
+        captured_graphs = [GraphToPlan(chain(8 * (i + 1)), chance.randrange(50), 0, chance.randrange(20)) for i in range(3)]
+        passes = [Pass(captured, False, chance.randrange(100), ()) for captured in captured_graphs]
+        passes += [Pass(chance.choice(captured_graphs), chance.random() < 0.5, chance.randrange(100),
+                        tuple(chance.choices(captured_graphs, k=chance.randrange(3)))) for _ in range(6)]
+        saved = {captured.key: chance.randrange(200) for captured in captured_graphs}
         got = constraints_of(passes, saved)
-        for region in regions:
-            beside = {backward: [region.room(p.others + sum(saved[w.key] for w in p.waiting)) for p in passes
-                                 if p.region is region and p.backward == backward] for backward in (False, True)}
-            found = got[region.key]
-            assert found.resident == max(beside[False]) and found.save_limit == saved[region.key]
+        for captured in captured_graphs:
+            beside = {backward: [captured.room(p.others + sum(saved[w.key] for w in p.waiting)) for p in passes
+                                 if p.captured is captured and p.backward == backward] for backward in (False, True)}
+            found = got[captured.key]
+            assert found.resident == max(beside[False]) and found.save_limit == saved[captured.key]
             assert found.resident + found.gradients == max(beside[False] + beside[True])
-            assert found.saved_earlier == max(sum(saved[w.key] for w in p.waiting) for p in passes if p.region is region)
+            assert found.saved_earlier == max(sum(saved[w.key] for w in p.waiting) for p in passes if p.captured is captured)
 
 
 def peak_of(passes, choice):
-    """Bytes at the peak of these passes by the plans of `choice`: region -> what `held` says of its plan."""
-    return max(region.resident + others + sum(choice[w.key][2] for w in waiting) + choice[region.key][backward]
-               for region, backward, others, waiting in ((p.region, p.backward, p.others, p.waiting) for p in passes))
+    """Bytes at the peak of these passes by the plans of `choice`: graph -> what `held` says of its plan."""
+    return max(captured.resident + others + sum(choice[w.key][2] for w in waiting) + choice[captured.key][backward]
+               for captured, backward, others, waiting in ((p.captured, p.backward, p.others, p.waiting) for p in passes))
 
 
 @pytest.mark.parametrize("first, second", [((40, 24), (64, 8, 32)), ((32,), (32,)), ((400, 300, 200), (8,))])
@@ -125,9 +125,9 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
     plan = lowtide.plan
     monkeypatch.setattr(lowtide, "plan", lambda *given, time=None, work=20_000, **named: plan(
         *given, time=None, work=work, **named))  # so that a slow machine finds no fewer plans
-    regions = [RegionToPlan(chain(*first), 10, 6), RegionToPlan(chain(*second), 0, 6)]
-    passes = one_after_another(regions, 2 * INPUT)
-    options = {region.key: [held(region.program, *pair) for pair in plans(region.program)] for region in regions}
+    captured_graphs = [GraphToPlan(chain(*first), 10, 6), GraphToPlan(chain(*second), 0, 6)]
+    passes = one_after_another(captured_graphs, 2 * INPUT)
+    options = {captured.key: [held(captured.program, *pair) for pair in plans(captured.program)] for captured in captured_graphs}
     choices = [dict(zip(options, choice, strict=True)) for choice in itertools.product(*options.values())]
     least, most = (f(peak_of(passes, choice) for choice in choices) for f in (min, max))
     kept = 0
@@ -140,8 +140,8 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
             continue
         kept += 1
         assert {assignment.budget for assignment in got.values()} == {budget}
-        chosen = {region.key: held(region.program, region.program.graph,
-                                   _without_gradients(region.program, got[region.key].start)) for region in regions}
+        chosen = {captured.key: held(captured.program, captured.program.graph,
+                                   _without_gradients(captured.program, got[captured.key].start)) for captured in captured_graphs}
         assert peak_of(passes, chosen) <= budget
     assert kept >= 2
     assert all(assignment.start.steps.count(("compute", 0)) == 1
@@ -149,5 +149,5 @@ def test_a_shared_budget_is_kept_and_what_is_refused_is_hard(monkeypatch, first,
 
 
 def _without_gradients(program, plan):
-    """The plan of a constrained graph as one of the region's own, which has no tensor for what others hold."""
+    """The plan of a constrained graph as one of the graph's own, which has no tensor for what others hold."""
     return lowtide.Plan([step for step in plan.steps if step != ("free", program.graph.num_tensors)])

@@ -18,7 +18,7 @@ def test_many_names_are_cut_off():
 
 
 def test_what_is_refused_runs_without_a_plan_or_is_an_error():
-    with pytest.warns(LowtideWarning, match="^lowtide: this region runs without a plan, so no budget is kept: it is odd$"):
+    with pytest.warns(LowtideWarning, match="^lowtide: this graph runs without a plan, so no budget is kept: it is odd$"):
         assert fall_back("it is odd", "warn", 5) == 5
     with pytest.raises(CaptureError, match="it is odd"):
         fall_back("it is odd", "error", 5)

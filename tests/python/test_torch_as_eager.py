@@ -116,7 +116,7 @@ class Asks(nn.Module):
 
 
 class Breaks(nn.Module):
-    """A layer that is used three times, twice in one region."""
+    """A layer that is used three times, twice in one graph."""
 
     def __init__(self):
         super().__init__()
@@ -146,7 +146,7 @@ def test_a_report_says_against_what_it_is_equal():
     before = len(lowtide.torch.reports())
     lowtide.torch.optimize(Breaks(), x, budget="100%", costs="cpu", work=1000, time=None)
     found = [r.exactness for r in lowtide.torch.reports()[before:]]
-    assert len(found) == 2 and any("region by region" in str(e) for e in found)
+    assert len(found) == 2 and any("graph by graph" in str(e) for e in found)
 
 
 def test_a_report_says_so_with_a_number_that_changes():

@@ -7,34 +7,34 @@ torch = pytest.importorskip("torch")
 from lowtide.torch.graphs import calls as module
 from lowtide.torch.graphs.accounts import Accounts
 from lowtide.torch.graphs.calls import Calls
-from lowtide.torch.graphs.records import RegionRecord
+from lowtide.torch.graphs.records import GraphRecord
 from lowtide.torch.tensors.storages import storages
 
 
 class Model:
-    """Regions without code: forwards leave a tensor, backwards take it."""
+    """Graphs without code: forwards leave a tensor, backwards take it."""
 
     def __init__(self, *trains):
         self.calls = Calls()
-        self.regions = [RegionRecord(i, trains=t) for i, t in enumerate(trains)]
+        self.captured_graphs = [GraphRecord(i, trains=t) for i, t in enumerate(trains)]
         self.kept = {}
 
     def forward(self, i, *args, handed_out=()):
-        region = self.regions[i]
-        begins = self.calls.begins(region)
-        observed = self.calls.forward(region, args)
-        if region.trains:
+        captured = self.captured_graphs[i]
+        begins = self.calls.begins(captured)
+        observed = self.calls.forward(captured, args)
+        if captured.trains:
             self.kept[i] = torch.zeros(10)
-            self.calls.leave(region, self.kept[i], True, 100, handed_out)
+            self.calls.leave(captured, self.kept[i], True, 100, handed_out)
         return begins, observed
 
     def backward(self, i):
-        observed = self.calls.backward(self.regions[i], [self.kept[i]])
+        observed = self.calls.backward(self.captured_graphs[i], [self.kept[i]])
         del self.kept[i]
         return observed
 
     def bursts(self):
-        return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.region.number}" for e in burst)
+        return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.captured.number}" for e in burst)
                       for burst in self.calls.bursts())
 
 
@@ -79,7 +79,7 @@ def test_evaluations_are_bursts_from_their_first_region_on():
 def test_what_stands_beside_a_pass():
     weight, other = torch.nn.Parameter(torch.zeros(8)), torch.nn.Parameter(torch.zeros(4))
     model, x, y, target = Model(True, True), torch.zeros(16), torch.zeros(32), torch.zeros(64)
-    model.regions[0].leaves, model.regions[1].leaves = storages([weight]), storages([other])
+    model.captured_graphs[0].leaves, model.captured_graphs[1].leaves = storages([weight]), storages([other])
     weight.grad = torch.zeros(8)
     _, first = model.forward(0, x, weight, handed_out=[y])
     _, second = model.forward(1, y, target, other)
@@ -96,7 +96,7 @@ def test_what_stands_beside_a_pass():
 def test_a_batch_and_a_parameter_of_another_step_do_not_stand_beside_a_pass():
     weight = torch.nn.Parameter(torch.zeros(8))
     model, batches = Model(True), [torch.zeros(n) for n in (16, 32, 64, 128, 256)]
-    accounts = Accounts(model.calls, model.regions)
+    accounts = Accounts(model.calls, model.captured_graphs)
 
     def others():
         (burst,) = model.calls.bursts()

@@ -1,4 +1,4 @@
-"""Models of several regions, forwards beside one another, and that planning before the first step leaves no trace."""
+"""Models of several graphs, forwards beside one another, and that planning before the first step leaves no trace."""
 
 import copy
 import gc
@@ -112,7 +112,7 @@ def test_a_region_that_runs_for_every_block_is_counted_for_every_block():
         try:
             step = optimize(mine, x, budget)
         except lowtide.torch.BudgetError as error:
-            assert error.floor > 0 and "regions" in str(error)
+            assert error.floor > 0 and "graphs" in str(error)
             continue
         step(x).backward()
         mine.zero_grad()
@@ -135,7 +135,7 @@ class BrokenBeforeItsHead(nn.Module):
         return nn.functional.cross_entropy(self.head(h).flatten(0, 1), x.flatten())
 
 
-@pytest.mark.filterwarnings("ignore:lowtide. several regions")
+@pytest.mark.filterwarnings("ignore:lowtide. several graphs")
 def test_the_last_of_several_regions_runs_in_parts():
     """Which is where a language model's peak is."""
     torch.manual_seed(0)
@@ -168,7 +168,7 @@ def test_that_several_regions_stay_whole_is_said_once():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         step = optimize(module, x, "95%", techniques="all")
-    assert len([w for w in said if "several regions of this model share the budget" in str(w.message)]) == 1
+    assert len([w for w in said if "several graphs of this model share the budget" in str(w.message)]) == 1
     assert not any(report.transforms for report in lowtide.torch.reports()[-3:])
     assert all(map(torch.equal, losses(module, step, x), losses(plain, plain, x)))
 
@@ -219,7 +219,7 @@ def test_regions_that_come_later_are_said_to_break_the_budget():
     torch.manual_seed(0)
     module, x = Broken(2, d=128), torch.randn(16, 128)
     step = torch.compile(module, backend="lowtide", options={"budget": "100%", "costs": "cpu"})
-    with pytest.warns(lowtide.torch.OverBudgetWarning, match="plans all regions together"):
+    with pytest.warns(lowtide.torch.OverBudgetWarning, match="plans all graphs together"):
         step(x).backward()
 
 

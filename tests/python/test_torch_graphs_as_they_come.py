@@ -1,4 +1,4 @@
-"""Regions that are planned as they come: from the second step on the budget holds for all of them together."""
+"""Graphs that are planned as they come: from the second step on the budget holds for all of them together."""
 
 import sys
 import threading
@@ -133,7 +133,7 @@ def test_the_budget_holds_once_all_regions_were_seen(name):
 
 
 class Whole(nn.Module):
-    """One region, whose loss is computed outside."""
+    """One graph, whose loss is computed outside."""
 
     def __init__(self):
         super().__init__()
@@ -247,8 +247,8 @@ def test_forwards_without_a_backward_run_beside_each_others_inputs():
 
 
 def last_group():
-    """What is known of the regions of the model that was compiled last."""
-    return max(entry._groups.values(), key=lambda group: max((r.number for r in group.regions), default=-1))
+    """What is known of the graphs of the model that was compiled last."""
+    return max(entry._groups.values(), key=lambda group: max((r.number for r in group.captured_graphs), default=-1))
 
 
 def test_an_output_that_somebody_keeps_ends_no_step():
@@ -271,7 +271,7 @@ def test_an_output_that_somebody_keeps_ends_no_step():
 
 
 class Shuffled(nn.Module):
-    """Its layers run in the order that the data say, a region each."""
+    """Its layers run in the order that the data say, a graph each."""
 
     def __init__(self):
         super().__init__()
@@ -336,7 +336,7 @@ class Block(nn.Module):
 
 
 class Deep(nn.Module):
-    """As many blocks as a step says run, each a region."""
+    """As many blocks as a step says run, each a graph."""
 
     def __init__(self, blocks=6):
         super().__init__()

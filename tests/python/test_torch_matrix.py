@@ -59,7 +59,7 @@ def cases():
 def by_itself(monkeypatch):
     with alone(monkeypatch):
         # said once of each: what is no fault here
-        for words in ("the marks of torch.utils.checkpoint", "several regions of this model share", "region .* does not run in parts"):
+        for words in ("the marks of torch.utils.checkpoint", "several graphs of this model share", "graph .* does not run in parts"):
             warnings.filterwarnings("ignore", f"lowtide: {words}", lowtide.torch.LowtideWarning)
         yield
 
@@ -161,7 +161,7 @@ def forced(monkeypatch, technique):
 
 
 def planned(make, entry, technique, monkeypatch):
-    """A training under a plan, with what its first two steps gave; the reports of its regions."""
+    """A training under a plan, with what its first two steps gave; the reports of its graphs."""
     techniques, share = TECHNIQUES[technique]
     budgets = [share] if share else [ROOMY, "act:60%"]  # where nothing could be forced, a budget asks for what there is
     refused = 0
@@ -175,7 +175,7 @@ def planned(make, entry, technique, monkeypatch):
             torch.manual_seed(1)
             try:
                 training.plan(budgets.pop(0), techniques)
-                got = [training.run(), training.run()]  # of regions that are planned as they come, all are seen by the second
+                got = [training.run(), training.run()]  # of graphs that are planned as they come, all are seen by the second
             except (lowtide.torch.BudgetError, BackendCompilerFailed) as error:
                 error = getattr(error, "inner_exception", error)
                 assert isinstance(error, lowtide.torch.BudgetError) and error.smallest, error

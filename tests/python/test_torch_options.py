@@ -56,7 +56,7 @@ def test_wrong_options_are_said(options, words):
 @pytest.mark.parametrize(("options", "error", "words"), [
     ({"budget": torch.tensor(8000)}, TypeError, r"budget must be an int \(bytes\) or a str .*tensor\(8000\)"),
     ({"budget": 1.5}, TypeError, "budget must be an int"),
-    ({"reserve": "1 parsec"}, ValueError, "reserve is bytes beside the region .* not '1 parsec'"),
+    ({"reserve": "1 parsec"}, ValueError, "reserve is bytes beside the graph .* not '1 parsec'"),
     ({"reserve": "5%"}, ValueError, "reserve is bytes"),
     ({"reserve": 0.5}, ValueError, "reserve is bytes"),
     ({"reserve": []}, TypeError, "reserve is bytes"),

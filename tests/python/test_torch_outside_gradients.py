@@ -1,4 +1,4 @@
-"""Models whose gradients no region makes: said, and an error where it is asked for; and those of which it is not said."""
+"""Models whose gradients no graph makes: said, and an error where it is asked for; and those of which it is not said."""
 
 import functools
 import warnings
@@ -93,7 +93,7 @@ def trained(run, module, inputs, steps=3):
     return [p.grad for p in module.parameters()]
 
 
-NONE = "no region has a backward for "
+NONE = "no graph has a backward for "
 
 
 def test_optimize_says_so_before_the_first_step():
@@ -119,7 +119,7 @@ def test_the_first_backward_says_so(way):
 
     (said,) = said_by(lambda: trained(made(), module, inputs))
     assert NONE in said and ".0.0.weight" in said
-    assert "are made outside of every region" in str(lowtide.torch.reports()[-1])
+    assert "are made outside of every graph" in str(lowtide.torch.reports()[-1])
     torch._dynamo.reset()
     run = made(fallback="error")
     loss = run(*inputs)
@@ -133,8 +133,8 @@ def test_a_function_between_regions_is_said_by_name():
     module, inputs = reversible(in_loop=False)
     plain = twin(module)
     (said,) = [s for s in said_by(lambda: trained(torch.compile(module, backend="lowtide", options=dict(OPTIONS)), module, inputs))
-               if "several regions" not in s]
-    assert "the gradients of f.0.0.weight, f.0.0.bias, f.1.0.weight" in said and "made outside of every region" in said
+               if "several graphs" not in s]
+    assert "the gradients of f.0.0.weight, f.0.0.bias, f.1.0.weight" in said and "made outside of every graph" in said
     assert "first" not in said and "last" not in said
     assert equal([p.grad for p in module.parameters()], trained(plain, plain, inputs))
 

@@ -104,7 +104,7 @@ def test_gradients_that_stand_within_the_budget_are_not_said():
 
 
 class Twice(nn.Module):
-    """Two regions."""
+    """Two graphs."""
 
     def __init__(self):
         super().__init__()
@@ -181,11 +181,11 @@ def test_marks_of_checkpoint_are_leave_and_no_orders(how):
         assert reports[name, True].duration == reports[name, False].duration
 
 
-# ---- code outside of all regions
+# ---- code outside of all graphs
 
 
 class Parted(nn.Module):
-    """Three regions, with code between that the tracer leaves alone; `outside` is that code."""
+    """Three graphs, with code between that the tracer leaves alone; `outside` is that code."""
 
     def __init__(self, outside, d=128):
         super().__init__()
@@ -221,7 +221,7 @@ def test_code_between_regions_is_said_once_with_the_reserve_that_counts_it(outsi
             for _ in range(3):
                 peaks.append(lowtide.torch.measure_peak(lambda: step(x).backward(), held=(module, x)))
                 module.zero_grad()
-        return [words for words in said.words if "code between the regions" in words], peaks
+        return [words for words in said.words if "code between the graphs" in words], peaks
 
     words, peaks = steps(optimized(module, x, "100%"))
     budget = lowtide.torch.reports()[-1].budget
@@ -273,7 +273,7 @@ def test_a_loss_outside_is_said_once_with_the_reserve_that_counts_it(loss):
     budget = lowtide.torch.reports()[-1].budget
     assert peak > budget
     (words,) = words
-    assert "behind the last region" in words and "within the module" in words
+    assert "behind the last graph" in words and "within the module" in words
     reserve = int(words.rsplit("reserve=", 1)[1])
     torch._dynamo.reset()
     words, peak = steps(optimized(module, x, budget + reserve, reserve=reserve))

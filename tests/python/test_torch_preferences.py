@@ -1,4 +1,4 @@
-"""Losses that pair rows: forward and backward of the head are regions of their own, each in parts."""
+"""Losses that pair rows: forward and backward of the head are graphs of their own, each in parts."""
 
 import pytest
 

@@ -245,7 +245,7 @@ def test_ddp_around_an_optimized_module_is_exact(both):
 def _with_buckets(rank, where, view, budget, reserve):
     """What is said, and the measured peak, of DDP around a planned module or of a planned module within DDP."""
     os.environ["LOWTIDE_CACHE"] = "off"
-    torch._dynamo.config.optimize_ddp = False  # one region
+    torch._dynamo.config.optimize_ddp = False  # one graph
     module, _, x = built(Net, rank)
     options = OPTIONS | {"budget": budget, "reserve": reserve}
     parallel = torch.nn.parallel.DistributedDataParallel

@@ -1,4 +1,4 @@
-"""Several regions of one model, and regions of several sizes."""
+"""Several graphs of one model, and graphs of several sizes."""
 
 import random
 

@@ -198,7 +198,7 @@ def test_double_backward_is_refused_with_words():
     x = torch.randn(256, 64, requires_grad=True)
     step = planned(Body())
     (gradient,) = torch.autograd.grad(step(x).square().mean(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="goes through the backward of a compiled region"):
+    with pytest.raises(RuntimeError, match="goes through the backward of a compiled graph"):
         gradient.sum().backward()
 
 

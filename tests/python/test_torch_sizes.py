@@ -231,7 +231,7 @@ def test_a_number_in_a_region_that_falls_back():
 
 
 class Dropping(nn.Module):
-    """A number of the module in an operator; broken: the tracer makes two regions of it."""
+    """A number of the module in an operator; broken: the tracer makes two graphs of it."""
 
     def __init__(self, p, broken=False):
         super().__init__()
@@ -300,7 +300,7 @@ def test_sizes_that_depend_on_data_share_a_plan():
     with warnings.catch_warnings():
         warnings.simplefilter("error", lowtide.torch.LowtideWarning)
         warnings.simplefilter("ignore", lowtide.torch.OverBudgetWarning)
-        assert plans_of(Ragged, calls) <= 4  # two regions, of which the second is traced once more for all sizes
+        assert plans_of(Ragged, calls) <= 4  # two graphs, of which the second is traced once more for all sizes
 
 
 def test_a_plan_is_used_again_only_where_it_keeps_the_budget():

@@ -19,7 +19,7 @@ from torch_run import equal, train, twin
 from torch_suite import SUITE, Only
 
 SCALE = int(os.environ.get("LOWTIDE_TEST_SCALE", "1"))
-# why a model comes in several regions, or is not compared
+# why a model comes in several graphs, or is not compared
 SEVERAL = {
     "SegFormer": "its first call registers hooks under a lock",
     "wav2vec 2.0": "masks, CTC's lengths and gradients of inputs depend on numbers",

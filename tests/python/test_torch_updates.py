@@ -252,7 +252,7 @@ def test_torch_compile():
     run = torch.compile(mine, backend="lowtide", options=options)
     assert steps(plain, by, mlp_inputs)[0] == steps(run, by_mine, mlp_inputs)[0]
     assert_same((plain, by), (mine, by_mine))
-    for module, optimizer in ((plain, by), (run, by_mine)):  # a batch of another size is another region
+    for module, optimizer in ((plain, by), (run, by_mine)):  # a batch of another size is another graph
         torch.manual_seed(1)
         module(mlp_inputs()[0][:3]).backward()
         optimizer.step()

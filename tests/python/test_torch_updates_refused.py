@@ -201,7 +201,7 @@ def test_several_regions_are_refused_before_the_first_is_updated():
 def test_a_parameter_in_two_regions():
     model = Broken(tied=True)
     run = compiled(model, mlp_inputs(), torch.optim.SGD(model.parameters(), 0.1))
-    assert_refused(model, "from two regions", run(X).backward)
+    assert_refused(model, "from two graphs", run(X).backward)
 
 
 class Block(nn.Linear):
@@ -228,7 +228,7 @@ def test_blocks_that_are_compiled_one_by_one(tied):
     for block in (model.first, model.second):
         block.compile(backend="lowtide", options=options)
     x = X.clone().requires_grad_()
-    words = "from two regions, two calls of one" if tied else "one block's code for another block"
+    words = "from two graphs, two calls of one" if tied else "one block's code for another block"
     assert_refused(model, words, lambda: model(x).backward())
 
 

@@ -49,7 +49,7 @@ class Gpt(nn.Module):
 
 
 class Broken(nn.Module):
-    """Three regions; the first and the last have a parameter in common if `tied`."""
+    """Three graphs; the first and the last have a parameter in common if `tied`."""
 
     def __init__(self, tied=False):
         super().__init__()

@@ -28,16 +28,16 @@ class CallerError(Exception):
 
 
 class LowtideWarning(UserWarning):
-    """A region runs without a plan, or something beside it does; the text says why, and what would count it."""
+    """A graph runs without a plan, or something beside it does; the text says why, and what would count it."""
 
 
 class OverBudgetWarning(LowtideWarning):
-    """What stands beside a region breaks the budget: it came after the plan, or the plan could not know of it."""
+    """What stands beside a graph breaks the budget: it came after the plan, or the plan could not know of it."""
 
 
 def fall_back(reason: str, how: str, otherwise: Any) -> Any:
     """`otherwise`, after a warning with the reason; or CaptureError.  how: "warn" or "error"."""
-    words = f"this region runs without a plan, so no budget is kept: {reason}"
+    words = f"this graph runs without a plan, so no budget is kept: {reason}"
     if how == "error":
         raise CaptureError(words)
     warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)

@@ -199,7 +199,7 @@ class Settings(Options):
         """Bytes of the state that the optimizer will hold, beside what `standing` says.
 
         trained: storages of the model, with their bytes, that the optimizer keeps a state for.  updated: those whose
-        state is in the region's graph.
+        state is in the captured graph.
         """
         if self.update == "backward":
             counted = self.reserve is None and device.type == "cuda"
@@ -218,7 +218,7 @@ class Settings(Options):
 def _reserve(reserve: Any) -> int | None:
     if reserve is None:
         return None
-    words = f'reserve is bytes beside the region (an int, or "512MB"), not {reserve!r}'
+    words = f'reserve is bytes beside the graph (an int, or "512MB"), not {reserve!r}'
     if isinstance(reserve, float) and reserve.is_integer():
         reserve = int(reserve)
     if not isinstance(reserve, (str, numbers.Integral)) or isinstance(reserve, bool):

@@ -20,7 +20,7 @@ from torch_run import cast, equal, fresh, train, train_traced, twin
 
 pytestmark = pytest.mark.skipif(os.environ.get("LOWTIDE_BUILD", "release") != "release", reason="the package is the release's")
 
-# where the code around the region drops what it is handed, so that less is held than the plan says, and why
+# where the code around the graph drops what it is handed, so that less is held than the plan says, and why
 HELD_SHORTER = {
     "timm/swinv2_cr_tiny_224": "10 kB of it, still to be explained",
     "timm/xcit_nano_12_p16_224": "8 kB of it in bf16, in the workspace of a convolution's backward, still to be explained",
@@ -31,9 +31,9 @@ HELD_SHORTER = {
 COPIED_GRADIENTS = {"timm/pvt_v2_b0"}
 # what cannot be compared, and why
 SKIPPED = {
-    "transformers/Segformer": "torch.compile makes several regions of it, and the three budgets are those of one",
-    "transformers/Wav2Vec2": "torch.compile makes several regions of it, and the three budgets are those of one",
-    "transformers/Bart in f16": "its code branches on whether all numbers are finite: several regions",
+    "transformers/Segformer": "torch.compile makes several graphs of it, and the three budgets are those of one",
+    "transformers/Wav2Vec2": "torch.compile makes several graphs of it, and the three budgets are those of one",
+    "transformers/Bart in f16": "its code branches on whether all numbers are finite: several graphs",
     "transformers/PatchTST": "AOTAutograd's own trace of its batch norm views what cannot be viewed: the backward fails "
                              "without a plan too",
 }
@@ -107,7 +107,7 @@ def test_three_budgets(name, numbers):
     for share in (1.0, 0.5, 0.2):
         mine, step, report = within(module, inputs, own, share) if own else planned(module, inputs, "100%")
         own = own or report
-        assert len(lowtide.torch.reports()) == before + len(rows) + 1, "not one region"
+        assert len(lowtide.torch.reports()) == before + len(rows) + 1, "not one graph"
         assert report.peak <= report.budget
         got = train(mine, inputs, step)
         mine.zero_grad()

@@ -1,4 +1,4 @@
-"""What the plan of a region has to leave room for, and the graph and limits that say so to the planner."""
+"""What the plan of a graph has to leave room for, and the graph and limits that say so to the planner."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SMALL = 512  # bytes; a block of a GPU's allocator
 
 @dataclass(frozen=True)
 class Constraints:
-    """What others hold beside a region while it runs, and what it may save for its backward, in bytes.
+    """What others hold beside a graph while it runs, and what it may save for its backward, in bytes.
 
     resident: held by others all the time.  saved_earlier: the part of `resident` that earlier forwards have saved.
-    gradients: held by others from the end of the region's forward on.
+    gradients: held by others from the end of the graph's forward on.
     save_limit: what may be live between its forward and backward beside its inputs, what the forward hands out
         counted in; None: as much as fits.
     """
@@ -28,7 +28,7 @@ class Constraints:
 
     @property
     def alone(self) -> bool:
-        """Is nothing to be saved for later than the region's own backward limited or counted?"""
+        """Is nothing to be saved for later than the graph's own backward limited or counted?"""
         return not self.gradients and self.save_limit is None
 
     def for_copies(self, program: Program) -> Constraints:
@@ -41,7 +41,7 @@ class Constraints:
         graph, barrier = program.graph, program.barrier
         if not self.gradients:
             return graph.edited(resident_bytes=self.resident)
-        beside = {"name": "gradients of other regions", "bytes": self.gradients, "role": "gradient"}
+        beside = {"name": "gradients of other graphs", "bytes": self.gradients, "role": "gradient"}
         return graph.edited(resident_bytes=self.resident, more_tensors=[beside],
                             ops={barrier: {"outputs": [*graph.op(barrier).outputs, graph.num_tensors]}},
                             outputs=[*graph.outputs, graph.num_tensors])
@@ -64,13 +64,13 @@ def small_fixed_bytes(program: Program) -> int:
 
 
 def input_bytes(program: Program) -> int:
-    """Bytes of what is on the device before the region runs: what it is given, and the state of its updates."""
+    """Bytes of what is on the device before the graph runs: what it is given, and the state of its updates."""
     away = program.homes()
     return sum(t.bytes for t in program.graph.tensors if t.producer is None and t.index not in away)
 
 
 def given_bytes(program: Program) -> int:
-    """Bytes of what the region is given."""
+    """Bytes of what the graph is given."""
     state = {operand["tensor"] for op in program.graph.ops if op.kind == "lowtide.update"
              for operand in op.operands if operand["argument"] not in ("grad", "param")} - program.homes().keys()
     return input_bytes(program) - sum(program.graph.tensor(t).bytes for t in state)

@@ -1,4 +1,4 @@
-"""What became of the regions that this process compiled, for people and for tests."""
+"""What became of the graphs that this process compiled, for people and for tests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def time_text(overhead: float) -> str:
 
 @dataclass
 class Report:
-    """What became of one compiled region.  Bytes and ticks; seconds where said.
+    """What became of one compiled graph.  Bytes and ticks; seconds where said.
 
     peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
     freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
@@ -56,7 +56,7 @@ class Report:
     done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
     offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
     as lowtide.plan takes it, before a tenth is left to others.  exactness: which bits are those of the step without a plan.
-    outside: how many of the model's parameters were seen to get their gradients from no region, of which no plan knows.
+    outside: how many of the model's parameters were seen to get their gradients from no graph, of which no plan knows.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
 
@@ -113,7 +113,7 @@ class Report:
         return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
                 f"{size_text(self.own_peak)}), "
                 f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
-                + (f"; the gradients of {self.outside} parameters are made outside of every region, and in no plan"
+                + (f"; the gradients of {self.outside} parameters are made outside of every graph, and in no plan"
                    if self.outside else ""))
 
 
@@ -129,12 +129,12 @@ _reports: list[Report] = []
 
 
 def reports() -> list[Report]:
-    """What became of the regions that this process compiled, in their order; the latest plan of each."""
+    """What became of the graphs that this process compiled, in their order; the latest plan of each."""
     return list(_reports)
 
 
 def publish(report: Report, place: int | None) -> int:
-    """Put a report at its region's place among all, by default behind them; returns the place."""
+    """Put a report at its graph's place among all, by default behind them; returns the place."""
     if place is None:
         place = len(_reports)
         _reports.append(report)

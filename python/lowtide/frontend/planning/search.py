@@ -35,7 +35,7 @@ class Found:
     """outcome: of the graph that the transforms make, with a plan.  peak: bytes within which code runs it, where that was
     asked for.  instead: why auto has planned in the place of the solver that was named, in words; empty if it has not.
 
-    Other regions of the same graph may take it for theirs, so it holds no program: each has its own parameters.
+    Other captured graphs with the same ops and tensors may take it for theirs, so it holds no program: each has its own parameters.
     """
 
     transforms: Transforms
@@ -195,7 +195,7 @@ class Search:
         return found if best is None or found.peak < best.peak else best
 
     def _known(self) -> Found | None:
-        """What was found of the smallest peak, perhaps for another region of the same graph, with what it takes as the
+        """What was found of the smallest peak, perhaps for another captured graph that is equal, with what it takes as the
         kernels of this one were measured."""
         known = _smallest.get(self._key)
         if known is None:

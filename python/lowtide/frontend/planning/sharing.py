@@ -1,11 +1,11 @@
-"""Several regions of one model within one budget.
+"""Several graphs of one model within one budget.
 
 Where the tracer breaks a model in two, each part is compiled alone, and what one part saves for its
-backward is held beside the next.  Which run beside which is a list of passes (`Pass`): runs of a region's forward or
-backward, with what others hold then under any plans, and with the forwards that wait for their backwards.  A region
-that waits while another runs is limited in what it may save.  All regions save the same fraction of what they would
+backward is held beside the next.  Which run beside which is a list of passes (`Pass`): runs of a graph's forward or
+backward, with what others hold then under any plans, and with the forwards that wait for their backwards.  A graph
+that waits while another runs is limited in what it may save.  All graphs save the same fraction of what they would
 save without a plan: the fraction for which their plans together take the least time is found by trying a few.  It
-loses where one region is much cheaper to compute again than another: a fraction for each would do better.
+loses where one graph is much cheaper to compute again than another: a fraction for each would do better.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .constraints import Constraints, given_bytes, input_bytes
 Told = Callable[[Program, bool], dict[str, Any]]
 
 _FRACTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0)
-_SECONDS = 0.2  # of planning for one region and fraction
+_SECONDS = 0.2  # of planning for one graph and fraction
 _HALVINGS = 4  # of the range in which the smallest budget lies
 
 
 @dataclass(frozen=True)
-class RegionToPlan:
-    """What it takes to plan a region, alone or with others.
+class GraphToPlan:
+    """What it takes to plan a graph, alone or with others.
 
-    resident: bytes that its settings say others hold.  covers: the part of these that may be what other regions are
+    resident: bytes that its settings say others hold.  covers: the part of these that may be what other graphs are
     seen to hold.  gradients: bytes of those that leaves will hold when its backward has ended.
     """
 
@@ -46,7 +46,7 @@ class RegionToPlan:
 
     @functools.cached_property
     def key(self) -> str:
-        """The hash of its graph: regions of the same graph have one plan."""
+        """The hash of its lowtide.Graph: captured graphs that are equal have one plan."""
         return self._graph.hash
 
     @functools.cached_property
@@ -66,24 +66,24 @@ class RegionToPlan:
         return self.program.graph
 
     def room(self, others: int) -> int:
-        """Bytes to leave for what its settings say and for so many of other regions."""
+        """Bytes to leave for what its settings say and for so many of other graphs."""
         return self.resident + max(0, others - self.covers)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A run of a region's forward or backward.  others: bytes that others hold meanwhile under any plans.  waiting:
-    regions whose forwards have saved something, once for each time."""
+    """A run of a graph's forward or backward.  others: bytes that others hold meanwhile under any plans.  waiting:
+    graphs whose forwards have saved something, once for each time."""
 
-    region: RegionToPlan
+    captured: GraphToPlan
     backward: bool
     others: int
-    waiting: tuple[RegionToPlan, ...]
+    waiting: tuple[GraphToPlan, ...]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a region is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
+    """What a graph is planned with: its constraints, the budget in bytes, and a plan that keeps both, None for one that
     changes the graph.  keeps: does that plan read nothing in its backward that others may write to before it?"""
 
     constraints: Constraints
@@ -92,65 +92,65 @@ class Assignment:
     keeps: bool = True
 
 
-def one_after_another(calls: list[RegionToPlan], held: int) -> list[Pass]:
+def one_after_another(calls: list[GraphToPlan], held: int) -> list[Pass]:
     """The passes of these forwards and then, last first, of their backwards.  held: bytes of model and inputs."""
-    def others(region: RegionToPlan) -> int:
-        return max(0, held - given_bytes(region.program))
+    def others(captured: GraphToPlan) -> int:
+        return max(0, held - given_bytes(captured.program))
 
-    passes = [Pass(region, False, others(region), tuple(calls[:i])) for i, region in enumerate(calls)]
+    passes = [Pass(captured, False, others(captured), tuple(calls[:i])) for i, captured in enumerate(calls)]
     made = 0
-    for i, region in reversed(list(enumerate(calls))):
-        passes.append(Pass(region, True, others(region) + made, tuple(calls[:i])))
-        made += region.gradients
+    for i, captured in reversed(list(enumerate(calls))):
+        passes.append(Pass(captured, True, others(captured) + made, tuple(calls[:i])))
+        made += captured.gradients
     return passes
 
 
 def with_one_more(passes: list[Pass]) -> list[Pass]:
     """The passes of steps in which one more forward waits than in any that was seen: of those that wait, one that saves the
     most."""
-    waiting = [region for pass_ in passes for region in pass_.waiting]
+    waiting = [captured for pass_ in passes for captured in pass_.waiting]
     if not waiting:
         return passes
-    largest = max(waiting, key=lambda region: region.saves[1])
+    largest = max(waiting, key=lambda captured: captured.saves[1])
     return [replace(pass_, waiting=(*pass_.waiting, largest)) if pass_.waiting else pass_ for pass_ in passes]
 
 
 def share_budget(passes: list[Pass], budget: int | str, order: str, fixed: int,
                  told: Told = lambda _, __: {}, varies: bool = False) -> dict[str, Assignment]:
-    """What to plan each region of these passes with, by their keys, so that all of them keep the budget.
+    """What to plan each graph of these passes with, by their keys, so that all of them keep the budget.
 
     fixed: bytes that no plan changes.  varies: does the number of forwards that wait change from step to step?  Then one
     more than was seen fits, too, if that can be.
 
     Raises BudgetError if no way is found.
     """
-    regions, waiting, limit, largest = _of(passes, budget, fixed)
+    captured_graphs, waiting, limit, largest = _of(passes, budget, fixed)
     best = None
     for tried in (with_one_more(passes), passes) if varies else (passes,):
-        best = best or _best(tried, regions, waiting, limit, order, told)
-    if best is None and any(region.program.kept for region in regions.values()):
-        keys = {key: replace(region, program=region.program.without_kept()) for key, region in regions.items()}
-        assignments = share_budget([replace(pass_, region=keys[pass_.region.key],
-                                            waiting=tuple(keys[region.key] for region in pass_.waiting)) for pass_ in passes],
+        best = best or _best(tried, captured_graphs, waiting, limit, order, told)
+    if best is None and any(captured.program.kept for captured in captured_graphs.values()):
+        keys = {key: replace(captured, program=captured.program.without_kept()) for key, captured in captured_graphs.items()}
+        assignments = share_budget([replace(pass_, captured=keys[pass_.captured.key],
+                                            waiting=tuple(keys[captured.key] for captured in pass_.waiting)) for pass_ in passes],
                                    budget, order, fixed, told, varies)
-        return {key: replace(assignments[region.key], keeps=not regions[key].program.kept) for key, region in keys.items()}
+        return {key: replace(assignments[captured.key], keeps=not captured_graphs[key].program.kept) for key, captured in keys.items()}
     if best is None:
-        fewest = constraints_of(passes, {key: regions[key].saves[0] for key in waiting})
+        fewest = constraints_of(passes, {key: captured_graphs[key].saves[0] for key in waiting})
         floor = 0
-        for key, region in regions.items():  # of one byte: refused at once, with the floor
-            graph, _, told_of_it = _asked(region.program, fewest[key], told)
+        for key, captured in captured_graphs.items():  # of one byte: refused at once, with the floor
+            graph, _, told_of_it = _asked(captured.program, fewest[key], told)
             floor = max(floor, lowtide.plan(graph, 1, work=1, **told_of_it).floor or 0)
-        smallest = _smallest(passes, regions, waiting, (max(limit, floor), largest.own_peak), order, told)
+        smallest = _smallest(passes, captured_graphs, waiting, (max(limit, floor), largest.own_peak), order, told)
         raise _refusal(passes, limit, floor, smallest)
     return best
 
 
-def _best(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], limit: int, order: str,
+def _best(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], limit: int, order: str,
           told: Told) -> dict[str, Assignment] | None:
     """The assignments that take the least time of those that are tried; None if none is found."""
     best: tuple[int, dict[str, Assignment]] | None = None
     for fraction in _FRACTIONS:
-        tried = _try(passes, regions, waiting, fraction, limit, order, told)
+        tried = _try(passes, captured_graphs, waiting, fraction, limit, order, told)
         if tried and (best is None or tried[0] < best[0]):
             best = tried
         if not waiting:
@@ -158,27 +158,27 @@ def _best(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str
     return best and best[1]
 
 
-def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, RegionToPlan], set[str], int, lowtide.Graph]:
-    """The regions of these passes by their keys, the keys of those that wait, the budget in bytes, and the graph with the
+def _of(passes: list[Pass], budget: int | str, fixed: int) -> tuple[dict[str, GraphToPlan], set[str], int, lowtide.Graph]:
+    """The graphs of these passes by their keys, the keys of those that wait, the budget in bytes, and the graph with the
     largest peak."""
-    regions = {pass_.region.key: pass_.region for pass_ in passes}
-    waiting = {region.key for pass_ in passes for region in pass_.waiting}
-    most = constraints_of(passes, {key: regions[key].saves[1] for key in waiting})
-    largest = max((most[key].graph(region.program) for key, region in regions.items()),
+    captured_graphs = {pass_.captured.key: pass_.captured for pass_ in passes}
+    waiting = {captured.key for pass_ in passes for captured in pass_.waiting}
+    most = constraints_of(passes, {key: captured_graphs[key].saves[1] for key in waiting})
+    largest = max((most[key].graph(captured.program) for key, captured in captured_graphs.items()),
                   key=lambda g: g.own_peak)
-    return regions, waiting, _bytes(budget, largest, fixed), largest
+    return captured_graphs, waiting, _bytes(budget, largest, fixed), largest
 
 
-def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], fraction: float, limit: int,
+def _try(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], fraction: float, limit: int,
          order: str, told: Told) -> tuple[int, dict[str, Assignment]] | None:
     """The time of plans in which those that wait save that fraction of what they can, and the plans; None where one
     of them is not found."""
-    saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (regions[key].saves,)}
-    times = Counter(pass_.region.key for pass_ in passes if not pass_.backward)
+    saved = {key: least + int(fraction * (most - least)) for key in waiting for least, most in (captured_graphs[key].saves,)}
+    times = Counter(pass_.captured.key for pass_ in passes if not pass_.backward)
     assignments: dict[str, Assignment] = {}
     total = 0
     for key, constraints in constraints_of(passes, saved).items():
-        graph, live_limits, told_of_it = _asked(regions[key].program, constraints, told)
+        graph, live_limits, told_of_it = _asked(captured_graphs[key].program, constraints, told)
         outcome = lowtide.plan(graph, limit, order=order, time=_SECONDS, live_limits=live_limits, **told_of_it)
         if outcome.plan is None or outcome.duration is None:
             return None
@@ -188,7 +188,7 @@ def _try(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str]
 
 
 def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[lowtide.Graph, dict[int, int | str], dict[str, Any]]:
-    """The graph of a region beside what others hold, what may be live in it, and what else a Problem of it is told."""
+    """The graph of a program beside what others hold, what may be live in it, and what else a Problem of it is told."""
     told_of_it = told(program, constraints.alone)
     if TRANSFORMS & set(told_of_it.get("techniques", ())):
         program = program.splittable()
@@ -196,7 +196,7 @@ def _asked(program: Program, constraints: Constraints, told: Told) -> tuple[lowt
     return held.graph(program), held.live_limits(program), told_of_it
 
 
-def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set[str], ends: tuple[int, int],
+def _smallest(passes: list[Pass], captured_graphs: dict[str, GraphToPlan], waiting: set[str], ends: tuple[int, int],
               order: str, told: Told) -> int:
     """A budget that can be kept, near the least, between these: without a plan the latter is kept."""
     low, high = ends
@@ -204,7 +204,7 @@ def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set
         limit = (low + high) // 2
         if high - low <= high // 100:
             break
-        if any(_try(passes, regions, waiting, fraction, limit, order, told) for fraction in (0.0, 0.3)):
+        if any(_try(passes, captured_graphs, waiting, fraction, limit, order, told) for fraction in (0.0, 0.3)):
             high = limit
         else:
             low = limit
@@ -212,17 +212,17 @@ def _smallest(passes: list[Pass], regions: dict[str, RegionToPlan], waiting: set
 
 
 def constraints_of(passes: list[Pass], saved: dict[str, int]) -> dict[str, Constraints]:
-    """The constraints of each region if those that wait save so many bytes.
+    """The constraints of each graph if those that wait save so many bytes.
 
-    A region that runs more than once has one plan: it has to do for the most that is held beside any run.
+    A graph that runs more than once has one plan: it has to do for the most that is held beside any run.
     """
     forwards: Counter[str] = Counter()
     backwards: Counter[str] = Counter()
     earlier: Counter[str] = Counter()
     for pass_ in passes:
-        key, waits = pass_.region.key, sum(saved[region.key] for region in pass_.waiting)
+        key, waits = pass_.captured.key, sum(saved[captured.key] for captured in pass_.waiting)
         most = backwards if pass_.backward else forwards
-        most[key] = max(most[key], pass_.region.room(pass_.others + waits))
+        most[key] = max(most[key], pass_.captured.room(pass_.others + waits))
         earlier[key] = max(earlier[key], waits)
     return {key: Constraints(forwards[key], max(0, backwards[key] - forwards[key]), saved.get(key), earlier[key])
             for key in forwards}
@@ -241,6 +241,6 @@ def _refusal(passes: list[Pass], limit: int, floor: int, smallest: int) -> Budge
     calls = sum(not pass_.backward for pass_ in passes)
     return BudgetError(
         f"no way was found to share the budget of {size_text(limit)} ({limit} bytes) among the "
-        f"{calls} regions, one after another, that the tracer made of this model; the smallest budget found takes "
+        f"{calls} graphs, one after another, that the tracer made of this model; the smallest budget found takes "
         f"{size_text(smallest)} ({smallest} bytes), and no plans can take less than {size_text(floor)}; the fewer graph breaks, "
         "the better (TORCH_LOGS=graph_breaks shows them)", floor, smallest, limit)

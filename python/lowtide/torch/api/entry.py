@@ -22,7 +22,7 @@ from ..compat import pytree
 from ..compat.dynamo import CALLS, WRAPS, BackendCompilerFailed, OptimizedModule, compiled, counters, frame_traced
 from ..compat.tensors import is_dense
 from ..device.meter import bytes_held, storages_held
-from ..graphs.compile import EachShape, compile_region
+from ..graphs.compile import EachShape, compile_captured
 from ..graphs.group import Group
 from ..graphs.outside_gradients import no_backward, of_results
 from ..ranks.shared import refuse_shared
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _CALLING = (torch.nn.modules.module.__file__, CALLS)  # where modules are called
 _RECOMPILES = 64  # of one function: every `optimize` of a model's class is one
-# torch.compile hands the same dict to every region of one model; its group keeps it, so that its id stays its own,
-# and lives as long as one of the regions.
+# torch.compile hands the same dict to every graph of one model; its group keeps it, so that its id stays its own,
+# and lives as long as one of the graphs.
 _groups: weakref.WeakValueDictionary[int, Group] = weakref.WeakValueDictionary()
 
 
@@ -46,9 +46,9 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
             **_: Any) -> Callable[..., Any]:
     """torch.compile(model, backend="lowtide", options={"budget": "8GiB"}); options: settings.Settings.
 
-    Raises ValueError for options that are wrong; while the region is compiled, BudgetError if no plan keeps
+    Raises ValueError for options that are wrong; while the graph is compiled, BudgetError if no plan keeps
     the budget (torch.compile wraps it in its own BackendCompilerFailed).  A model that the tracer breaks
-    into several regions gets them one by one as they are first called: each is planned beside what stands by
+    into several graphs gets them one by one as they are first called: each is planned beside what stands by
     then, and from the next step on all of them are planned together (group.py).  `optimize` knows all of them
     before it plans the first.
     """
@@ -59,7 +59,7 @@ def backend(gm: fx.GraphModule, example_inputs: list[Any], *, options: dict[str,
         group.belongs_to(module)
     elif (caller := _calling_module()) is not None:
         group.outside.belongs_to(caller, whole=False)
-    run = compile_region(gm, example_inputs, Settings.of(options), group)
+    run = compile_captured(gm, example_inputs, Settings.of(options), group)
 
     def call(*args: Any) -> Any:
         return run(*args)
@@ -116,8 +116,8 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
     example_inputs: a tuple of arguments, one tensor, or a mapping: `optimize(model, batch, ...)` plans for
         `model(**batch)`.  kwargs: keyword arguments beside those.  With either the step is captured, measured and
         planned before this returns, and nothing of it runs: no buffer moves, no random number is drawn.  Where the
-        tracer breaks the model into several regions, they share the budget (sharing.py); the code between
-        regions then runs once on zeros, on a copy of the module.  Without it each region is planned at the first
+        tracer breaks the model into several graphs, they share the budget (sharing.py); the code between
+        graphs then runs once on zeros, on a copy of the module.  Without it each graph is planned at the first
         call, beside what stands then, and from the next step on together with the others.
     budget, options: settings.Settings.
 
@@ -158,7 +158,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
             group.share_budget(settings)
             compiled = _Compiled(module, settings, group)
             compiled.rehearse(given, named)
-    if not compiled.regions:
+    if not compiled.captured_graphs:
         return fall_back("the tracer compiled nothing of it; nn.LSTM, nn.GRU and nn.RNN, for one, it leaves alone "
                          "unless torch._dynamo.config.allow_rnn is set, and so it does a class of which it has "
                          f"compiled {_RECOMPILES} variants (torch._dynamo.reset() forgets them)", settings.fallback,
@@ -167,7 +167,7 @@ def compiled_within(module: torch.nn.Module, settings: Settings, example_inputs:
 
 
 def _group_of(module: torch.nn.Module) -> Group:
-    """A group for the regions of a module, which knows what stays."""
+    """A group for the graphs of a module, which knows what stays."""
     group = Group()
     group.train(module.parameters())
     group.outside.belongs_to(module)
@@ -177,7 +177,7 @@ def _group_of(module: torch.nn.Module) -> Group:
 
 
 class _Rehearsed(BaseException):
-    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own.  error: why a region whose
+    """Ends a rehearsal; no handler in the model's code is to take it for an error of its own.  error: why a graph whose
     sizes or numbers are open, which is planned when it is reached, cannot be planned."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -188,8 +188,8 @@ class _Rehearsed(BaseException):
 class _Compiled:
     """A compiled module that can be rehearsed: all is compiled, and nothing computed.
 
-    A rehearsal ends where the first region is to run, before anything that the model's code does with its results:
-    the tracer keeps all of that for after.  Only if the tracer broke the model there are more regions; they are
+    A rehearsal ends where the first graph is to run, before anything that the model's code does with its results:
+    the tracer keeps all of that for after.  Only if the tracer broke the model there are more graphs; they are
     reached on zeros, and numbered.  It is a copy of the module that is rehearsed, with the same parameters, so that
     nothing the model's code keeps for itself is touched; the tracer takes what it has compiled for one for the other.
 
@@ -204,8 +204,8 @@ class _Compiled:
         self._stands_in = True
         self._breaks = 0
         self._rehearsed = module
-        self._backend = self._compile_region  # one object, by which the tracer knows what it has compiled
-        self.regions = 0  # compiled so far
+        self._backend = self._compile_captured  # one object, by which the tracer knows what it has compiled
+        self.captured_graphs = 0  # compiled so far
         self._trains = False  # does one of them have a backward?
         self.unplanned: list[str] = []  # parameters that are trained where none of them has
         self.module = self._compile(module)
@@ -220,15 +220,15 @@ class _Compiled:
         return compiled(module, self._backend, _RECOMPILES)
 
     @logs_behind
-    def _compile_region(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    def _compile_captured(self, gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
         self._broken = self._broken or bool(reason and reason.graph_break) or _graph_breaks() > self._breaks \
             or self._rehearsing and not _is_at(self._rehearsed)  # the tracer has skipped its own code
-        number = self.regions
+        number = self.captured_graphs
         note_tracing(gm)
         find = self._rehearsing and self._broken and self._stands_in and not self._group.assignments
-        run = compile_region(gm, inputs, self._settings, self._group, number if find else None)
-        self.regions += 1
+        run = compile_captured(gm, inputs, self._settings, self._group, number if find else None)
+        self.captured_graphs += 1
         self._trains = self._trains or torch.is_grad_enabled() and getattr(run, "trains", True)
 
         def call(*args: Any) -> Any:
@@ -245,11 +245,11 @@ class _Compiled:
         return call
 
     def rehearse(self, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Compile every region that a call with these arguments reaches."""
+        """Compile every graph that a call with these arguments reaches."""
         progress.stage("tracing the step")
         try:
             module = copy.deepcopy(self._plain, {id(p): p for p in self._plain.parameters()})
-        except Exception:  # modules may hold anything; then no more than the first region is reached
+        except Exception:  # modules may hold anything; then no more than the first graph is reached
             module, self._stands_in = None, False
         self._breaks = _graph_breaks()
         self._rehearsing, self._rehearsed = True, module or self._plain
@@ -262,7 +262,7 @@ class _Compiled:
                 copies = storages_held(list(self._rehearsed.buffers()), tensors_in(given, named))
                 self._group.copied = sum(size for key, size in copies.items() if key not in there)
                 results = (self._compile(module) if module else self.module)(*given, **named)
-                if self.regions and not self._trains and torch.is_grad_enabled():
+                if self.captured_graphs and not self._trains and torch.is_grad_enabled():
                     _, outside = of_results(t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor))
                     self.unplanned = self._group.outside.names_among(outside)
         except _Rehearsed as end:
@@ -271,7 +271,7 @@ class _Compiled:
         except BackendCompilerFailed as error:
             inner = error.inner_exception
             raise inner from (error if not isinstance(inner, (BudgetError, CaptureError, ValueError)) else None)
-        except Exception:  # code between regions may not take zeros; then the later ones are not known
+        except Exception:  # code between graphs may not take zeros; then the later ones are not known
             if not self._group.to_plan:
                 raise
         finally:
@@ -288,7 +288,7 @@ def _gpus_of(module: torch.nn.Module, given: Any, named: Any) -> list[int]:
 
 
 def _prepare(run: EachShape, args: tuple[Any, ...]) -> None:
-    """Plan a region for these arguments."""
+    """Plan a graph for these arguments."""
     try:
         run.prepare(args)
     except Exception as error:

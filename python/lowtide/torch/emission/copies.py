@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from ..optimizer.region_updates import move_state
+from ..optimizer.graph_updates import move_state
 from ..program.emitter import Value
 from ..program.program import Program
 from ..runtime import transfers

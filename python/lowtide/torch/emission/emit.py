@@ -14,7 +14,7 @@ from torch import fx
 
 from ...frontend.planning.schedule import Computation, Transfers
 from ..compat.aot import SavedForBackwardsAOTOutput, graph_module
-from ..optimizer.region_updates import begin_backward, fake_token, open_forward
+from ..optimizer.graph_updates import begin_backward, fake_token, open_forward
 from ..program.lowerings import idle_ops
 from ..program.program import Program, owned
 from ..tensors.operators import is_tangent, leaves

@@ -1,4 +1,4 @@
-"""A region whose planned halves are compiled by Inductor (inner="inductor").
+"""A graph whose planned halves are compiled by Inductor (inner="inductor").
 
 Inductor traces with its own decompositions and asks for the partition of the joint graph; ours is the plan's.
 Its random numbers come from seeds that are tensors, so what is drawn again from the same seed is the same.

@@ -1,1 +1,1 @@
-"""The regions that the tracer makes of a model: compiled, planned together, and watched while they run."""
+"""The graphs that the tracer makes of a model: compiled, planned together, and watched while they run."""

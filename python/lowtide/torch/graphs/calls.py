@@ -1,18 +1,18 @@
-"""The order in which a model's regions run, and what is held by others at each of their passes.
+"""The order in which a model's graphs run, and what is held by others at each of their passes.
 
-A *pass* is one run of a region's forward or backward.  A *burst* is what runs from a forward beside which no other
+A *pass* is one run of a graph's forward or backward.  A *burst* is what runs from a forward beside which no other
 waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Bursts are kept as
 a tree of prefixes, a node for each pass:
 
     root - forward 0 - forward 1 - backward 1 - backward 0      a step of training
-                     - backward 0                               a step without the second region
+                     - backward 0                               a step without the second graph
 
 so a step that has been seen before costs a look-up for each pass, and a look at the gradients that are there.  A new
-node notes what is held at that moment beyond what the region is given: arguments of other regions, gradients, forwards
-that wait.  From that follows what the burst takes at each pass under any plans of its regions (planning/sharing.py).  A
+node notes what is held at that moment beyond what the graph is given: arguments of other graphs, gradients, forwards
+that wait.  From that follows what the burst takes at each pass under any plans of its graphs (planning/sharing.py).  A
 forward that waits while others come and go is one that somebody keeps; it ends no burst and begins none.
 
-It sees tensors that regions are given, their gradients, and what forwards leave; nothing else.
+It sees tensors that graphs are given, their gradients, and what forwards leave; nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 
 from ..tensors.storages import Sizes, storages
 from .known_storages import KnownStorages
-from .records import ObservedPass, RegionRecord
+from .records import GraphRecord, ObservedPass
 from .waiting import WaitingForwards
 
 _NODES = 2_000  # of the tree at most; passes that would need more are not noted
@@ -46,7 +46,7 @@ class Calls:
 
     news: has a pass or a parameter come that no plan was made for?  fresh: the bursts in which it came; None: it
     concerns all of them.  trained: the sets of parameters that bursts with a backward have trained.
-    known: the storages that regions were given.  burst: the passes of the present one so far.
+    known: the storages that graphs were given.  burst: the passes of the present one so far.
     """
 
     def __init__(self) -> None:
@@ -58,18 +58,18 @@ class Calls:
         self._waiting = WaitingForwards()
         self._root = self._at = _Node(None)
         self._nodes = self._depth = 0
-        self._entries: set[RegionRecord] = set()
+        self._entries: set[GraphRecord] = set()
         self.burst: list[ObservedPass] = []
         self._begun_with: Sizes = {}  # gradients that stood then
 
-    # ---- what regions tell
+    # ---- what graphs tell
 
-    def begins(self, region: RegionRecord) -> bool:
+    def begins(self, captured: GraphRecord) -> bool:
         """Is this forward, which is about to run, the first of a burst?"""
         if self._turned:
             self._waiting.turn()
         self._turned = False
-        if self._is_over() or self._at.pass_ and not self._waiting.is_any() and region in self._entries:
+        if self._is_over() or self._at.pass_ and not self._waiting.is_any() and captured in self._entries:
             self._end()
         return self._at is self._root
 
@@ -77,7 +77,7 @@ class Calls:
         """Does nothing wait, and is no evaluation on its way?"""
         self._waiting.prune()
         pass_ = self._at.pass_
-        return pass_ is not None and (self._depth >= _LENGTH or not self._waiting.is_any() and pass_.region.trains)
+        return pass_ is not None and (self._depth >= _LENGTH or not self._waiting.is_any() and pass_.captured.trains)
 
     def _end(self) -> None:
         self._at = self._root
@@ -86,35 +86,35 @@ class Calls:
         if self.fresh is not None:
             self.fresh.append(self.burst)
         if any(pass_.backward for pass_ in self.burst):
-            self.trained.add(frozenset(key for pass_ in self.burst for key in pass_.region.leaves))
+            self.trained.add(frozenset(key for pass_ in self.burst for key in pass_.captured.leaves))
 
     def planned(self) -> None:
         """What is new by now has been planned for."""
         self.news, self.fresh = False, []
 
-    def forward(self, region: RegionRecord, args: Iterable[Any]) -> ObservedPass | None:
+    def forward(self, captured: GraphRecord, args: Iterable[Any]) -> ObservedPass | None:
         """It runs now.  The pass, if it is a new one."""
         if self._at is self._root:
             self._depth, self.burst = 0, []
             self._begun_with = self.known.gradients()
-            self._entries.add(region)
-        return self._step(region, False, args)
+            self._entries.add(captured)
+        return self._step(captured, False, args)
 
-    def backward(self, region: RegionRecord, args: list[Any]) -> ObservedPass | None:
+    def backward(self, captured: GraphRecord, args: list[Any]) -> ObservedPass | None:
         """A backward of it runs now.  The pass, if it is a new one."""
         self._waiting.prune()
         self._turned = True
-        taken = self._waiting.take(region, args)
+        taken = self._waiting.take(captured, args)
         try:
-            return self._step(region, True, None)
+            return self._step(captured, True, None)
         finally:
             if taken and taken.alone:  # it may be kept for another backward
                 self._waiting.put_back(taken)
 
-    def leave(self, region: RegionRecord, kept: torch.Tensor, alone: bool, size: int,
+    def leave(self, captured: GraphRecord, kept: torch.Tensor, alone: bool, size: int,
               handed_out: Iterable[Any]) -> None:
         """A forward of it has left `size` bytes; kept: a tensor of WaitingForward.ref."""
-        self._waiting.add(region, kept, alone, size, handed_out)
+        self._waiting.add(captured, kept, alone, size, handed_out)
 
     def know(self, tensors: Iterable[Any], stay: Iterable[Any] = ()) -> None:
         """These tensors are there; those in `stay` for as long as the model is."""
@@ -138,11 +138,11 @@ class Calls:
         waiting, most, made = self._waiting.all(), 0, 0
         for i, w in reversed(list(enumerate(waiting))):
             most = max(most, made + sum(earlier.size for earlier in waiting[:i]))
-            made += sum(w.region.leaves.values())
+            made += sum(w.captured.leaves.values())
         return most
 
     def beside(self, args: Iterable[Any]) -> int:
-        """Bytes that stand beside a region with these arguments, waiting forwards apart."""
+        """Bytes that stand beside a graph with these arguments, waiting forwards apart."""
         own = storages(args)
         left = self.left()
         burst = [] if self._is_over() else self.burst
@@ -167,8 +167,8 @@ class Calls:
 
     # ---- within
 
-    def _step(self, region: RegionRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass | None:
-        key = (region, backward, len(self._waiting.all()))
+    def _step(self, captured: GraphRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass | None:
+        key = (captured, backward, len(self._waiting.all()))
         self._depth += 1
         node = self._at.next.get(key)
         if node is not None and node.looks >= _LOOKS and node.pass_ is not None:
@@ -178,7 +178,7 @@ class Calls:
         if node is None and self._nodes >= _NODES:
             self._at = _Node(self._at.pass_)  # off the tree for the rest of the burst
             return None
-        seen = self._look(region, backward, args)
+        seen = self._look(captured, backward, args)
         known = node.pass_ if node is not None else None
         if node is None or known is None:
             node = self._at.next[key] = _Node(seen)
@@ -201,26 +201,26 @@ class Calls:
         self.news = self.news or grown
         return grown
 
-    def _look(self, region: RegionRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass:
+    def _look(self, captured: GraphRecord, backward: bool, args: Iterable[Any] | None) -> ObservedPass:
         if args is not None:
             args = list(args)
             self.know(args)
-            region.own = storages(args)
-        own, left = region.own, self.left()
+            captured.own = storages(args)
+        own, left = captured.own, self.left()
         alive = self.known.alive()
         given = {} if backward else {key: size for key, size in own.items() if key in alive and key not in left
                                      and not alive[key].stays and not alive[key].made}
         made = sum(s.size for key, s in alive.items() if s.made and key not in own and key not in left)
         made_earlier = {key: size for pass_ in self.burst if pass_.backward
-                       for key, size in pass_.region.leaves.items()}
+                       for key, size in pass_.captured.leaves.items()}
         old, now = self._begun_with, self.known.gradients()
         new = sum(size for key, size in made_earlier.items() if key not in old and key in now)
-        waits = {key for w in self._waiting.all() for key in w.region.leaves}
-        waits |= set(region.leaves) if backward else set()
+        waits = {key for w in self._waiting.all() for key in w.captured.leaves}
+        waits |= set(captured.leaves) if backward else set()
         # what another backward adds to is not there yet, but in the autograd engine
         new += sum(size for key, size in made_earlier.items() if key in waits and (key in old or key not in now))
         standing = {key: size for key, size in now.items() if key not in made_earlier or key in old}
         stays = {key: size for key, size in own.items() if key in alive and alive[key].stays}
-        return ObservedPass(region, backward, tuple(w.region for w in self._waiting.all()),
-                            sum(w.size for w in self._waiting.all() if w.region.report is None), own, stays, given, made,
+        return ObservedPass(captured, backward, tuple(w.captured for w in self._waiting.all()),
+                            sum(w.size for w in self._waiting.all() if w.captured.report is None), own, stays, given, made,
                             sum(size for key, size in own.items() if key in left), standing, new)

@@ -1,7 +1,7 @@
-"""One compiled region: the graph that Dynamo hands over is captured, planned and run by its plan.
+"""One compiled graph: the graph that Dynamo hands over is captured, planned and run by its plan.
 
 AOTAutograd traces forward and backward as one joint graph, without decompositions, and asks us to
-part it (`Region.partition`): there the graph is lowered and planned (planning.py), and code is made of the
+part it (`CapturedGraph.partition`): there the graph is lowered and planned (planning.py), and code is made of the
 plan.  Both halves then run as straight-line code (execute.py).  What no plan can run falls back to AOTAutograd's own
 partition, with a warning, or fails, as the options say; a budget that cannot be kept fails always.
 """
@@ -38,16 +38,16 @@ from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.own_kernels import own_kernels
 from ..tracing.scalars import SizeByNumber, Symbols
 from .group import Group
-from .outside_gradients import mark_region
-from .planning import RegionPlanner, Traced
-from .records import RegionRecord
+from .outside_gradients import mark_captured
+from .planning import GraphPlanner, Traced
+from .records import GraphRecord
 from .written import Reads
 
 _numbers = itertools.count()
 one_tracing = compile_lock  # a thread at a time: what is compiled at a call is not within the tracer, which sees to that itself
 
 
-class Region:
+class CapturedGraph:
     """One graph on its way from Dynamo to running code; compiled anew when its group has planned it with others."""
 
     def __init__(self, settings: Settings, group: Group, find: int | None = None,
@@ -62,8 +62,8 @@ class Region:
         self._gm: Any = None
         self._inputs: list[Any] = []
         self._handed_out = 0
-        self._record = RegionRecord(next(_numbers))
-        self._planner = RegionPlanner(settings, group, self._record, find)
+        self._record = GraphRecord(next(_numbers))
+        self._planner = GraphPlanner(settings, group, self._record, find)
         self._compiled: Any = None
         self._reads = Reads(self._record.number, self._written)
         self._is_stale = False
@@ -78,7 +78,7 @@ class Region:
             self._group.outside.meet(example_inputs, self._settings)
         self._compile(example_inputs)
         if self._find is None:
-            self._group.regions.append(self._record)
+            self._group.captured_graphs.append(self._record)
         return self
 
     @property
@@ -88,8 +88,8 @@ class Region:
 
     def leave(self) -> None:
         """It is not called again."""
-        if self._record in self._group.regions:
-            self._group.regions.remove(self._record)
+        if self._record in self._group.captured_graphs:
+            self._group.captured_graphs.remove(self._record)
 
     def serves(self, args: tuple[Any, ...]) -> bool:
         """Was it traced for numbers like these, and does its plan keep the budget at these sizes?"""
@@ -204,7 +204,7 @@ class Region:
     def _run(self, side: str, code: object) -> Callable[..., Any]:
         """What compiles a side; the two of a step are of the same `code`."""
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
-            name = f"region {self._record.number} {side}"
+            name = f"graph {self._record.number} {side}"
             if side == "forward":
                 return self._leaving(compile_forward(module, name, code), place_of_guess(module))
             if side == "backward":
@@ -247,13 +247,13 @@ class Region:
                     calls.leave(record, results[kept], alone, size, results[:handed_out])
             return results
 
-        mark_region(leaving, self._record.number)
+        mark_captured(leaving, self._record.number)
         if self._planner.updates:
             mark(leaving, self._planner.updates)
         return boxed(leaving)
 
     def _taking(self, run: Callable[..., Any], tangents: int) -> Callable[..., Any]:
-        """`run`, after a look at what comes back from the code behind the region, and with a note that it runs."""
+        """`run`, after a look at what comes back from the code behind the graph, and with a note that it runs."""
         group, record = self._group, self._record
 
         def taking(args: list[Any]) -> Any:

@@ -19,19 +19,19 @@ from ..settings import Settings
 from ..tracing.open_sizes import NotOpen, OpenSizes
 from ..tracing.origins import labels_of
 from ..tracing.scalars import SizeByNumber, floats_of, ints_of, without_items
-from .captured_graph import Region, one_tracing
+from .captured_graph import CapturedGraph, one_tracing
 from .group import Group
 
-_SHAPES = 256  # sizes or numbers for which plans of one region are kept
+_SHAPES = 256  # sizes or numbers for which plans of one graph are kept
 _LOOKS = 8  # plans, the latest, that are looked at for other sizes
-_MANY = 5  # sizes of one region with a plan each, after which it is said
+_MANY = 5  # sizes of one graph with a plan each, after which it is said
 
 
-def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
+def compile_captured(gm: fx.GraphModule, example_inputs: list[Any], settings: Settings, group: Group,
                    number: int | None = None) -> Callable[..., Any]:
     """A function that runs gm on inputs like example_inputs, by plans that keep the budget.
 
-    group: the regions of the same model.  number: enter this one there under that, and plan nothing.
+    group: the graphs of the same model.  number: enter this one there under that, and plan nothing.
     """
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and is_traceable_wrapper_subclass(value):
@@ -39,7 +39,7 @@ def compile_region(gm: fx.GraphModule, example_inputs: list[Any], settings: Sett
                               "that a plan counts", settings.fallback, gm)
     if any(_is_symbolic(value) for value in example_inputs) or settings.inner == "eager" and floats_of(gm):
         return EachShape(gm, settings, group, number)
-    return Region(settings, group, number).compile(gm, example_inputs)
+    return CapturedGraph(settings, group, number).compile(gm, example_inputs)
 
 
 def _is_symbolic(value: Any) -> bool:
@@ -49,9 +49,9 @@ def _is_symbolic(value: Any) -> bool:
 
 
 class EachShape:
-    """A region whose sizes Dynamo left open, or numbers: one plan for all sizes at which it keeps the budget, if the graph can
+    """A graph whose sizes Dynamo left open, or numbers: one plan for all sizes at which it keeps the budget, if the graph can
     be traced for all (open_sizes.py), else one for each; and one for all values of a number that is none (scalars.py).
-    number: as of compile_region."""
+    number: as of compile_captured."""
 
     def __init__(self, gm: fx.GraphModule, settings: Settings, group: Group, number: int | None = None) -> None:
         self._settings, self._group, self._number = settings, group, number
@@ -60,18 +60,18 @@ class EachShape:
         self._floats = floats_of(gm) if eager else []
         self._numbers = {*self._floats, *(ints_of(gm) if eager else ())}
         self._gm = without_items(gm, self._floats) if self._floats else gm
-        self._known: dict[Any, list[Region]] = {}  # the one that was compiled last is the last
+        self._known: dict[Any, list[CapturedGraph]] = {}  # the one that was compiled last is the last
         self._may_open = eager and number is None and settings.update == "step" and not settings.techniques & TRANSFORMS
-        self._opened: list[tuple[Any, Region]] = []
+        self._opened: list[tuple[Any, CapturedGraph]] = []
         self._sizes: set[Any] = set()  # for which a plan was made
 
     def __call__(self, *args: Any) -> Any:
         args = self._with_numbers(args)
-        return self._region_for(args)(*args)
+        return self._captured_for(args)(*args)
 
     def prepare(self, args: tuple[Any, ...]) -> None:
         """Plan for arguments like these, and run nothing; or enter them to be planned later."""
-        self._region_for(self._with_numbers(args))
+        self._captured_for(self._with_numbers(args))
 
     def _with_numbers(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if not self._floats:
@@ -81,7 +81,7 @@ class EachShape:
             values[i] = values[i].item()
         return tuple(values)
 
-    def _region_for(self, args: tuple[Any, ...]) -> Region:
+    def _captured_for(self, args: tuple[Any, ...]) -> CapturedGraph:
         found = self._known_for(args)
         if found is None:
             with one_tracing:
@@ -91,24 +91,24 @@ class EachShape:
                     self._keep(args, found)
         return found
 
-    def _known_for(self, args: tuple[Any, ...]) -> Region | None:
-        """A region that has served these sizes."""
-        return next((region for region in self._known.get(self._key(args), ()) if region.serves(args)), None)
+    def _known_for(self, args: tuple[Any, ...]) -> CapturedGraph | None:
+        """A graph that has served these sizes."""
+        return next((captured for captured in self._known.get(self._key(args), ()) if captured.serves(args)), None)
 
-    def _opened_for(self, args: tuple[Any, ...]) -> Region | None:
-        """A region of open sizes, of other sizes so far, that serves these."""
+    def _opened_for(self, args: tuple[Any, ...]) -> CapturedGraph | None:
+        """A graph of open sizes, of other sizes so far, that serves these."""
         kinds = _kinds(args)
-        return next((region for of, region in reversed(self._opened[-_LOOKS:]) if of == kinds and region.serves(args)), None)
+        return next((captured for of, captured in reversed(self._opened[-_LOOKS:]) if of == kinds and captured.serves(args)), None)
 
     def _key(self, args: tuple[Any, ...]) -> Any:
         return (tuple((a.shape, a.stride(), a.dtype, a.requires_grad) if isinstance(a, torch.Tensor) else a
                       for i, a in enumerate(args) if i not in self._numbers), torch.is_grad_enabled())
 
-    def _compile(self, args: tuple[Any, ...]) -> Region:
+    def _compile(self, args: tuple[Any, ...]) -> CapturedGraph:
         may_open = True  # for these sizes
         while True:
             try:
-                region = self._open_region(args) if self._may_open and may_open else self._new(args)
+                captured = self._open_captured(args) if self._may_open and may_open else self._new(args)
                 break
             except SizeByNumber as error:
                 self._numbers -= error.at
@@ -117,28 +117,28 @@ class EachShape:
             except NotOpen as error:
                 self._may_open, may_open = self._may_open and not error.always, False
         self._say_sizes(args)
-        return region
+        return captured
 
-    def _new(self, args: tuple[Any, ...], sizes: OpenSizes | None = None) -> Region:
-        region = Region(self._settings, self._group, self._number, sorted(self._numbers), sizes)
-        region.compile(self._gm, list(args))
-        return region
+    def _new(self, args: tuple[Any, ...], sizes: OpenSizes | None = None) -> CapturedGraph:
+        captured = CapturedGraph(self._settings, self._group, self._number, sorted(self._numbers), sizes)
+        captured.compile(self._gm, list(args))
+        return captured
 
-    def _open_region(self, args: tuple[Any, ...]) -> Region:
+    def _open_captured(self, args: tuple[Any, ...]) -> CapturedGraph:
         """One for all sizes.  Raises NotOpen."""
         likes = [node.meta.get("example_value") for node in self._gm.graph.find_nodes(op="placeholder")]
-        region = self._new(args, OpenSizes(sorted(self._numbers), likes))
-        self._opened.append((_kinds(args), region))
-        return region
+        captured = self._new(args, OpenSizes(sorted(self._numbers), likes))
+        self._opened.append((_kinds(args), captured))
+        return captured
 
-    def _keep(self, args: tuple[Any, ...], region: Region) -> None:
-        self._known.setdefault(self._key(args), []).append(region)
+    def _keep(self, args: tuple[Any, ...], captured: CapturedGraph) -> None:
+        self._known.setdefault(self._key(args), []).append(captured)
         while sum(map(len, self._known.values())) > _SHAPES:
             oldest = next(iter(self._known))
             gone = self._known[oldest].pop(0) if self._known[oldest] else None
             if not self._known[oldest]:
                 del self._known[oldest]
-            if gone and not any(gone in regions for regions in self._known.values()):
+            if gone and not any(gone in captured_graphs for captured_graphs in self._known.values()):
                 self._opened = [(of, other) for of, other in self._opened if other is not gone]
                 gone.leave()
 
@@ -155,7 +155,7 @@ class EachShape:
             why = "plans that may change the graph (techniques) are made for one size"
         else:
             why = "its graph cannot be traced for all sizes at once"
-        warnings.warn(f"lowtide: the sizes of what this model computes change from step to step: a region of it has been traced "
+        warnings.warn(f"lowtide: the sizes of what this model computes change from step to step: a graph of it has been traced "
                       f"and planned for {len(self._sizes)} of them, which takes far longer than a step, since {why}. Pad what it is "
                       "given to a few sizes, or keep code whose sizes depend on data out of it (torch.compiler.disable)",
                       LowtideWarning, stacklevel=3)

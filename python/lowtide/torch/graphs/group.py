@@ -1,9 +1,9 @@
-"""The regions of one model: what each has to leave room for, and when they are planned together.
+"""The graphs of one model: what each has to leave room for, and when they are planned together.
 
-With `optimize` and inputs all regions are found before the first step (`share_budget`).  Otherwise each is planned when
+With `optimize` and inputs all graphs are found before the first step (`share_budget`).  Otherwise each is planned when
 it is first called, beside what others hold then, and the record of the calls (calls.py) tells what else they hold.
-Where that breaks the budget the step warns of it, and before the next one all regions of that step, and of those that
-share a region with it, are planned together (together.py): each is compiled anew when it is called next.
+Where that breaks the budget the step warns of it, and before the next one all graphs of that step, and of those that
+share a graph with it, are planned together (together.py): each is compiled anew when it is called next.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from ...frontend.planning.constraints import Constraints, given_bytes
-from ...frontend.planning.sharing import Assignment, RegionToPlan, one_after_another, share_budget
+from ...frontend.planning.sharing import Assignment, GraphToPlan, one_after_another, share_budget
 from ...frontend.program import Program
 from ..device.meter import bytes_held
-from ..optimizer.region_updates import RegionUpdates
+from ..optimizer.graph_updates import GraphUpdates
 from ..optimizer.updater import Updater
 from ..settings import Settings
 from ..tensors.storages import Sizes, gradients_by_leaf, is_trained, storages
@@ -30,21 +30,21 @@ from .accounts import Accounts, saved
 from .calls import Calls
 from .outside_gradients import OutsideGradients
 from .over_budget import Cause, OverBudget
-from .records import ObservedPass, RegionRecord
+from .records import GraphRecord, ObservedPass
 from .together import MOST_PLANS, plan_together
 from .watch import ModelWatch
 
 
 @dataclass
 class Group:
-    """The regions of one model.
+    """The graphs of one model.
 
     trained: storages of parameters that the optimizer keeps a state for, with their bytes.  held: bytes of the
-    model and of its inputs, where a region's own do not tell (on a CPU).  options: kept because its id says which
-    model a region is of.
+    model and of its inputs, where a graph's own do not tell (on a CPU).  options: kept because its id says which
+    model a graph is of.
 
-    to_plan: regions that were compiled to be planned later, by number.  order: the numbers in the order of one
-    forward's calls; a region may run more than once.  assignments: by the hash of a region's graph.  budget: in
+    to_plan: graphs that were compiled to be planned later, by number.  order: the numbers in the order of one
+    forward's calls; a graph may run more than once.  assignments: by the hash of a captured graph.  budget: in
     bytes, once it is shared.  stands_for: the model's buffers by the ids of their copies, while a copy is rehearsed.
     copied: bytes of these copies, and of those of the inputs, which stand beside what was copied until then.
     calls: what has run.
@@ -53,14 +53,14 @@ class Group:
     trained: dict[int, int] = field(default_factory=dict)
     held: int = 0
     options: Any = None
-    to_plan: dict[int, RegionToPlan] = field(default_factory=dict)
+    to_plan: dict[int, GraphToPlan] = field(default_factory=dict)
     order: list[int] = field(default_factory=list)
     assignments: dict[str, Assignment] = field(default_factory=dict)
     budget: int | None = None
     stands_for: dict[int, torch.Tensor] = field(default_factory=dict)
     copied: int = 0
     calls: Calls = field(default_factory=Calls)
-    regions: list[RegionRecord] = field(default_factory=list)
+    captured_graphs: list[GraphRecord] = field(default_factory=list)
     watch: ModelWatch = field(default_factory=ModelWatch)
     lock: Any = field(default_factory=threading.RLock)  # never held while kernels run
     modules: list[weakref.ref[torch.nn.Module]] = field(default_factory=list)
@@ -69,75 +69,75 @@ class Group:
     outside: OutsideGradients = field(init=False)
 
     def __post_init__(self) -> None:
-        self.accounts = Accounts(self.calls, self.regions)
-        self.outside = OutsideGradients(self.regions)
+        self.accounts = Accounts(self.calls, self.captured_graphs)
+        self.outside = OutsideGradients(self.captured_graphs)
 
     def train(self, tensors: Iterable[Any]) -> None:
         """Note which of these tensors the optimizer keeps a state for."""
         self.trained |= storages(t for t in tensors if is_trained(t))
 
-    def updates(self, settings: Settings) -> RegionUpdates | None:
-        """What makes the updates of a region, if its backward is to make them."""
+    def updates(self, settings: Settings) -> GraphUpdates | None:
+        """What makes the updates of a graph, if its backward is to make them."""
         if settings.update != "backward":
             return None
-        return RegionUpdates(tuple(map(Updater.of, settings.optimizers)))
+        return GraphUpdates(tuple(map(Updater.of, settings.optimizers)))
 
     def share_budget(self, settings: Settings) -> None:
-        """Share the budget among the regions found, for each of their calls.  Raises BudgetError."""
+        """Share the budget among the graphs found, for each of their calls.  Raises BudgetError."""
         calls = [self.to_plan[number] for number in self.order if number in self.to_plan] or list(self.to_plan.values())
         self.assignments = share_budget(one_after_another(calls, self.held), settings.budget, settings.order, self.held,
                                         settings.told)
         self.budget = next(iter(self.assignments.values())).budget
 
-    # ---- when a region is planned
+    # ---- when a graph is planned
 
     def enter(self, settings: Settings, program: Program, device: torch.device, inputs: list[Any],
-              gradients: int, updated: Sizes, find: bool) -> RegionToPlan:
-        """A region that is compiled now, and updates these parameters; find: to be planned with all others before
+              gradients: int, updated: Sizes, find: bool) -> GraphToPlan:
+        """A graph that is compiled now, and updates these parameters; find: to be planned with all others before
         anything runs."""
         self.accounts.is_share = self.budget is None and "%" in str(settings.budget)
         given, state = bytes_held(inputs), settings.state(device, self.trained, updated)
         if find:
-            return RegionToPlan(program, settings.standing(given + self.copied, device, program) + state, gradients)
+            return GraphToPlan(program, settings.standing(given + self.copied, device, program) + state, gradients)
         standing = settings.standing(given + self.copied + self._seen(self._own(inputs), True), device, program)
-        # who gives a reserve has counted what is seen to stand; beside regions that were found together it is more
+        # who gives a reserve has counted what is seen to stand; beside graphs that were found together it is more
         covers = standing if settings.reserve is not None and not self.assignments else 0
-        return RegionToPlan(program, standing + state, gradients, covers)
+        return GraphToPlan(program, standing + state, gradients, covers)
 
-    def constraints(self, region: RegionToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
-        """The constraints of a region that is planned alone."""
+    def constraints(self, captured: GraphToPlan, inputs: list[Any], with_gradients: bool) -> Constraints:
+        """The constraints of a graph that is planned alone."""
         inputs = self._own(inputs)
-        more = max(self.held - given_bytes(region.program) - self.calls.beside(inputs), 0)
-        return Constraints(region.room(more + self._seen(inputs, with_gradients)),
+        more = max(self.held - given_bytes(captured.program) - self.calls.beside(inputs), 0)
+        return Constraints(captured.room(more + self._seen(inputs, with_gradients)),
                            saved_earlier=self.calls.waiting_bytes())
 
     def _own(self, inputs: list[Any]) -> list[Any]:
-        """Inputs of a region, the model's own buffers in the place of copies."""
+        """Inputs of a graph, the model's own buffers in the place of copies."""
         return [self.stands_for.get(id(value), value) for value in inputs]
 
     def _seen(self, inputs: list[Any], with_gradients: bool) -> int:
-        """Bytes that are known to stand beside a region with these inputs."""
+        """Bytes that are known to stand beside a graph with these inputs."""
         gradients = self.calls.known.gradients() | gradients_by_leaf(inputs) if with_gradients else {}
         return self.calls.waiting_bytes() + self.calls.beside(inputs) + sum(gradients.values())
 
     def bytes_of(self, trains: bool) -> int | None:
-        """The budget in bytes, if it is known before the region's own graph is; a forward alone has that of the
+        """The budget in bytes, if it is known before the graph's own graph is; a forward alone has that of the
         training steps."""
         if self.budget is not None or trains:
             return self.budget
-        return max((r.report.budget for r in self.regions if r.report and r.trains), default=None)
+        return max((r.report.budget for r in self.captured_graphs if r.report and r.trains), default=None)
 
-    def same(self, region: RegionRecord, program: Program, constraints: Constraints) -> RegionRecord | None:
-        """A region of the same code that was planned alone, with the same kernels and sizes and under the same
+    def same(self, captured: GraphRecord, program: Program, constraints: Constraints) -> GraphRecord | None:
+        """A graph of the same code that was planned alone, with the same kernels and sizes and under the same
         constraints."""
-        return next((r for r in self.regions if r is not region and r.report and r.to_plan and not r.plans
-                     and r.constraints == constraints and r.trains == region.trains
+        return next((r for r in self.captured_graphs if r is not captured and r.report and r.to_plan and not r.plans
+                     and r.constraints == constraints and r.trains == captured.trains
                      and _signature(r.to_plan.program) == _signature(program)), None)
 
-    # ---- while regions run (a model may run in several threads)
+    # ---- while graphs run (a model may run in several threads)
 
     def belongs_to(self, module: torch.nn.Module) -> None:
-        """The code of the model's regions is that module's; it is looked at when the first step is over."""
+        """The code of the model's graphs is that module's; it is looked at when the first step is over."""
         if not any(ref() is module for ref in self.modules):
             self.modules.append(weakref.ref(module))
             self.outside.belongs_to(module)
@@ -150,14 +150,14 @@ class Group:
                 self.calls.know(tensors, tensors)
         self.modules.clear()
 
-    def begin(self, region: RegionRecord, settings: Settings, args: tuple[Any, ...]) -> None:
+    def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
         """A forward of it is about to run.  Raises BudgetError if its burst can be planned in no way."""
         with self.lock:
-            if self.calls.begins(region):
-                self._begin_burst(region, settings, args)
+            if self.calls.begins(captured):
+                self._begin_burst(captured, settings, args)
 
-    def _begin_burst(self, region: RegionRecord, settings: Settings, args: tuple[Any, ...]) -> None:
-        self.accounts.first = region
+    def _begin_burst(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
+        self.accounts.first = captured
         if self.calls.bursts_begun:
             self._know_modules()
         self.watch.held.clear()
@@ -168,23 +168,23 @@ class Group:
                 self.meet_over_budget(pass_, others)
             self.calls.planned()
 
-    def forward(self, region: RegionRecord, args: Iterable[Any]) -> None:
+    def forward(self, captured: GraphRecord, args: Iterable[Any]) -> None:
         """It runs now."""
         with self.lock:
-            self._look(region, self.calls.forward(region, args))
-            if not region.trains:  # or more may come that belongs into the same warning, until the backward begins
+            self._look(captured, self.calls.forward(captured, args))
+            if not captured.trains:  # or more may come that belongs into the same warning, until the backward begins
                 self._say()
 
-    def backward(self, region: RegionRecord, args: list[Any], outside: list[Cause]) -> None:
-        """Its backward runs now.  outside: what the region's watch has found."""
+    def backward(self, captured: GraphRecord, args: list[Any], outside: list[Cause]) -> None:
+        """Its backward runs now.  outside: what the graph's watch has found."""
         with self.lock:
             to_come, waiting = self.calls.beside_backwards(), self.calls.waiting_bytes()
-            self._look(region, self.calls.backward(region, args))
+            self._look(captured, self.calls.backward(captured, args))
             self._say(outside, to_come, waiting)
 
-    def _look(self, region: RegionRecord, pass_: ObservedPass | None) -> None:
+    def _look(self, captured: GraphRecord, pass_: ObservedPass | None) -> None:
         """Note it if a new pass breaks the budget."""
-        if pass_ is None or region.report is None or region.assignment:
+        if pass_ is None or captured.report is None or captured.assignment:
             return
         others = self.accounts.others(pass_, [*self.calls.burst], self.accounts.staying(), {}) + saved(pass_)
         if not self.accounts.fits(pass_, others):
@@ -192,9 +192,9 @@ class Group:
 
     def meet_over_budget(self, pass_: ObservedPass, others: int) -> None:
         """A pass breaks the budget; it is said when all is known that belongs to it."""
-        more = pass_.region.plans < MOST_PLANS
-        outlook = "From the next step on its regions are planned together." if more else \
-            f"Its regions were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
+        more = pass_.captured.plans < MOST_PLANS
+        outlook = "From the next step on its graphs are planned together." if more else \
+            f"Its graphs were planned together {MOST_PLANS} times, for as many orders of calls, and are not again."
         self.over_budget.meet(self.accounts, pass_, others, outlook)
 
     def _say(self, outside: Iterable[Cause] = (), to_come: int = 0, waiting: int = 0) -> None:

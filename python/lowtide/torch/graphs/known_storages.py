@@ -1,4 +1,4 @@
-"""The storages that a model's regions were given, as long as they live, and the gradients of the leaves among them."""
+"""The storages that a model's graphs were given, as long as they live, and the gradients of the leaves among them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class KnownStorages:
         return dict(self._known)
 
     def staying(self, given: bool) -> Sizes:
-        """Parameters and buffers; given: and what the user has given to any region and still holds."""
+        """Parameters and buffers; given: and what the user has given to any graph and still holds."""
         return {key: s.size for key, s in self.alive().items() if s.stays or given and not s.made}
 
     def gradients(self) -> Sizes:

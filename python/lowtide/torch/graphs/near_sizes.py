@@ -1,6 +1,6 @@
 """A plan at other sizes than those that it was made for.
 
-What a plan computes, frees and computes again does not depend on sizes, and neither does the code of a region that was traced
+What a plan computes, frees and computes again does not depend on sizes, and neither does the code of a graph that was traced
 for all of them (tracing/open_sizes.py).  What it takes does.  So before the code runs at new sizes its schedule is verified on
 the same graph with the bytes that its tensors have there: milliseconds, where a plan takes a search.  What kernels need for
 themselves, and hold beyond what they show, was measured at the sizes of the plan; it is taken to grow as the bytes that they

@@ -1,11 +1,11 @@
-"""What code outside of all regions holds, as far as the autograd graph shows it.
+"""What code outside of all graphs holds, as far as the autograd graph shows it.
 
-Where the tracer breaks a model, Python runs between the regions, operator by operator, and what it saves for its
-backward stands beside the later regions' plans.  The arguments of a region hang on the graph of all that came
+Where the tracer breaks a model, Python runs between the graphs, operator by operator, and what it saves for its
+backward stands beside the later graphs' plans.  The arguments of a graph hang on the graph of all that came
 before: its nodes know what they saved.  They are read without being unpacked, so no hook runs.
 
 It loses on what is not saved but lives in a name, on what hooks packed, on code without gradients, and on a loss
-computed behind the last region, of which only the tangents are seen that come back from it: common losses take
+computed behind the last graph, of which only the tangents are seen that come back from it: common losses take
 up to three times the bytes that they are given (F.cross_entropy twice, the mean of squares three times).
 """
 
@@ -24,12 +24,12 @@ _names: dict[type, tuple[str, ...]] = {}  # a node's class -> its attributes tha
 
 
 def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Storages, with their bytes, that code outside of all regions holds before a region runs with `args`: what its
+    """Storages, with their bytes, that code outside of all graphs holds before a graph runs with `args`: what its
     nodes have saved, by and by; what the piece right before saved and made; which of `args` it made."""
-    made = storages(t for t in leaves(args) if t.grad_fn is not None and not _is_region(t.grad_fn))
+    made = storages(t for t in leaves(args) if t.grad_fn is not None and not _is_captured(t.grad_fn))
     saved: dict[int, int] = {}
     piece = dict(made)
-    not_its_own = {storage(t) for t in leaves(args)} - made.keys()  # arguments, and what regions and users made
+    not_its_own = {storage(t) for t in leaves(args)} - made.keys()  # arguments, and what graphs and users made
     seen: set[Any] = set()
     stack = [(t.grad_fn, True) for t in leaves(args)]
     while stack and len(seen) < _NODES:
@@ -39,12 +39,12 @@ def upstream(args: list[Any]) -> tuple[dict[int, int], dict[int, int], dict[int,
         seen.add(node)
         if hasattr(node, "variable"):
             not_its_own.add(storage(node.variable))
-        elif not _is_region(node):
+        elif not _is_captured(node):
             its_own = storages(_saved_by(node))
             saved |= its_own
             if right_before:
                 piece |= its_own
-        stack += [(earlier, right_before and not _is_region(node)) for earlier, _ in node.next_functions]
+        stack += [(earlier, right_before and not _is_captured(node)) for earlier, _ in node.next_functions]
     def own(found: dict[int, int]) -> dict[int, int]:
         return {key: size for key, size in found.items() if key not in not_its_own}
 
@@ -57,7 +57,7 @@ def tangent_bytes(tangents: list[Any]) -> int:
     return sum(t.numel() * t.element_size() for t in leaves(tangents) if t.numel() > 1 and bool(t.any()))
 
 
-def _is_region(node: Any) -> bool:
+def _is_captured(node: Any) -> bool:
     return type(node).__name__ == "CompiledFunctionBackward"
 
 

@@ -1,8 +1,8 @@
-"""Gradients that no region's backward makes: of a custom `autograd.Function`, or of frames that the tracer has skipped.
+"""Gradients that no graph's backward makes: of a custom `autograd.Function`, or of frames that the tracer has skipped.
 
 The tracer may leave a model's forward alone and compile a function that this calls, without gradients.  Its plan is kept
 then, and says nothing of the step.  So the first backwards of a model are looked at before they run: which of its
-parameters get their gradients from code that is in no region?
+parameters get their gradients from code that is in no graph?
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from ...frontend.errors import LowtideWarning, fall_back, some
 from ..compat.autograd import compiled_autograd_runs
 from ..runtime.backward_looks import forward_of, graph_of, is_leaf, look_at_backwards, reached
 from ..settings import Settings
-from .records import RegionRecord
+from .records import GraphRecord
 
-_REGION = "lowtide_region"
-_LOOKS = 8  # backwards of one model that are looked at, after each region that is compiled
+_REGION = "lowtide_graph"
+_LOOKS = 8  # backwards of one model that are looked at, after each graph that is compiled
 _models: weakref.WeakSet[OutsideGradients] = weakref.WeakSet()
 
 
 def no_backward(names: list[str]) -> str:
-    """Why a model has no plan of which no region has a backward that gives a gradient to any of these parameters."""
-    return (f"no region has a backward for {some(names)}: the tracer leaves the code alone in which the model trains, such as "
+    """Why a model has no plan of which no graph has a backward that gives a gradient to any of these parameters."""
+    return (f"no graph has a backward for {some(names)}: the tracer leaves the code alone in which the model trains, such as "
             "a custom autograd.Function with a backward of its own (TORCH_LOGS=graph_breaks shows what). Write that with "
             "operators of PyTorch, and let the plan choose what is computed again")
 
 
-def mark_region(forward: Any, number: int) -> None:
-    """Note that `forward` is what AOTAutograd calls for the forward of the region of that number."""
+def mark_captured(forward: Any, number: int) -> None:
+    """Note that `forward` is what AOTAutograd calls for the forward of the graph of that number."""
     setattr(forward, _REGION, number)
 
 
-def region_of(node: Any) -> int | None:
-    """The number of the region whose backward the node is, if it is one's."""
+def captured_of(node: Any) -> int | None:
+    """The number of the graph whose backward the node is, if it is one's."""
     return getattr(forward_of(node), _REGION, None)
 
 
 class OutsideGradients:
-    """Those of one model.  regions: the records of its regions.  count: of parameters whose gradients are made outside."""
+    """Those of one model.  graphs: the records of its graphs.  count: of parameters whose gradients are made outside."""
 
-    def __init__(self, regions: list[RegionRecord]) -> None:
-        self._regions = regions
+    def __init__(self, captured_graphs: list[GraphRecord]) -> None:
+        self._captured_graphs = captured_graphs
         self._looks = 0
         self._is_said = self._has_run = False
         self._fallback = "warn"
@@ -56,11 +56,11 @@ class OutsideGradients:
         self.count = 0
 
     def belongs_to(self, module: torch.nn.Module, whole: bool = True) -> None:
-        """The regions are that module's; whole: are all of its parameters theirs?"""
+        """The graphs are that module's; whole: are all of its parameters theirs?"""
         self._modules.append((weakref.ref(module), whole))
 
     def meet(self, inputs: Iterable[Any], settings: Settings) -> None:
-        """A region with these inputs is compiled."""
+        """A graph with these inputs is compiled."""
         self._leaves |= {id(t): weakref.ref(t) for t in inputs
                          if isinstance(t, torch.nn.Parameter) and t.requires_grad and t.is_leaf}
         self._fallback, self._looks = settings.fallback, 0  # settings hold the optimizer, which is not to outlive the model
@@ -69,7 +69,7 @@ class OutsideGradients:
             look_at_backwards(_look)
 
     def runs(self) -> None:
-        """A region runs.  In evaluation that says nothing of a backward that comes later, of the model as it is, say."""
+        """A graph runs.  In evaluation that says nothing of a backward that comes later, of the model as it is, say."""
         if self in _models:
             modules = [module for ref, _ in self._modules if (module := ref()) is not None]
             self._has_run = any(module.training for module in modules) or not modules
@@ -98,11 +98,11 @@ class OutsideGradients:
         return named + [f"a parameter of shape {list(t.shape)}" for key, t in wanted.items() if key in known - names.keys()]
 
     def look(self, inside: list[torch.Tensor], outside: list[torch.Tensor]) -> None:
-        """A backward begins that gives gradients to these leaves, from within regions and from elsewhere."""
+        """A backward begins that gives gradients to these leaves, from within graphs and from elsewhere."""
         if not self._has_run:
             return
         names, within = self.names_among(outside), self.names_among(inside)
-        trains = any(region.trains for region in self._regions)
+        trains = any(captured.trains for captured in self._captured_graphs)
         if not within and (trains or not names):  # of other code, such as the model as it is beside its compiled step
             return
         self._has_run = False
@@ -112,23 +112,23 @@ class OutsideGradients:
                 _models.discard(self)
             return
         self.said(len(names))
-        for region in self._regions:
-            if region.report:
-                region.report.outside = len(names)
+        for captured in self._captured_graphs:
+            if captured.report:
+                captured.report.outside = len(names)
         if not trains:
             fall_back(no_backward(names), self.fallback, None)
             return
-        warnings.warn(f"lowtide: the gradients of {some(names)} are made outside of every region, by code that the tracer "
+        warnings.warn(f"lowtide: the gradients of {some(names)} are made outside of every graph, by code that the tracer "
                       "leaves alone, such as a custom autograd.Function with a backward of its own: no plan counts what that "
                       "takes. Set that aside with reserve=, or see what breaks the graph (TORCH_LOGS=graph_breaks)",
                       LowtideWarning, stacklevel=6)
 
 
 def of_results(results: Iterable[Any]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """The leaves to which a backward from these gives gradients from within regions, and those to which it gives them from
-    elsewhere: no region's node is on the way, or a custom function is the last there."""
+    """The leaves to which a backward from these gives gradients from within graphs, and those to which it gives them from
+    elsewhere: no graph's node is on the way, or a custom function is the last there."""
     graph = graph_of(results)
-    within = reached(node for node in graph if region_of(node) is not None)
+    within = reached(node for node in graph if captured_of(node) is not None)
     custom = {following for node, after in graph.items() for following in after
               if isinstance(node, BackwardCFunction) and not _is_of_torch(node)}
     leaves = {node: node.variable for node in graph if is_leaf(node)}
@@ -137,7 +137,7 @@ def of_results(results: Iterable[Any]) -> tuple[list[torch.Tensor], list[torch.T
 
 
 def _is_of_torch(node: Any) -> bool:
-    """Is it the node of one of PyTorch's own functions, such as those of compiled regions?"""
+    """Is it the node of one of PyTorch's own functions, such as those of compiled graphs?"""
     return getattr(type(node)._forward_cls, "__module__", "").startswith("torch.")
 
 

@@ -1,9 +1,9 @@
 """What a model's steps take beyond the budget, said once, with one figure for `reserve` that counts all of it.
 
-A step can break the budget for several reasons: forwards of other regions wait, code between the regions has saved
+A step can break the budget for several reasons: forwards of other graphs wait, code between the graphs has saved
 something, a loss is computed behind the last one.  Each alone would name a figure of its own.  They are gathered until the
 first backward begins, when the most is known that waits; what stands beside the backwards that are still to come is
-added up in advance.  Where forwards wait, half of what they hold is added: how many regions run may change from step to
+added up in advance.  Where forwards wait, half of what they hold is added: how many graphs run may change from step to
 step, and a step that has not been seen may take more.  What a figure that was named would count is not said again.
 """
 
@@ -59,10 +59,10 @@ class OverBudget:
 
 
 def _of_others(accounts: Accounts, pass_: ObservedPass, others: int, outlook: str, reserve: int) -> Cause:
-    report = pass_.region.report
-    assert report is not None, "only passes of regions with a plan are met"
+    report = pass_.captured.report
+    assert report is not None, "only passes of graphs with a plan are met"
     words = (f"{size_text(others)} ({others} bytes) of others stand beside the {'backward' if pass_.backward else 'forward'} of "
              f"{report.name}, of which its plan counts {size_text(counted(pass_))}: this step can take "
              f"{size_text(accounts.peak(pass_, others))} of {size_text(accounts.limit(pass_))}")
-    return Cause(OverBudgetWarning, words, f"{outlook} lowtide.torch.optimize with example_inputs plans all regions together "
+    return Cause(OverBudgetWarning, words, f"{outlook} lowtide.torch.optimize with example_inputs plans all graphs together "
                  "before the first step", reserve)

@@ -19,7 +19,7 @@ from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.planner import plan_program
 from ...frontend.planning.report import Report, Technique, publish
 from ...frontend.planning.schedule import Schedule, schedule
-from ...frontend.planning.sharing import Assignment, RegionToPlan
+from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ...frontend.techniques import TRANSFORMS
 from ..compat.distributed import running_ddp
 from ..device.meter import bytes_held
@@ -42,8 +42,8 @@ from ..transforms.plannable import PlannableProgram
 from ..transforms.whole import in_one_call
 from .group import Group
 from .near_sizes import AtSizes, NearSizes
-from .records import RegionRecord
-from .watch import MARKS, TOGETHER, RegionWatch, buckets
+from .records import GraphRecord
+from .watch import MARKS, TOGETHER, GraphWatch, buckets
 
 _LITTLE = 0.05  # of overhead, within which no other way is looked for
 
@@ -88,7 +88,7 @@ class Room:
     agreed: Assignment | None = None
 
 
-class RegionPlanner:
+class GraphPlanner:
     """Plans one captured graph, each time that it is compiled.
 
     `plan` goes through the stages in this order: lower and price (program/), constrain (what others hold), plan, transform,
@@ -99,10 +99,10 @@ class RegionPlanner:
     what makes its updates, if the backward is to make them.  near: the latest plan at other sizes, if these are open.
     """
 
-    def __init__(self, settings: Settings, group: Group, record: RegionRecord, find: int | None) -> None:
+    def __init__(self, settings: Settings, group: Group, record: GraphRecord, find: int | None) -> None:
         self._settings, self._group, self._record, self._find = settings, group, record, find
         self._prices: tuple[Remembered, Remembered] | None = None  # of whole ops, and of parts
-        self.watch: RegionWatch | None = None
+        self.watch: GraphWatch | None = None
         self.updates = group.updates(settings)
         self.near: NearSizes | None = None
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
@@ -147,7 +147,7 @@ class RegionPlanner:
         progress.stage("lowering the graph")
         inputs, trained = traced.inputs, traced.trained
         program = lower(traced.joint if joint is None else joint, traced.num_forward_outputs, price,
-                        f"region {self._record.number}", replays=settings.inner == "eager", trained=trained,
+                        f"graph {self._record.number}", replays=settings.inner == "eager", trained=trained,
                         techniques=settings.techniques, updates=self._updates(inputs, trained, traced.device) if traced.trains else None,
                         changing=self.changing(inputs) if traced.trains and not settings.whole else (),
                         results=self.written_results)
@@ -164,7 +164,7 @@ class RegionPlanner:
 
     # ---- constrain
 
-    def _enter(self, traced: Traced, program: PlannableProgram, settings: Settings) -> RegionToPlan:
+    def _enter(self, traced: Traced, program: PlannableProgram, settings: Settings) -> GraphToPlan:
         """What it takes to plan the graph, beside others."""
         group, record, inputs = self._group, self._record, traced.inputs
         taken = updated_inputs(program) if program.updates is not None else []
@@ -179,7 +179,7 @@ class RegionPlanner:
         return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, traced.trained),
                            record.updated, self._find is not None)
 
-    def _room(self, traced: Traced, program: PlannableProgram, to_plan: RegionToPlan, settings: Settings) -> Room:
+    def _room(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Room:
         """What it is planned with: what was agreed upon with other graphs, or else what stands beside it now."""
         group, record = self._group, self._record
         agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
@@ -275,7 +275,7 @@ class RegionPlanner:
 
     # ---- note
 
-    def _note(self, traced: Traced, room: Room, planned: Schedule, report: Report, same: RegionRecord | None) -> None:
+    def _note(self, traced: Traced, room: Room, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
         """Note what was found.  same: a graph that has the same plan, and whose report this one's is."""
         record, group, constraints, program = self._record, self._group, room.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
@@ -287,7 +287,7 @@ class RegionPlanner:
             record.place = same.place
         else:
             record.assignment = None
-            is_shared = any(r is not record and r.place == record.place for r in group.regions)
+            is_shared = any(r is not record and r.place == record.place for r in group.captured_graphs)
             record.place = publish(report, None if is_shared else record.place)
             self._guess = program.guess
         if traced.sizes:
@@ -297,7 +297,7 @@ class RegionPlanner:
     # ---- while the code runs
 
     def meet(self, there: AtSizes) -> None:
-        """The region runs at sizes at which it takes that; its record keeps the most."""
+        """The graph runs at sizes at which it takes that; its record keeps the most."""
         record, report, known = self._record, there.report, self._record.report
         assert known is not None, "it is planned"
         if report.peak > known.peak and record.to_plan:
@@ -316,7 +316,7 @@ class RegionPlanner:
                 if isinstance(value, torch.Tensor) and (i in self.written or not isinstance(value, torch.nn.Parameter))}
 
     def _watch_for(self, inputs: list[Any], report: Report, saved_earlier: int, program: PlannableProgram,
-                   device: torch.device) -> RegionWatch:
+                   device: torch.device) -> GraphWatch:
         """saved_earlier: bytes of earlier forwards that the plan counts, unless a reserve takes their place."""
         shared, reserve = bool(self._group.assignments), self._settings.reserved
         allocator = device.type != "cpu" and reserve is None
@@ -326,7 +326,7 @@ class RegionPlanner:
         base = self._settings.standing(bytes_held(leaves(inputs)) + self._group.copied, device, program) - counted
         if not shared and not allocator and reserve is None:
             base += saved_earlier
-        return RegionWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
+        return GraphWatch(self._group.watch, (report.peak, report.between, report.budget), counted=counted,
                            saved_earlier=saved_earlier, base=base, reserved=reserve is not None, allocator=allocator)
 
     def _say_once(self, cause: str, words: str) -> None:
@@ -336,7 +336,7 @@ class RegionPlanner:
             warnings.warn(f"lowtide: {words}", LowtideWarning, stacklevel=3)
 
     def _updates(self, inputs: list[Any], trained: set[int], device: torch.device) -> Updates | None:
-        """The updates of a region with these inputs, if its backward is to make them.  Raises CaptureError."""
+        """The updates of a graph with these inputs, if its backward is to make them.  Raises CaptureError."""
         if self.updates is None:
             return None
         if running_ddp() is not None:
@@ -345,7 +345,7 @@ class RegionPlanner:
         rules = self.updates.rules(inputs, sorted(trained), self._settings.state_home)
         return Updates(rules, device.type != "cpu", self.updates.key) if rules.of else None
 
-    def _share_of_training(self, traced: Traced, alone: PlannableProgram, to_plan: RegionToPlan) -> int | None:
+    def _share_of_training(self, traced: Traced, alone: PlannableProgram, to_plan: GraphToPlan) -> int | None:
         """The budget in bytes of the training step that a forward without a backward is a part of, if it is."""
         found = joint_graph(traced.gm, traced.inputs)
         if found is None:

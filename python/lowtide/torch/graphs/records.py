@@ -1,4 +1,4 @@
-"""Records of a model's regions, and of the passes that were observed: runs of their forwards and backwards."""
+"""Records of a model's graphs, and of the passes that were observed: runs of their forwards and backwards."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from ...frontend.planning.constraints import Constraints
 from ...frontend.planning.copies import Step
 from ...frontend.planning.report import Report
-from ...frontend.planning.sharing import Assignment, RegionToPlan
+from ...frontend.planning.sharing import Assignment, GraphToPlan
 from ..tensors.storages import Sizes
 
 
 @dataclass(eq=False)
-class RegionRecord:
-    """What is known of a compiled region.
+class GraphRecord:
+    """What is known of a compiled graph.
 
-    to_plan: what it takes to plan it (sharing.RegionToPlan), None if no plan can run it.  report, constraints, steps:
+    to_plan: what it takes to plan it (sharing.GraphToPlan), None if no plan can run it.  report, constraints, steps:
     of its plan.  place: of its report among all.
     assignment: what it will be planned with at its next call (sharing.Assignment).  plans: how often it was planned
     with others.
@@ -24,7 +24,7 @@ class RegionRecord:
     """
 
     number: int
-    to_plan: RegionToPlan | None = None
+    to_plan: GraphToPlan | None = None
     report: Report | None = None
     constraints: Constraints | None = None
     steps: list[Step] | None = None
@@ -39,18 +39,18 @@ class RegionRecord:
 
 @dataclass(eq=False)
 class ObservedPass:
-    """One run of a region's forward or backward, and what others held meanwhile.
+    """One run of a graph's forward or backward, and what others held meanwhile.
 
-    waiting: regions whose forwards have left something, once for each; unplanned: bytes that such a forward left
-    of which no plan knows.  own: what the region was given; stays: the parameters and buffers among it; given: what the
+    waiting: graphs whose forwards have left something, once for each; unplanned: bytes that such a forward left
+    of which no plan knows.  own: what the graph was given; stays: the parameters and buffers among it; given: what the
     user gave it beside those, all of one call.  made: bytes of
-    what others were given and the model's own code had made.  twice: bytes that the region is given and a waiting
+    what others were given and the model's own code had made.  twice: bytes that the graph is given and a waiting
     forward has left.  old: gradients from before the burst, by leaf; new: bytes of those of this burst.
     """
 
-    region: RegionRecord
+    captured: GraphRecord
     backward: bool
-    waiting: tuple[RegionRecord, ...]
+    waiting: tuple[GraphRecord, ...]
     unplanned: int
     own: Sizes
     stays: Sizes

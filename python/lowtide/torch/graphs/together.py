@@ -1,4 +1,4 @@
-"""The regions of a model planned together, once the record of their calls tells what they hold beside one another."""
+"""The graphs of a model planned together, once the record of their calls tells what they hold beside one another."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 import torch
 
-from ...frontend.planning.sharing import Pass, RegionToPlan, share_budget
+from ...frontend.planning.sharing import GraphToPlan, Pass, share_budget
 from ..device.meter import bytes_held
 from ..settings import Settings
 from ..tensors.storages import Sizes
 from .accounts import Accounts, saved
 from .calls import Calls
-from .records import ObservedPass, RegionRecord
+from .records import GraphRecord, ObservedPass
 
-MOST_PLANS = 8  # of one region, with others; a model that calls its regions in ever new orders has to end somewhere
+MOST_PLANS = 8  # of one graph, with others; a model that calls its graphs in ever new orders has to end somewhere
 
 
 def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
                   args: tuple[Any, ...]) -> Iterator[tuple[ObservedPass, int]]:
-    """Plan the regions of all bursts that break the budget, and of those that share a region with them: of each such set of
+    """Plan the graphs of all bursts that break the budget, and of those that share a graph with them: of each such set of
     bursts the pass that takes the most, with the bytes beside it, while it is planned.
 
     trained: storages for which the optimizer keeps a state.  budget: in bytes, once it is shared.  args: of the call that
@@ -29,48 +29,48 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
     staying, now = accounts.staying(), calls.known.gradients()
     bursts = list(calls.bursts()) if calls.fresh is None else calls.fresh
     if not any(not accounts.fits(pass_, accounts.others(pass_, burst, staying, now) + saved(pass_))
-               for burst in bursts for pass_ in burst if pass_.region.to_plan and pass_.region.plans < MOST_PLANS):
+               for burst in bursts for pass_ in burst if pass_.captured.to_plan and pass_.captured.plans < MOST_PLANS):
         return  # so that new orders of calls that fit cost no more than themselves
     fixed = bytes_held(args) + sum(staying.values())
     for bursts in _connected(list(calls.bursts())):
         passes = [(pass_, accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
-                  if pass_.region.to_plan]
+                  if pass_.captured.to_plan]
         broken = [(pass_, others + saved(pass_)) for pass_, others in passes
                   if not accounts.fits(pass_, others + saved(pass_))]
         if not broken:
             continue
-        regions = {pass_.region for pass_, _ in passes}
+        captured_graphs = {pass_.captured for pass_, _ in passes}
         most = max(broken, key=lambda pair: accounts.peak(*pair))
-        if max(region.plans for region in regions) >= MOST_PLANS:
+        if max(captured.plans for captured in captured_graphs) >= MOST_PLANS:
             yield most
             continue
         present = [t for t in (*args, *calls.known.present()) if isinstance(t, torch.Tensor)]
-        _refresh(regions, present, trained, settings, known_budget=bool(budget))
+        _refresh(captured_graphs, present, trained, settings, known_budget=bool(budget))
         wanted = settings.budget if budget is None else budget
-        to_share = [Pass(pass_.region.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
-                    for pass_, others in passes if pass_.region.to_plan]
+        to_share = [Pass(pass_.captured.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
+                    for pass_, others in passes if pass_.captured.to_plan]
         assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
                                    varies=len({_depth(burst) for burst in bursts}) > 1)
         yield most
-        for region in regions:
-            assert region.to_plan is not None, "its passes were shared"
-            region.plans += 1
-            agreed, report = assignments[region.to_plan.key], region.report
-            if report is None or agreed.constraints != region.constraints or agreed.budget != report.budget:
-                region.assignment = agreed
+        for captured in captured_graphs:
+            assert captured.to_plan is not None, "its passes were shared"
+            captured.plans += 1
+            agreed, report = assignments[captured.to_plan.key], captured.report
+            if report is None or agreed.constraints != captured.constraints or agreed.budget != report.budget:
+                captured.assignment = agreed
 
 
-def _refresh(regions: set[RegionRecord], present: list[torch.Tensor], trained: Sizes, settings: Settings,
+def _refresh(captured_graphs: set[GraphRecord], present: list[torch.Tensor], trained: Sizes, settings: Settings,
              known_budget: bool) -> None:
     """Note what their settings say others hold now, in the place of what they said when each was compiled."""
-    for region in regions:
-        known = region.to_plan
+    for captured in captured_graphs:
+        known = captured.to_plan
         assert known is not None, "it has a plan"
         device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
         standing, state = settings.standing(bytes_held(present), device, known.program), \
-            settings.state(device, trained, region.updated)
+            settings.state(device, trained, captured.updated)
         covers = standing if settings.reserve is not None and not known_budget else 0
-        region.to_plan = RegionToPlan(known.program, standing + state, known.gradients, covers)
+        captured.to_plan = GraphToPlan(known.program, standing + state, known.gradients, covers)
 
 
 def _depth(burst: list[ObservedPass]) -> int:
@@ -79,15 +79,15 @@ def _depth(burst: list[ObservedPass]) -> int:
 
 
 def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
-    """The bursts, those together that have a region in common."""
-    sets: list[tuple[set[RegionRecord], list[list[ObservedPass]]]] = []
+    """The bursts, those together that have a graph in common."""
+    sets: list[tuple[set[GraphRecord], list[list[ObservedPass]]]] = []
     for burst in bursts:
-        regions, together = {pass_.region for pass_ in burst}, [burst]
+        captured_graphs, together = {pass_.captured for pass_ in burst}, [burst]
         apart = []
         for others, theirs in sets:
-            if regions & others:
-                regions, together = regions | others, [*theirs, *together]
+            if captured_graphs & others:
+                captured_graphs, together = captured_graphs | others, [*theirs, *together]
             else:
                 apart.append((others, theirs))
-        sets = [*apart, (regions, together)]
+        sets = [*apart, (captured_graphs, together)]
     return (together for _, together in sets)

@@ -10,7 +10,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ..tensors.storages import storages
-from .records import RegionRecord
+from .records import GraphRecord
 
 _TURNS = 8  # of other forwards and their backwards, after which a forward that waits is one that somebody keeps
 
@@ -21,7 +21,7 @@ class WaitingForward:
     results if there is none; alone: is it the former?  handed_out: storages of its results.  turns: how often others
     have begun after a backward since."""
 
-    region: RegionRecord
+    captured: GraphRecord
     ref: StorageWeakRef
     alone: bool
     size: int
@@ -35,9 +35,9 @@ class WaitingForwards:
     def __init__(self) -> None:
         self._all: list[WaitingForward] = []
 
-    def add(self, region: RegionRecord, kept: torch.Tensor, alone: bool, size: int, handed_out: Iterable[Any]) -> None:
-        """A forward of the region has left `size` bytes; kept: a tensor of WaitingForward.ref."""
-        self._all.append(WaitingForward(region, StorageWeakRef(kept.untyped_storage()), alone, size,
+    def add(self, captured: GraphRecord, kept: torch.Tensor, alone: bool, size: int, handed_out: Iterable[Any]) -> None:
+        """A forward of the graph has left `size` bytes; kept: a tensor of WaitingForward.ref."""
+        self._all.append(WaitingForward(captured, StorageWeakRef(kept.untyped_storage()), alone, size,
                                         tuple(storages(handed_out))))
 
     def all(self) -> list[WaitingForward]:
@@ -58,9 +58,9 @@ class WaitingForwards:
         """Does one wait that will have its backward in this burst, and is not kept by somebody?"""
         return any(w.turns < _TURNS for w in self._all)
 
-    def take(self, region: RegionRecord, args: list[Any]) -> WaitingForward | None:
+    def take(self, captured: GraphRecord, args: list[Any]) -> WaitingForward | None:
         """The one whose backward runs with these arguments, which waits no more."""
-        mine = [w for w in self._all if w.region is region]
+        mine = [w for w in self._all if w.captured is captured]
         if len(mine) > 1:
             given = set(storages(args))
             mine = [w for w in mine if w.ref.cdata in given] or mine

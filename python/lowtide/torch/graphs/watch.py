@@ -1,8 +1,8 @@
-"""Watches for memory that others hold beside a region while it runs, and that its plan does not count.
+"""Watches for memory that others hold beside a graph while it runs, and that its plan does not count.
 
 Gradients that were not set to None live through the forward, and through the backward beside the new ones, to
 which they are added when the backward has returned: the whole step takes that much more.  DDP's buckets stand
-from its construction on.  It gives the new gradients to its buckets when the region's backward has returned all of them
+from its construction on.  It gives the new gradients to its buckets when the graph's backward has returned all of them
 at once, so gradients that are views of buckets save nothing while that backward runs.
 
 A look is cheap: as long as no gradient stands and there is no DDP it costs a look-up for each parameter.
@@ -27,7 +27,7 @@ MARKS = ("the marks of torch.utils.checkpoint in this model are leave to compute
          "what is computed again, within the marks and outside, is the plan's choice, and the budget decides how much; "
          "a step is to take less than the budget only if the budget says less")
 
-TOGETHER = ("several regions of this model share the budget: those that wait while another one runs keep their graphs as they "
+TOGETHER = ("several graphs of this model share the budget: those that wait while another one runs keep their graphs as they "
             "are, whatever techniques says, and nothing of them runs in parts; the last one's graph may change. Fewer graph "
             "breaks (TORCH_LOGS=graph_breaks shows them) leave more to it")
 
@@ -36,13 +36,13 @@ _LOOKS = 64  # at what code outside holds, before the first backward
 
 @dataclass
 class ModelWatch:
-    """What the watches of one model's regions share: the leaves of all of them, and what was warned of.
+    """What the watches of one model's graphs share: the leaves of all of them, and what was warned of.
 
     causes: what warnings were about, each of which comes once.  most: the most bytes that one was about.  counted: are
     gradients from earlier steps part of the plans (group.py)?
 
-    Until the first backward begins the forwards are looked at for what code outside of all regions holds.
-    held: storages that it has saved or made for the regions so far.  saved: the most bytes of these beside a region.
+    Until the first backward begins the forwards are looked at for what code outside of all graphs holds.
+    held: storages that it has saved or made for the graphs so far.  saved: the most bytes of these beside a graph.
     piece: the most bytes that one piece of such code takes.  broken: are these too much for a plan?
     running: the watch whose forward ran last.  trained: has a backward begun?  looks: how many forwards were looked at.
     """
@@ -54,13 +54,13 @@ class ModelWatch:
     piece: int = 0
     broken: bool = False
     leaves: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
-    running: RegionWatch | None = None
+    running: GraphWatch | None = None
     trained: bool = False
     looks: int = 0
     counted: bool = False
 
     def meet(self, leaf: torch.Tensor) -> None:
-        """Note a leaf that a region was given."""
+        """Note a leaf that a graph was given."""
         known = self.leaves.get(id(leaf))
         if known is None or known() is not leaf:
             self.leaves[id(leaf)] = weakref.ref(leaf)
@@ -81,10 +81,10 @@ def buckets(gradients: int) -> int:
     return max(0, bucket_bytes(ddp) - (gradients if ddp.gradient_as_bucket_view else 0))
 
 
-class RegionWatch:
-    """Looks at what others hold beside one region as it runs, and has words for what its plan does not count.
+class GraphWatch:
+    """Looks at what others hold beside one graph as it runs, and has words for what its plan does not count.
 
-    peak, between, budget: the plan's, of a Report.  counted: bytes beside the region for which it leaves room.
+    peak, between, budget: the plan's, of a Report.  counted: bytes beside the graph for which it leaves room.
     saved_earlier: of these, bytes of earlier forwards.  base: what `reserve` must be, less the bytes that are found
     beside it.
     reserved: has the user said what stands beside it?  allocator: or has a GPU's, what was there at the time?
@@ -109,7 +109,7 @@ class RegionWatch:
             sharded = None if self._reserved or "FSDP" in self._model.causes else beside_sharded(args)
             if sharded:
                 self._model.causes.add("FSDP")
-                words.append((LowtideWarning, f"this region {sharded}"))
+                words.append((LowtideWarning, f"this graph {sharded}"))
             self._leaves = trained_arguments(args)
         if not self._model.trained and self._model.looks < _LOOKS:
             self._model.looks += 1
@@ -117,14 +117,14 @@ class RegionWatch:
         none = True
         for i in self._leaves:
             if args[i].is_leaf:
-                self._model.meet(args[i])  # a region may run for one block after another
+                self._model.meet(args[i])  # a graph may run for one block after another
                 none = none and args[i].grad is None
         if none and running_ddp() is None:
             return words
         return words + self._standing(left)
 
     def backward(self, tangents: list[Any]) -> list[Cause]:
-        """What breaks the budget when the first backward of all begins: that of the last region, behind which is the
+        """What breaks the budget when the first backward of all begins: that of the last graph, behind which is the
         loss."""
         model, left = self._model, self._left
         if model.trained:
@@ -135,13 +135,13 @@ class RegionWatch:
         reserve = self._base + max(left, self._earlier) + model.saved + max(model.piece, LOSS * handed if loss else 0)
         causes: list[Cause] = []
         if model.broken:
-            causes.append(Cause(OverBudgetWarning, "code between the regions that the tracer made of this model runs without a "
+            causes.append(Cause(OverBudgetWarning, "code between the graphs that the tracer made of this model runs without a "
                                 f"plan, and no plan counts it: {size_text(model.saved)} ({model.saved} bytes) that it has made "
-                                f"or saved stand beside a region, and one piece takes about {size_text(model.piece)} in its "
+                                f"or saved stand beside a graph, and one piece takes about {size_text(model.piece)} in its "
                                 "backward", "Fewer graph breaks (TORCH_LOGS=graph_breaks shows them) leave less of it", reserve))
         if loss:
             room = max(0, -self._over(self._between, left + model.saved))
-            causes.append(Cause(LowtideWarning, f"what is computed behind the last region, from results of {size_text(handed)} "
+            causes.append(Cause(LowtideWarning, f"what is computed behind the last graph, from results of {size_text(handed)} "
                                 f"({handed} bytes), runs without a plan, and no plan counts it: F.cross_entropy takes twice "
                                 f"that, other losses up to {LOSS} times, and the plan leaves {size_text(room)} within the "
                                 "budget", "Compute the loss within the module", reserve))
@@ -181,10 +181,10 @@ class RegionWatch:
         words = []
         if "gradients" in new:
             words.append(f"gradients of {size_text(gradients)} ({gradients} bytes), made before, stand while this "
-                         "region runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
+                         "graph runs: set them to None first (optimizer.zero_grad()), unless they accumulate")
         if "buckets" in new:
             words.append(f"the buckets of DistributedDataParallel take {size_text(held)} ({held} bytes)")
         peak, reserve = self._peak + max(0, beside - self._counted), self._base + beside + max(0, self._earlier - left)
         return [(OverBudgetWarning, f"the budget is not kept: {'; '.join(words)}. The plan counts "
-                 f"{size_text(self._counted)} of what stands beside the region, so the step can take {size_text(peak)} of "
+                 f"{size_text(self._counted)} of what stands beside the graph, so the step can take {size_text(peak)} of "
                  f"{size_text(self._budget)}; reserve={reserve} counts it")]

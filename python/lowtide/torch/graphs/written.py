@@ -1,8 +1,8 @@
-"""Writes to what a region was given, between its forward and its backward, by whoever runs in between.
+"""Writes to what a graph was given, between its forward and its backward, by whoever runs in between.
 
 Eager execution saves what its backward needs, and refuses to go on where that was written to.  A plan may read more: a
 buffer, say, of which the model has made a clone that the plan drops and makes again.  No plan does that with what is no
-parameter if there is one that does not (region_planning.py).  Where none is, and with parameters, which an optimizer that
+parameter if there is one that does not (planning.py).  Where none is, and with parameters, which an optimizer that
 steps in between writes to, autograd finds the write, by the version of the tensor, but has no name for it and no remedy.
 So versions are noted when the forward has run, and looked at right before its backward.
 """
@@ -21,25 +21,25 @@ from ..program.program import Program, results_of
 from ..step_errors import WrittenError
 from ..tensors.operators import leaves
 from ..tensors.storages import storage
-from .outside_gradients import region_of
+from .outside_gradients import captured_of
 
 
 class Place(NamedTuple):
-    """An argument or a result of a region."""
+    """An argument or a result of a graph."""
 
     is_result: bool
     at: int
 
 
 class Reads:
-    """What one region's backward reads of its arguments and results, as of the latest plan.
+    """What one graph's backward reads of its arguments and results, as of the latest plan.
 
-    region: the number with which its nodes are marked.  found: called with the arguments and the results that were written
+    graph: the number with which its nodes are marked.  found: called with the arguments and the results that were written
     to, before that is refused.
     """
 
-    def __init__(self, region: int, found: Callable[[set[int], set[int]], None]) -> None:
-        self._region, self._found = region, found
+    def __init__(self, captured: int, found: Callable[[set[int], set[int]], None]) -> None:
+        self._captured, self._found = captured, found
         self.forget()
 
     def forget(self) -> None:
@@ -100,16 +100,16 @@ class Reads:
         if all(place.at in self._kept_from[place.is_result] for place in written):
             larger = f"a budget of {self._kept_within} bytes, of whose plan it does not" if self._kept_within else "a larger budget"
             return f"{words}: no plan within the budget was found that does not. Write after the backward, or give {larger}"
-        return f"{words}. Write after the backward; or run this step again: from its next call on the region has a plan that " \
+        return f"{words}. Write after the backward; or run this step again: from its next call on the graph has a plan that " \
                "does not, if one keeps the budget"
 
     def _backward_of(self, results: Any) -> Any:
-        """The node of the graph that runs the region's backward.  A result may be a view of an argument that another region
+        """The node of the graph that runs the graph's backward.  A result may be a view of an argument that another graph
         has made."""
         for t in results:
             node = t.grad_fn if isinstance(t, torch.Tensor) else None
             while node is not None:
-                if region_of(node) == self._region:
+                if captured_of(node) == self._captured:
                     return node
                 if hasattr(type(node), "_forward_cls"):
                     break

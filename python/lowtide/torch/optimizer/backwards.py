@@ -1,7 +1,7 @@
 """A look at each backward before it runs: would updates within it be those of a step after it?
 
 All that follows from the graph is refused here, before anything is written: a parameter that gets its
-gradient from more than one place, such as two regions, two calls of a region or a regularizer in the user's loop; a
+gradient from more than one place, such as two graphs, two calls of a graph or a regularizer in the user's loop; a
 graph that is kept for another backward; gradients that are asked for and would not be there; a scaled loss.
 """
 
@@ -24,7 +24,7 @@ _REGION = "lowtide_updates"
 
 
 class Updates(Protocol):
-    """The updates that one backward makes (region_updates.RegionUpdates)."""
+    """The updates that one backward makes (graph_updates.GraphUpdates)."""
 
     slots: dict[int, torch.Tensor]
     looked: bool
@@ -38,7 +38,7 @@ def watch_backwards() -> None:
 
 
 def mark(forward: Any, updates: Updates) -> None:
-    """Note that `forward` is what AOTAutograd calls for the forward of a region with these updates."""
+    """Note that `forward` is what AOTAutograd calls for the forward of a graph with these updates."""
     setattr(forward, _REGION, updates)
 
 
@@ -51,19 +51,19 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     if not Updater.are_any():
         return
     edges = graph_of(outputs)
-    regions = {node: _region(node) for node in edges}
-    if not any(regions.values()):
+    captured_graphs = {node: _captured(node) for node in edges}
+    if not any(captured_graphs.values()):
         return
     if inputs:
         running = _running(edges, {node_of(i) for i in inputs if has_node(i)})
-        regions = {node: region for node, region in regions.items() if node in running}
-    found = [region for region in regions.values() if region]
+        captured_graphs = {node: captured for node, captured in captured_graphs.items() if node in running}
+    found = [captured for captured in captured_graphs.values() if captured]
     if not found:
         return
     if compiled_autograd_runs():
-        raise UpdateError("compiled autograd puts the region's backward into a graph of its own, of which nothing says when "
+        raise UpdateError("compiled autograd puts the graph's backward into a graph of its own, of which nothing says when "
                           "it updates parameters: turn it off, or use update='step'")
-    leaves = {id(p): p for region in found for p in region.slots.values()}
+    leaves = {id(p): p for captured in found for p in captured.slots.values()}
     places = Counter(id(n.variable) for node in edges for n in edges[node] if is_leaf(n))
     asked = {id(i) for i in inputs or ()}
     if inputs and (not fills or not asked.issuperset(leaves)):
@@ -77,17 +77,17 @@ def check_backward(outputs: Iterable[Any], keeps: bool, inputs: Any, fills: bool
     for key, p in leaves.items():
         if places[key] > 1:
             raise UpdateError(f"a parameter of shape {list(p.shape)} gets a gradient from {places[key]} places of one "
-                              "backward: from two regions, two calls of one, or code outside of the compiled model such as "
+                              "backward: from two graphs, two calls of one, or code outside of the compiled model such as "
                               "a regularizer, and its update would be by one of them. Compute all that reads it, and the "
                               f"loss, within one graph of the model, without a graph break, {STEP_INSTEAD}")
     updated: dict[Updater, list[torch.Tensor]] = {}
-    for region in found:
-        for updater, parameters in region.by_updater():
+    for captured in found:
+        for updater, parameters in captured.by_updater():
             updated.setdefault(updater, []).extend(parameters)
     for updater, parameters in updated.items():
         _check_step(updater, parameters, keeps)
-    for region in found:
-        region.looked = True
+    for captured in found:
+        captured.looked = True
 
 
 def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -> None:
@@ -112,10 +112,10 @@ def _check_step(updater: Updater, parameters: list[torch.Tensor], keeps: bool) -
 
 # ---- the graph
 
-def _region(node: Any) -> Updates | None:
-    """The region whose backward the node is, if it makes updates."""
-    region = getattr(forward_of(node), _REGION, None)
-    return region if region and region.slots else None
+def _captured(node: Any) -> Updates | None:
+    """The graph whose backward the node is, if it makes updates."""
+    captured = getattr(forward_of(node), _REGION, None)
+    return captured if captured and captured.slots else None
 
 
 def _running(edges: dict[Any, list[Any]], wanted: set[Any]) -> set[Any]:

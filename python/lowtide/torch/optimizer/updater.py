@@ -33,7 +33,7 @@ class _Open:
 
 
 class Updater:
-    """The updates of one optimizer's parameters, whatever regions they are in.
+    """The updates of one optimizer's parameters, whatever graphs they are in.
 
     Forwards are numbered.  A forward saves its number for its backward, as the shape of a tensor without elements, its
     token: it lives as long as what else was saved, goes through hooks on saved tensors, and takes no bytes.
@@ -131,7 +131,7 @@ class Updater:
                               "micro-batches, run all backwards but the last within lowtide.torch.accumulate(model)")
 
     def open(self, number: int, token: torch.Tensor, parameters: frozenset[int]) -> None:
-        """A forward of that number runs now, in a region with these parameters."""
+        """A forward of that number runs now, in a graph with these parameters."""
         self._latest = number
         self._open.append(_Open(number, StorageWeakRef(token.untyped_storage()), parameters))
 

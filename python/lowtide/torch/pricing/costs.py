@@ -57,7 +57,7 @@ _ENOUGH = 0.02  # seconds of runs of one kernel after which there are no more
 _QUEUED = 16  # calls at most between two events on a GPU
 _LONG = 1_000_000  # ns of a kernel whose time on a GPU one run tells
 _QUEUEING = 50_000  # ns in which the host has queued one call
-_LIMIT = 1.0  # seconds for the times of one region under "auto", and for what workspaces may be spared
+_LIMIT = 1.0  # seconds for the times of one graph under "auto", and for what workspaces may be spared
 
 aten = torch.ops.aten
 _CONVOLUTIONS = (aten.convolution, aten.convolution_backward)
@@ -137,9 +137,9 @@ def _collective_ns(kernel: Kernel, device: lowtide.Device) -> int:
 
 
 class Prices:
-    """What kernels cost, as lowering.Price: called with one, after `prepare` was called with all of a region.
+    """What kernels cost, as lowering.Price: called with one, after `prepare` was called with all of a graph.
 
-    times: ticks of a kernel, or None to measure them.  seconds: what measuring a region's times, and a part of
+    times: ticks of a kernel, or None to measure them.  seconds: what measuring a graph's times, and a part of
     its workspaces, may take; infinite: every kernel is measured, and several times.
     """
 

@@ -119,9 +119,9 @@ class _Lowering:
         runs = [replace(op.runs, state=place[op.runs.state] if op.runs.state else None) for op in self._graph.ops]
         backward = [None if self._is_taken(desc) else node
                     for node, desc in zip(self._backward, self._backward_desc, strict=True)]
-        region = self._updates.region if self._updates and any(map(self._is_taken, self._backward_desc)) else None
+        captured = self._updates.captured if self._updates and any(map(self._is_taken, self._backward_desc)) else None
         return Program(self._joint, graph, runs, place[self._graph.crossed], self._forward, backward,
-                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=region,
+                       self._forward_desc, self._backward_desc, self._builder.views, self._owners(place), updates=captured,
                        kept=tuple(kept), needed=needed)
 
     def _needed(self) -> frozenset[int]:

@@ -31,7 +31,7 @@ class Program:
     owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
     node, or (node, index) of several results.
     guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
-    updates: the key of a RegionUpdates if its backward makes updates, whose gradients are None among backward_outputs.
+    updates: the key of a GraphUpdates if its backward makes updates, whose gradients are None among backward_outputs.
     labels: inputs' names for people, by their places.
     kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them after it.  needed: arguments
     that the backward reads whatever the plan.
@@ -109,7 +109,7 @@ def owned(key: Any, node: torch.fx.Node) -> torch.Tensor | None:
 
 
 def results_of(outputs: list[Any], descriptors: list[Any]) -> list[tuple[int, torch.fx.Node]]:
-    """The nodes among a forward's outputs that are the region's results as they are, with their places among these."""
+    """The nodes among a forward's outputs that are the graph's results as they are, with their places among these."""
     return [(desc.idx, node) for node, desc in zip(outputs, descriptors, strict=True)
             if isinstance(desc, PlainAOTOutput) and isinstance(node, torch.fx.Node)]
 
@@ -129,7 +129,7 @@ def updated_inputs(program: Program) -> list[int]:
 def made_gradient_bytes(program: Program, trained: Container[int]) -> int:
     """Bytes of the gradients that leaves hold when the backward has ended; trained: which arguments are leaves.
 
-    Gradients of what another region made are gone as soon as that one's backward has taken them.
+    Gradients of what another graph made are gone as soon as that one's backward has taken them.
     """
     results = zip(program.backward_outputs, program.backward_descriptors, strict=True)
     made = [node for node, desc in results

@@ -45,7 +45,7 @@ def bucket_bytes(ddp: DistributedDataParallel) -> int:
 
 
 def beside_sharded(args: list[Any]) -> str | None:
-    """Words for a region that runs on parameters which FSDP has gathered for it; None for any other.
+    """Words for a graph that runs on parameters which FSDP has gathered for it; None for any other.
 
     What FSDP2 holds beside it, by its design: a shard of each parameter and of its gradient, a group that is gathered
     ahead with the flat copy that it comes from, and gradients on their way to their shards.
@@ -54,7 +54,7 @@ def beside_sharded(args: list[Any]) -> str | None:
         return None
     words = ("runs on parameters that FSDP has gathered. The plan counts these and their gradients, and nothing else that "
              "FSDP holds: shards of parameters and gradients, what is gathered ahead, what is reduced, and what other "
-             "blocks have saved. The budget, a share as well, is one of this region")
+             "blocks have saved. The budget, a share as well, is one of this graph")
     tensors = [t for t in args if isinstance(t, torch.Tensor)]
     if any(getattr(t._base, "_fsdp_flattened", False) for t in tensors if t._base is not None):
         return f"{words}; reserve= counts the rest, in bytes"

@@ -39,7 +39,7 @@ def _looking(outputs: Any, grads: Any, retain_graph: bool, create_graph: bool, i
         if _DOUBLE not in str(error):
             raise
         raise DoubleBackwardError(
-            "a backward goes through the backward of a compiled region (create_graph=True), and AOTAutograd, which has traced "
+            "a backward goes through the backward of a compiled graph (create_graph=True), and AOTAutograd, which has traced "
             "it, makes none of that. A derivative that the loss depends on, such as a force, a gradient penalty or a "
             "differential equation's residual, is planned, with the same bits, where it is taken within the model: "
             "torch.func.grad, vjp or jvp in the place of torch.autograd.grad, and the loss returned by the module. Or run "

@@ -16,7 +16,7 @@ _guesses: weakref.WeakValueDictionary[int, Guess] = weakref.WeakValueDictionary(
 
 
 class Guess:
-    """What the next forward takes for the tangent.  number: what the region's code knows it by.
+    """What the next forward takes for the tangent.  number: what the graph's code knows it by.
 
     scale: "last", the tangent of the last backward (1 before the first); a number; a tensor of one element, read when a
     forward runs; or a GradScaler.
@@ -47,7 +47,7 @@ class Guess:
 
 
 def read_guess(number: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What the code of a region's forward calls."""
+    """What the code of a graph's forward calls."""
     return _guesses[number].read(shape, dtype, device)
 
 

@@ -7,8 +7,8 @@ their operands and the order of sums, but for these:
   skip a mask that masks nothing only where they may look at its numbers, and attention has another kernel with a mask.
 * PyTorch traces its recurrent layers cell by cell.
 * Of a sum whose factor is a tensor (`x.addcmul_(y, z, value=t)`) it makes products and sums of their own.
-* Where the graph breaks, the gradients of what several regions read are added up region by region, and autocast casts a
-  parameter once for each region.
+* Where the graph breaks, the gradients of what several graphs read are added up graph by graph, and autocast casts a
+  parameter once for each graph.
 
 They are looked for here, and a report names those that it finds.  Which of them change a number is not known before
 somebody compares; without any, the step is that of eager execution.
@@ -62,12 +62,12 @@ def differences(gm: fx.GraphModule, joint: fx.GraphModule) -> tuple[str, ...]:
     if gm.meta.get(_FACTORS):
         found.append(f"PyTorch traces {', '.join(gm.meta[_FACTORS])} with a tensor as factor as several operators")
     if gm.meta.get(_PARTED) and _shares_gradients(joint):
-        found.append("the graph breaks, and gradients are added up region by region")
+        found.append("the graph breaks, and gradients are added up graph by graph")
     return tuple(found)
 
 
 def _shares_gradients(joint: fx.GraphModule) -> bool:
-    """May it matter in which order regions add up gradients: is one a sum already, or of a cast that all of them share?"""
+    """May it matter in which order graphs add up gradients: is one a sum already, or of a cast that all of them share?"""
     (output,) = joint.graph.find_nodes(op="output")
     descriptors = output.meta.get("desc", ())
     gradients = [node for node, desc in zip(output.args[0], descriptors, strict=False)

@@ -1,14 +1,14 @@
 """Calls that log break no graph: `print`, `warnings.warn`, and the methods of a `logging.Logger` run when it has run.
 
-torch.compile parts a graph at each such call.  A model in several regions has less to plan, and its loss cannot run in
+torch.compile parts a graph at each such call.  A model in several graphs has less to plan, and its loss cannot run in
 parts.  Dynamo can put calls of functions behind a graph (`debug_locals` of a frame), if their arguments are constants,
 formatted strings or tensors, and does so for functions that are named in its configuration.  Here the same is done
 with methods, keyword arguments and everything else that can be made again behind the graph, but only where Lowtide is
 what compiles: nothing changes for other backends, and no configuration is touched.
 
-Every step logs, as in eager execution, in the same order.  Two things differ: the calls come at the end of the region
+Every step logs, as in eager execution, in the same order.  Two things differ: the calls come at the end of the graph
 in which they stand, and an object that is changed after the call is shown as it is then.  A tensor is detached.  What
-cannot be made again (an object that the region itself made) still breaks the graph.
+cannot be made again (an object that the graph itself made) still breaks the graph.
 """
 
 from __future__ import annotations

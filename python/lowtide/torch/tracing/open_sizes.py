@@ -1,4 +1,4 @@
-"""Sizes that the tracer left open: a region is traced once for all of them, and planned for those that it ran with.
+"""Sizes that the tracer left open: a graph is traced once for all of them, and planned for those that it ran with.
 
 The tracer hands over its graph with sizes as symbols.  It is traced on with symbols of its own, so the code that comes of
 it takes sizes as numbers and serves all that keep the guards of its tracing, as with numbers (scalars.py).  A plan needs
@@ -37,7 +37,7 @@ OfSizes = Callable[..., Any]  # a function of these
 
 
 class NotOpen(BaseException):
-    """The region has to be traced for these sizes alone.  always: and so for any others."""
+    """The graph has to be traced for these sizes alone.  always: and so for any others."""
 
     def __init__(self, always: bool = True) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Numbers among a region's arguments, for which one plan serves all values.
+"""Numbers among a graph's arguments, for which one plan serves all values.
 
 The tracer hands over sizes that it left open, and numbers that change from call to call: an int as it is, a float
 as a tensor of no dimensions whose value the graph takes out.  A number that is a size of something gets a plan for

@@ -1,4 +1,4 @@
-"""Gradients of results that a region hands out beside its loss lie as in eager execution.
+"""Gradients of results that a graph hands out beside its loss lie as in eager execution.
 
 A model that returns its loss and its logits gets a gradient for both: AOTAutograd fills in zeros where nobody computes
 from the logits, in the logits' layout, and the traced backward adds what comes from the loss.  Eager execution has no such

@@ -2,7 +2,7 @@
 
 It `mutates` the parameter and the optimizer's state, so no plan reads the parameter afterwards, for a recomputation
 either.  It comes after the barrier: before, nobody knows that a backward will be.  Each may come at any time, since an
-update reads nothing that another one changes.  Its code is a call of region_updates.apply_update, where a region has its
+update reads nothing that another one changes.  Its code is a call of graph_updates.apply_update, where a graph has its
 parameters; a graph that was captured without them is for planning.
 """
 
@@ -17,7 +17,7 @@ from torch import fx
 
 from ....frontend.draft import Op
 from ....frontend.price import Price
-from ...optimizer.region_updates import apply_update
+from ...optimizer.graph_updates import apply_update
 from ...optimizer.rules import Rules, Watcher
 from ...tensors.operators import DTYPES, leaves
 from ...tensors.storages import bytes_of, storage
@@ -30,29 +30,29 @@ _SMALL = 64  # bytes; a count of steps stays where it is
 
 @dataclass(frozen=True)
 class Updates:
-    """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?  region:
-    the key of the RegionUpdates that runs them; None for a graph that is only planned."""
+    """rules: of the parameters that are updated.  on_gpu: do they run on a GPU, which chooses implementations?  graph:
+    the key of the GraphUpdates that runs them; None for a graph that is only planned."""
 
     rules: Rules
     on_gpu: bool
-    region: int | None = None
+    captured: int | None = None
 
 
 @dataclass
 class _UpdateEmitter(Emitter):
-    """region: of Updates.  slot: the region's input that is the parameter.  states: the names of its state, the op's last
+    """graph: of Updates.  slot: the graph's input that is the parameter.  states: the names of its state, the op's last
     inputs.  owned: does nobody else hold the gradient?"""
 
-    region: int | None
+    captured: int | None
     slot: int | None
     states: tuple[str, ...]
     gradient: fx.Node
     owned: bool
 
     def emit(self, code: Code, op: int, again: bool, following: int | None, over: tuple[int, ...]) -> bool:
-        assert self.region is not None, "no code is made of updates in a graph that is only planned"
+        assert self.captured is not None, "no code is made of updates in a graph that is only planned"
         gradient = code.get(self.gradient)
-        code.call(apply_update, (self.region, self.slot, gradient, self.owned), self.gradient, None)
+        code.call(apply_update, (self.captured, self.slot, gradient, self.owned), self.gradient, None)
         return False
 
 
@@ -93,7 +93,7 @@ def lower_updates(builder: ProgramBuilder, gradients: list[tuple[str, fx.Node, f
                 after=[builder.graph.crossed],
                 workspace=update.workspace + max((workspace for _, workspace, _ in prices), default=0),
                 attributes={"optimizer": rules.of[name].name, "implementation": update.implementation},
-                runs=Run(_UpdateEmitter(updates.region, slot, tuple(states), nodes[name], owned)))
+                runs=Run(_UpdateEmitter(updates.captured, slot, tuple(states), nodes[name], owned)))
         op.mutates = [given["param"], *states.values(), *([given["grad"]] if update.mutates_gradient else [])]
         shown = {"grad": gradient, "param": parameter, **update.state}
         op.operands = [_operand(key, (given | states)[key], t) for key, t in shown.items()]

@@ -1,4 +1,4 @@
-"""The updates of one region, and what the code of its forward and backward calls for them."""
+"""The updates of one graph, and what the code of its forward and backward calls for them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .rules import Rule, Rules
 from .updater import STEP_INSTEAD, Updater, check_hooks, new_token
 
 _keys = itertools.count()
-_regions: weakref.WeakValueDictionary[int, RegionUpdates] = weakref.WeakValueDictionary()
+_captured_graphs: weakref.WeakValueDictionary[int, GraphUpdates] = weakref.WeakValueDictionary()
 
 
 @dataclass(eq=False)
-class RegionUpdates:
-    """The updates of one region.
+class GraphUpdates:
+    """The updates of one graph.
 
-    updaters: those of the optimizers, each of which has parameters of its own.  key: what the region's code knows it by.
+    updaters: those of the optimizers, each of which has parameters of its own.  key: what the graph's code knows it by.
     slots: its parameters by the place of the input, as of the latest plan, with its `peak` and `budget`.  homes: what of
     their state has its home on the host, by slot and name; states: what moves that, by optimizer.  looked: has
     backwards.py seen the backward that is to run?
@@ -49,11 +49,11 @@ class RegionUpdates:
     _warned: bool = False
 
     def __post_init__(self) -> None:
-        _regions[self.key] = self
+        _captured_graphs[self.key] = self
         watch_backwards()
 
     def rules(self, inputs: list[Any], trained: Iterable[int], home: str) -> Rules:
-        """Those of a region's inputs that are updated, named as the lowering names them.  home: of their state."""
+        """Those of a graph's inputs that are updated, named as the lowering names them.  home: of their state."""
         known: dict[int, Rule] = {}
         for updater in self.updaters:
             for group in updater.optimizer.param_groups:
@@ -77,14 +77,14 @@ class RegionUpdates:
                 for group in updater.optimizer.param_groups for p in group["params"]}
 
     def check(self, args: tuple[Any, ...], whole: bool) -> None:
-        """whole: is the call a whole step?  Raises UpdateError unless the region is given the parameters that it was
+        """whole: is the call a whole step?  Raises UpdateError unless the graph is given the parameters that it was
         compiled for, as the step before has left them, and no ranks share them."""
         for updater in self.updaters:
             updater.check_forward(args)
         if not self.slots or not torch.is_grad_enabled():
             return
         if any(args[i] is not p for i, p in self.slots.items()):
-            raise UpdateError("update='backward': a region is called with other parameters than it was compiled for, such as "
+            raise UpdateError("update='backward': a graph is called with other parameters than it was compiled for, such as "
                               f"one block's code for another block: compile the whole model, {STEP_INSTEAD}")
         if running_ddp() is not None:
             raise UpdateError("update='backward' within DistributedDataParallel: gradients are averaged over the ranks when "
@@ -107,7 +107,7 @@ class RegionUpdates:
         if self.peak + size > self.budget:
             self._warned = True
             warnings.warn(f"lowtide: the budget is not kept: within lowtide.torch.accumulate gradients of {size_text(size)} "
-                          f"({size} bytes) stand beside this region, whose plan updates each as it comes: the step can take "
+                          f"({size} bytes) stand beside this graph, whose plan updates each as it comes: the step can take "
                           f"{size_text(self.peak + size)} of {size_text(self.budget)}; reserve={size} counts them",
                           OverBudgetWarning, stacklevel=2)
 
@@ -146,29 +146,29 @@ class RegionUpdates:
         getattr(self.states[self._groups[id(p)][0]], way)(p, name)
 
 
-# ---- what the code of a region calls; keys and slots are numbers in it
+# ---- what the code of a graph calls; keys and slots are numbers in it
 
 def open_forward(key: int) -> torch.Tensor:
-    """The token that the region's forward saves."""
-    return _regions[key].open()
+    """The token that the graph's forward saves."""
+    return _captured_graphs[key].open()
 
 
 @fx.node.has_side_effect
 def begin_backward(key: int, token: torch.Tensor) -> None:
-    """The region's backward begins."""
-    _regions[key].begin(int(token.shape[1]))
+    """The graph's backward begins."""
+    _captured_graphs[key].begin(int(token.shape[1]))
 
 
 @fx.node.has_side_effect
 def apply_update(key: int, slot: int, gradient: torch.Tensor, owned: bool) -> None:
     """The parameter at that place has its gradient."""
-    _regions[key].update(slot, gradient, owned)
+    _captured_graphs[key].update(slot, gradient, owned)
 
 
 @fx.node.has_side_effect
 def move_state(key: int, way: str, slot: int, name: str) -> None:
     """That tensor of the state of the parameter at that place: `fetch`, `leave` or `gone` (transfers.py)."""
-    _regions[key].move(way, slot, name)
+    _captured_graphs[key].move(way, slot, name)
 
 
 def fake_token(inputs: list[fx.Node]) -> torch.Tensor:
