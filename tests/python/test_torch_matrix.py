@@ -6,6 +6,7 @@ a model hands out, gradients or parameters, buffers, inputs, and the state of th
 """
 
 import itertools
+import os
 import warnings
 from collections import Counter
 
@@ -17,12 +18,13 @@ import lowtide.torch
 from lowtide.torch.device.meter import bytes_held, peak_rise
 from lowtide.torch.tracing.own_kernels import own_kernels
 from matrix_models import FAMILIES
-from pairwise import pairs, pairwise
+from pairwise import every, pairs, pairwise
 from torch._dynamo.exc import BackendCompilerFailed
 from torch_run import alone, cast, equal, fresh
 
 import lowtide
 
+LONG = int(os.environ.get("LOWTIDE_TEST_SCALE", "1")) >= 10
 LINK = "1GB/s,10us"
 # what a plan may use, and the budget that makes it use it; None: what is tried by force, wherever it can be, and has all it needs
 TECHNIQUES = {"recompute": (["recompute"], "act:60%"), "in_place": (["in_place"], "act:75%"), "offload": (["offload"], "act:60%"),
@@ -45,9 +47,9 @@ def allowed(family, technique, entry, numbers):
 
 
 def cases():
-    """Of each family its models take turns."""
+    """Of each family its models take turns; in long runs all cases."""
     seen, found = Counter(), []
-    for case in pairwise(FACTORS, allowed):
+    for case in every(FACTORS, allowed) if LONG else pairwise(FACTORS, allowed):
         models = FAMILIES[case["family"]]
         name = "-".join([*case.values(), *([str(seen[case["family"]] % len(models))] if len(models) > 1 else [])])
         found.append(pytest.param(case, models[seen[case["family"]] % len(models)], id=name.replace(" ", "_")))
@@ -161,7 +163,7 @@ def forced(monkeypatch, technique):
 
 
 def planned(make, entry, technique, monkeypatch):
-    """A training under a plan, with what its first two steps gave; the reports of its graphs."""
+    """A training under a plan, with what its first two steps gave; the reports of its graphs in each."""
     techniques, share = TECHNIQUES[technique]
     budgets = [share] if share else [ROOMY, "act:60%"]  # where nothing could be forced, a budget asks for what there is
     refused = 0
@@ -175,16 +177,17 @@ def planned(make, entry, technique, monkeypatch):
             torch.manual_seed(1)
             try:
                 training.plan(budgets.pop(0), techniques)
-                got = [training.run(), training.run()]  # of graphs that are planned as they come, all are seen by the second
+                got = [training.run()]
+                reports = lowtide.torch.reports()[count:]
+                got.append(training.run())  # before which graphs that are planned as they come are planned together
             except (lowtide.torch.BudgetError, BackendCompilerFailed) as error:
                 error = getattr(error, "inner_exception", error)
                 assert isinstance(error, lowtide.torch.BudgetError) and error.smallest, error
                 refused += 1
                 budgets.append(error.smallest)
                 continue
-        reports = lowtide.torch.reports()[count:]
         if not budgets or any(report.transforms for report in reports):
-            return training, got, reports
+            return training, got, reports, lowtide.torch.reports()[count:]
     raise AssertionError("not even the smallest budget that was named is kept")
 
 
@@ -200,7 +203,7 @@ def test_training_under_a_plan(case, model, monkeypatch):
 
     if case["family"] == "breaks":  # planned as they come, or under autocast with the 2 bytes of a scalar beside them
         warnings.filterwarnings("ignore", "lowtide: the budget is not kept", lowtide.torch.OverBudgetWarning)
-    training, got, reports = planned(make, case["entry"], case["technique"], monkeypatch)
+    training, got, early, reports = planned(make, case["entry"], case["technique"], monkeypatch)
     rise = peak_rise(training.once)
     for report in reports:
         assert report.peak <= report.budget
@@ -208,8 +211,8 @@ def test_training_under_a_plan(case, model, monkeypatch):
         measured = rise + (report.inputs + report.resident if len(reports) == 1 else bytes_held(training.module, training.inputs))
         words = f"{measured} measured, {report.peak} predicted, {report.budget} allowed"
         assert measured <= (report.peak if len(reports) == 1 else report.budget) + slack, words
-        assert len(reports) > 1 or measured >= report.peak - slack, words
-    exactness = [report.exactness for report in reports]
+        assert len(reports) > 1 or report.transforms or measured >= report.peak - slack, words
+    exactness = [report.exactness for report in (*early, *reports)]
     differ = {name for each in exactness for name in (*each.sums, *each.follows)}
 
     def without(trace=False):
@@ -227,8 +230,8 @@ def test_training_under_a_plan(case, model, monkeypatch):
         found = unlike(got[0], expected[0]) - differ
     for name in unlike(got[0], expected[0]):
         for t, other in zip(got[0][name], expected[0][name], strict=True):
-            limit = NEAR[case["numbers"]] * max(1e-3, other.abs().max().item())
+            limit = NEAR[case["numbers"]] * (0.01 + other.abs().max().item())  # some are nothing but what was rounded
             assert (t - other).abs().max() <= limit, f"{name} is said to differ, but not by so much"
-    assert not found, f"not equal, and not said to differ: {found}; {reports}"
+    assert not found, f"not equal, and not said to differ: {found}; {early}"
     assert all(report.exactness.equal for report in reports if not report.transforms)
     assert differ or not unlike(got[1], expected[1]), "the second step"
