@@ -33,7 +33,8 @@ def suites() -> list[Path]:
 
 def label(suite: Path) -> str:
     """Two folders may have suites of one name."""
-    return ".".join(suite.resolve().relative_to(ROOT / "tests").with_suffix("").parts)
+    path, tests = suite.resolve(), ROOT / "tests"
+    return ".".join((path.relative_to(tests) if tests in path.parents else path.relative_to(path.parents[1])).with_suffix("").parts)
 
 
 def needs_torch(suite: Path) -> bool:

@@ -8,8 +8,6 @@ Bytes and ticks are int, shares and overheads fractions. Bad input raises `Error
 finds is an `Outcome`, never an exception. `lowtide.torch` is loaded when it is first used.
 """
 
-from typing import TYPE_CHECKING
-
 from lowtide import _core, _engines
 from lowtide._core import (
     Block,
@@ -76,6 +74,7 @@ for _name in __all__:
 del _name
 
 
+TYPE_CHECKING = False  # for type checkers it is true, and typing takes time to load
 if not TYPE_CHECKING:  # to a type checker it would say that there is every name
 
     def __getattr__(name):

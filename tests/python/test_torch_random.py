@@ -192,7 +192,7 @@ class Captured:
         program = self.program
         forward, backward = (compile_graph(side, "side") for side in emit(program, computes))
         torch.set_rng_state(self.generator)
-        handed, saved = self._halves(forward(list(self.arguments)))
+        handed, saved = self._halves(forward(self._given()))
         state = torch.get_rng_state()
         seen = [t.clone() for t in handed if isinstance(t, torch.Tensor)]
         held = [t for t, d in zip(handed, program.forward_descriptors, strict=True) if not hasattr(d, "mutated_input")]
@@ -205,10 +205,10 @@ class Captured:
         """Bytes of tensors at the peak, beside the inputs, and the figure that the plan has."""
         program = self.program
         forward, backward = (compile_graph(side, "side") for side in emit(program, scheduled.computes))
-        tangents = []
+        tangents, given = [], self._given()
 
         def step():
-            handed, saved = self._halves(forward(list(self.arguments)))
+            handed, saved = self._halves(forward(list(given)))
             held = [t for t, d in zip(handed, program.forward_descriptors, strict=True)
                     if not hasattr(d, "mutated_input")]
             del handed
@@ -220,6 +220,10 @@ class Captured:
         measured = live_rise(step)
         inputs = sum(t.bytes for t in program.graph.tensors if t.producer is None)
         return measured, lowtide.verify(scheduled.graph, lowtide.Plan(scheduled.steps)).peak - inputs
+
+    def _given(self):
+        """The arguments of a forward, which writes new values of buffers into them."""
+        return [a.clone() if isinstance(a, torch.Tensor) else a for a in self.arguments]
 
     def _halves(self, results):
         results, count = list(results), len(self.program.forward_outputs)

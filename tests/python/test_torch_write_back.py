@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import lowtide.torch
+from lowtide.torch.emission import write_back
 from torch import nn
 from torch_run import equal, twin
 
@@ -34,8 +35,8 @@ def alone(monkeypatch):
 
 def test_a_forward_writes_its_buffers_back_in_one_call_for_each_type(monkeypatch):
     calls = []
-    copy = torch._foreach_copy_
-    monkeypatch.setattr(torch, "_foreach_copy_", lambda into, new: calls.append(len(into)) or copy(into, new))
+    copy = write_back.copy_all
+    monkeypatch.setattr(write_back, "copy_all", lambda into, new: calls.append(len(into)) or copy(into, new))
     module, x = Norms(), torch.randn(32, 8)
     plain = twin(module)
     step = lowtide.torch.optimize(module, x, budget="act:60%", costs="flops", fallback="error")

@@ -130,9 +130,8 @@ class GPT2(nn.Module):
     def __init__(self, vocabulary: int = 50257, length: int = 1024, width: int = 768, heads: int = 12,
                  depth: int = 12, dropout: float = 0.1) -> None:
         super().__init__()
-        embedding = nn.Embedding(vocabulary, width)
         self.transformer = nn.ModuleDict({
-            "wte": embedding,
+            "wte": (embedding := nn.Embedding(vocabulary, width)),
             "wpe": nn.Embedding(length, width),
             "drop": _dropout(dropout),
             "h": nn.ModuleList(Block(width, heads, causal=True, gelu="tanh", eps=1e-5, dropout=dropout)

@@ -13,6 +13,8 @@ OLDEST, NEWEST = (2, 11), (2, 14)
 class UnsupportedTorchError(ImportError):
     """There is no PyTorch here that lowtide.torch can run with; says which one to install."""
 
+    __module__ = "lowtide.torch"
+
 
 def version_of(text: str) -> tuple[int, int]:
     """(2, 13) of "2.13.0+cu130", (2, 14) of "2.14.0a0+git1234"; (0, 0) of what begins with no two numbers."""
@@ -32,7 +34,8 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise UnsupportedTorchError(f"lowtide.torch needs PyTorch, and none is installed here; it runs with {_TRIED}: {INSTALL}") from None
+    raise UnsupportedTorchError(f"lowtide.torch needs PyTorch, and none is installed here; it runs with {_TRIED}: {INSTALL}",
+                                name="torch") from None
 
 VERSION = version_of(torch.__version__)
 
