@@ -1,10 +1,10 @@
-"""A line on the terminal that says what takes so long: from the first second on, gone when it is done.
+"""A line on the terminal that names the stage of a long compilation: written from its first second on, erased at its end.
 
     with progress.line():
         progress.stage("pricing kernels", 14, 653)
 
-Nothing is written where stderr is no terminal.  LOWTIDE_PROGRESS=off is never to write, LOWTIDE_PROGRESS=on to write each
-stage as a line of its own, wherever stderr leads.
+Where stderr is no terminal nothing is written.  LOWTIDE_PROGRESS=off writes nothing anywhere; LOWTIDE_PROGRESS=on writes each
+stage as a line of its own, to a file or a pipe too.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Constraints:
         """The program's graph beside what others hold."""
         graph, barrier = program.graph, program.barrier
         if not self.gradients:
-            return graph.edited(resident_bytes=self.resident)
+            return graph if graph.resident_bytes == self.resident else graph.edited(resident_bytes=self.resident)
         beside = {"name": "gradients of other graphs", "bytes": self.gradients, "role": "gradient"}
         return graph.edited(resident_bytes=self.resident, more_tensors=[beside],
                             ops={barrier: {"outputs": [*graph.op(barrier).outputs, graph.num_tensors]}},

@@ -15,6 +15,7 @@ while a step runs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import warnings
 from collections.abc import Iterable
@@ -73,7 +74,8 @@ class Question:
         self.limit = bytes_of(options.budget if budget is None else budget, self.graph)
         self._check_host_budget()
         self._held = constraints.for_copies(self.program) if self.copies else constraints
-        self.problem = lowtide.Problem(self._held.graph(self.program), self.limit, order=options.order,
+        held_graph = self.graph if self._held is constraints else self._held.graph(self.program)
+        self.problem = lowtide.Problem(held_graph, self.limit, order=options.order,
                                        live_limits=self._held.live_limits(self.program), **self.asked)
         self.reduced = self.problem.without_limits()  # whose graph alone says what has to be kept
         # transforms, and what was made of them
@@ -87,7 +89,7 @@ class Question:
                               "the host", 0, None, self.limit)
 
     def answer(self, start: lowtide.Plan | None) -> Answer:
-        """The plan that is found, scheduled and looked at.  Raises BudgetError."""
+        """The plan that is found, scheduled and verified.  Raises BudgetError."""
         file = cache.path_of("plans", self.reduced.graph.hash, self.limit, self.options.order, self.options.plan_key(),
                              self.asked.get("link"), self.asked.get("host_budget"), self.smallest, lowtide.__version__)
         found = self._from_cache(file)
@@ -101,7 +103,7 @@ class Question:
                 cache.write(file, found.facts | {"transforms": found.transforms, "steps": list(found.plan.steps)})
         if found.facts["instead"]:
             warnings.warn(f"lowtide: {found.facts['instead']}", LowtideWarning, stacklevel=3)
-        return self._looked_at(found)
+        return self._verified(found)
 
     # ---- plan
 
@@ -156,12 +158,14 @@ class Question:
 
     # ---- verify
 
-    def _looked_at(self, found: _Found) -> Answer:
+    def _verified(self, found: _Found) -> Answer:
+        """The code of the plan that was found, with its cost where it keeps the budget."""
         made, _ = self.transformed(found.transforms)
         scheduled, plan, run, final = self._as_code(made, found.plan)
+        asked = lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies)
+        cost: lowtide.Cost | None
         try:
-            cost: lowtide.Cost | None = lowtide.verify(lowtide.Problem(final, self.limit, live_limits=self.constraints.live_limits(run), **self.copies),
-                                  plan)
+            cost = lowtide.verify(asked, plan)
         except lowtide.PlanError:
             if not self.copies:
                 raise
@@ -195,6 +199,11 @@ class Answer:
     graph: lowtide.Graph
     cost: lowtide.Cost | None
 
+    @functools.cached_property
+    def timeline(self) -> lowtide.Timeline:
+        """What the code holds at each of its steps, whether it keeps the budget or not."""
+        return lowtide.simulate(self.graph, self.plan)
+
 
 def _without_transforms(asked: dict[str, Any]) -> dict[str, Any]:
     """The same for a graph that stays as it is."""
@@ -214,7 +223,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
     floor, narrower = answer.found.facts["floor"], limit
     try:
         for _ in range(_ATTEMPTS):
-            taken = lowtide.simulate(answer.graph, answer.plan)
+            taken = answer.timeline
             if taken.peak <= narrower or taken.violation is not None:
                 break
             narrower -= taken.peak - narrower
@@ -233,7 +242,7 @@ def _with_fewer_copies(question: Question, answer: Answer, start: lowtide.Plan |
     else:
         if answer.cost is not None:
             return answer
-        taken = lowtide.simulate(answer.graph, answer.plan)
+        taken = answer.timeline
         least = taken.peak if taken.violation is None else None
     if least is not None:
         words += f"; the smallest found takes {size_text(least)} ({least} bytes)"
@@ -250,10 +259,9 @@ def _report(answer: Answer, budget: int, seconds: float) -> Report:
     question, found, program, scheduled, cost = answer.question, answer.found, answer.program, answer.schedule, answer.cost
     assert cost is not None, "an answer that is reported keeps the budget"
     graph, constraints, transforms = question.graph, question.constraints, found.transforms
-    memory = lowtide.simulate(answer.graph, answer.plan).memory
     return Report(
         name=program.graph.name, ops=graph.num_ops, budget=budget, peak=cost.peak, own_peak=graph.own_peak,
-        **held_by(program, scheduled.steps, scheduled.graph, memory, constraints),
+        **held_by(program, scheduled.steps, scheduled.graph, answer.timeline.memory, constraints),
         floor=found.facts["floor"], resident=constraints.resident, duration=cost.duration, own_duration=graph.duration,
         bound=found.facts["bound"], status=found.facts["status"], seconds=seconds, cached=found.cached,
         again=breakdown.again(program, scheduled.ops),
