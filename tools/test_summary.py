@@ -3,6 +3,15 @@ import sys
 from xml.etree import ElementTree
 
 
+def outcome_of(case) -> str:
+    """What became of a case.  Ctest says what it left out in an attribute, Pytest in an element."""
+    if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+        return "skipped"
+    return "passed"
+
+
 def main(paths) -> int:
     cases = []
     for path in paths:
@@ -10,14 +19,7 @@ def main(paths) -> int:
             group, name = case.get("classname"), case.get("name")
             if group and group != name:
                 name = f"{group}: {name}"
-            # Ctest says what it left out in an attribute, Pytest in an element.
-            if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
-                outcome = "failed"
-            elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
-                outcome = "skipped"
-            else:
-                outcome = "passed"
-            cases.append((float(case.get("time") or 0), name, outcome))
+            cases.append((float(case.get("time") or 0), name, outcome_of(case)))
     print("The slowest tests:")
     for seconds, name, _ in sorted(cases, reverse=True)[:10]:
         print(f"{seconds:8.1f} s  {name}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from suites import label
+from test_summary import outcome_of
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "bench/results/torch-versions.csv"
@@ -25,13 +26,6 @@ TYPES = {"f64": "float64", "double": "float64", "float64": "float64", "f32": "fl
          "complex64": "complex64", "complex128": "complex128"}
 # How a test is skipped that needs what a version does not have: its reason names it.
 LACKS = re.compile(r"torch \S+ lacks (.+)")
-
-
-def outcome(case) -> str:
-    for tag, word in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
-        if case.find(tag) is not None:
-            return word
-    return "passed"
 
 
 def number_types(name: str) -> set[str]:
@@ -46,7 +40,7 @@ def found(paths) -> dict:
     count, types, lacks = dict.fromkeys(("passed", "failed", "skipped"), 0), set(), set()
     for path in paths:
         for case in ElementTree.parse(path).iter("testcase"):
-            word = outcome(case)
+            word = outcome_of(case)
             count[word] += 1
             if word == "passed":
                 types |= number_types(case.get("name"))
