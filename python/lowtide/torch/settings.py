@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import torch
 
-from ..frontend.options import Options, PlannerOptions, check_order, link_text
+from ..frontend.options import Options, PlannerOptions, link_text
 from ..frontend.program import Program
 from ..frontend.roofline import DEVICES
-from ..frontend.techniques import bytes_of, names_offload, techniques_of
+from ..frontend.techniques import bytes_of, names_offload
 from .device.host import host_limit, host_of
 from .device.link import measured_link
 from .device.meter import bytes_held, storages_held
@@ -105,15 +105,13 @@ class Settings(Options):
             raise ValueError(f"inner must be 'eager' or 'inductor', not {self.inner!r}")
         if isinstance(self.budget, torch.Tensor):
             raise TypeError(f'budget must be an int (bytes) or a str ("8GiB", "60%", "act:50%"), not {self.budget!r}')
-        check_order(self.order)
         self._check_update()
         check_home(self.state_home)
         check_costs(self.costs)
-        if self.named_offload is None:
-            allowed = techniques_of(self.techniques)  # refused here, if it is no name
-            object.__setattr__(self, "named_offload", names_offload(self.techniques))
-            object.__setattr__(self, "techniques", allowed)
+        given = self.techniques
         super().__post_init__()
+        if self.named_offload is None:
+            object.__setattr__(self, "named_offload", names_offload(given))
         object.__setattr__(self, "reserve", _reserve(self.reserve))
         if self.inner != "eager" and self.named_offload and "offload" in self.techniques:
             raise ValueError("techniques: offload needs inner='eager': Inductor's code makes no copies to the host")

@@ -123,7 +123,7 @@ def optimize(module: torch.nn.Module, example_inputs: Any = None, *, budget: int
 
     Parameters and buffers are shared with `module`.  Raises TypeError for what is no module or no such arguments,
     ValueError for wrong options, BudgetError if no plan keeps the budget, CaptureError for a module that several ranks
-    share (distributed.py) and, with fallback="error", for a step that cannot be planned.
+    share (ranks/shared.py) and, with fallback="error", for a step that cannot be planned.
     """
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"optimize takes a torch.nn.Module, not {type(module).__name__}; for a function, "

@@ -32,7 +32,7 @@ from ..runtime.guess import Guess
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_marked, leaves
-from ..tensors.storages import gradient_bytes, storages, trained_arguments
+from ..tensors.storages import device_among, gradient_bytes, storages, trained_arguments
 from ..tracing.against_eager import differences
 from ..tracing.open_sizes import OpenSizes
 from ..tracing.origins import labels_of
@@ -65,8 +65,7 @@ class Traced:
     @functools.cached_property
     def device(self) -> torch.device:
         """The first device among its inputs that is not the host, if there is one."""
-        tensors = (t for n in self.joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val")))
-        return next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+        return device_among(t for n in self.joint.graph.find_nodes(op="placeholder") for t in leaves(n.meta.get("val")))
 
     @functools.cached_property
     def trained(self) -> set[int]:
@@ -75,8 +74,8 @@ class Traced:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a graph is planned with.
+class Terms:
+    """The terms on which a graph is planned.
 
     constraints: what others hold.  budget: in bytes, None for that of the settings.  start: a plan that may be known.  agreed:
     with the other graphs of the model, if it is.
@@ -123,17 +122,17 @@ class GraphPlanner:
         if self._find is not None:
             group.to_plan[self._find] = to_plan
             return None
-        room = self._room(traced, program, to_plan, settings)
-        same = None if room.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, room.constraints)
+        terms = self._terms(traced, program, to_plan, settings)
+        same = None if terms.agreed or settings.techniques & TRANSFORMS else group.same(self._record, program, terms.constraints)
         if same and same.report and same.steps is not None:  # but for a number that the tracer took for a constant
             planned, report = schedule(program, same.steps), same.report
             if report.exactness.traced != differs:
                 report, same = replace(report, exactness=replace(report.exactness, traced=differs)), None
         else:
-            planned, report = self._planned(traced, program, settings, room)
+            planned, report = self._planned(traced, program, settings, terms)
             report.updated, report.outside = len(self._record.updated), group.outside.count
             report.exactness = replace(report.exactness, traced=differs)
-        self._note(traced, room, planned, report, same)
+        self._note(traced, terms, planned, report, same)
         return planned
 
     # ---- lower and price
@@ -179,43 +178,43 @@ class GraphPlanner:
         return group.enter(settings, program, traced.device, inputs, made_gradient_bytes(program, traced.trained),
                            record.updated, self._find is not None)
 
-    def _room(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Room:
-        """What it is planned with: what was agreed upon with other graphs, or else what stands beside it now."""
+    def _terms(self, traced: Traced, program: PlannableProgram, to_plan: GraphToPlan, settings: Settings) -> Terms:
+        """The terms that were agreed upon with other graphs, or else those of what stands beside this one now."""
         group, record = self._group, self._record
         agreed = record.assignment or (group.assignments.get(to_plan.key) if group.assignments else None)
         if agreed:
             record.to_plan = record.to_plan or to_plan
-            room = Room(agreed.constraints, agreed.budget, agreed.start, agreed)
+            terms = Terms(agreed.constraints, agreed.budget, agreed.start, agreed)
         else:
             constraints = group.constraints(to_plan, traced.inputs, not traced.trains or traced.device.type != "cpu")
             budget = group.bytes_of(traced.trains)
             if budget is None and not traced.trains and "%" in str(settings.budget):
                 budget = self._share_of_training(traced, program, to_plan)
             record.to_plan = to_plan
-            room = Room(constraints, budget)
-        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not room.constraints.alone:
+            terms = Terms(constraints, budget)
+        if settings.inner == "eager" and settings.techniques & TRANSFORMS and not terms.constraints.alone:
             self._say_once("together", TOGETHER)
         record.leaves = storages(traced.inputs[i] for i in with_gradient(program, traced.trained))
-        return room
+        return terms
 
     # ---- plan
 
-    def _planned(self, traced: Traced, program: PlannableProgram, settings: Settings, room: Room) -> tuple[Schedule, Report]:
-        """The plan of the program in this room.  Raises BudgetError."""
-        if room.agreed and not room.agreed.keeps:
+    def _planned(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Schedule, Report]:
+        """The plan of the program on these terms.  Raises BudgetError."""
+        if terms.agreed and not terms.agreed.keeps:
             program = program.without_kept()
         try:
-            return self._planned_in_a_way(traced, program, settings, room)
+            return self._planned_either_way(traced, program, settings, terms)
         except BudgetError as error:
             # the forwards that wait were planned before this one was known: from the next step on it is different
-            if room.agreed or not room.constraints.saved_earlier or not error.smallest:
+            if terms.agreed or not terms.constraints.saved_earlier or not error.smallest:
                 raise
             refused = error
-        planned, report = self._planned_in_a_way(traced, program, settings, replace(room, budget=refused.smallest, start=None))
+        planned, report = self._planned_either_way(traced, program, settings, replace(terms, budget=refused.smallest, start=None))
         report.budget = report.budget if refused.budget is None else refused.budget
         return planned, report
 
-    def _planned_in_a_way(self, traced: Traced, program: PlannableProgram, settings: Settings, room: Room) \
+    def _planned_either_way(self, traced: Traced, program: PlannableProgram, settings: Settings, terms: Terms) \
             -> tuple[Schedule, Report]:
         """The plan of the program as it was traced, or of the same step whose backward computes the largest results of the
         forward for itself (computed_again.py), which is planned where the first does not keep the budget or takes long.
@@ -225,27 +224,27 @@ class GraphPlanner:
         first: tuple[Schedule, Report] | BudgetError
         limit: int | None
         try:
-            first = self._plan(program, settings, room)
+            first = self._plan(program, settings, terms)
             limit = first[1].budget
             if first[1].overhead <= _LITTLE or not first[1].transforms:
                 return first
         except BudgetError as error:
             first, limit = error, error.budget
-        may = settings.inner == "eager" and "split" in settings.techniques and room.constraints.alone
+        may = settings.inner == "eager" and "split" in settings.techniques and terms.constraints.alone
         other = self._with_computed_again(traced, settings) if may else None
         if other is None:
             if isinstance(first, BudgetError):
                 raise first
             return first
         try:
-            schedule_, found = self._plan(other, settings, replace(room, budget=limit, start=None))
+            schedule_, found = self._plan(other, settings, replace(terms, budget=limit, start=None))
         except BudgetError as error:
             if isinstance(first, BudgetError):
                 raise min(first, error, key=lambda e: e.smallest or math.inf) from None
             return first
         if not isinstance(first, BudgetError) and found.duration >= first[1].duration:
             return first
-        own = room.constraints.graph(program)
+        own = terms.constraints.graph(program)
         found.techniques.insert(0, Technique("recompute", "the largest results of the forward computed by the backward for itself",
                                              own.own_peak - found.own_peak, found.own_duration / own.duration - 1 if own.duration else 0.0,
                                              again_in(other.runs, other.graph)))
@@ -262,22 +261,22 @@ class GraphPlanner:
         except Exception:  # what nobody has foreseen is no reason against the plan of the graph as it is
             return None
 
-    def _plan(self, program: PlannableProgram, settings: Settings, room: Room) -> tuple[Schedule, Report]:
+    def _plan(self, program: PlannableProgram, settings: Settings, terms: Terms) -> tuple[Schedule, Report]:
         """The schedule and the report of a plan that reads nothing in its backward that somebody may write to before it;
         where no such plan keeps the budget, of one that does (written.py looks whether somebody has)."""
         try:
-            return plan_program(program, settings, room.constraints, room.budget, room.start)
+            return plan_program(program, settings, terms.constraints, terms.budget, terms.start)
         except BudgetError as error:
             if not program.kept:
                 raise
             self.kept_within = error.smallest
-        return plan_program(program.without_kept(), settings, room.constraints, room.budget, room.start)
+        return plan_program(program.without_kept(), settings, terms.constraints, terms.budget, terms.start)
 
     # ---- note
 
-    def _note(self, traced: Traced, room: Room, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
+    def _note(self, traced: Traced, terms: Terms, planned: Schedule, report: Report, same: GraphRecord | None) -> None:
         """Note what was found.  same: a graph that has the same plan, and whose report this one's is."""
-        record, group, constraints, program = self._record, self._group, room.constraints, planned.program
+        record, group, constraints, program = self._record, self._group, terms.constraints, planned.program
         assert isinstance(program, PlannableProgram), "as the one that was planned"
         record.report, record.constraints, record.steps = report, constraints, planned.steps
         if self.updates:
@@ -291,7 +290,7 @@ class GraphPlanner:
             record.place = publish(report, None if is_shared else record.place)
             self._guess = program.guess
         if traced.sizes:
-            budget = self._settings.budget if room.budget is None else room.budget
+            budget = self._settings.budget if terms.budget is None else terms.budget
             self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report)
 
     # ---- while the code runs

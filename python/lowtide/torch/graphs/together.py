@@ -10,7 +10,7 @@ import torch
 from ...frontend.planning.sharing import GraphToPlan, Pass, share_budget
 from ..device.meter import bytes_held
 from ..settings import Settings
-from ..tensors.storages import Sizes
+from ..tensors.storages import Sizes, device_among
 from .accounts import Accounts, saved
 from .calls import Calls
 from .records import GraphRecord, ObservedPass
@@ -66,7 +66,7 @@ def _refresh(captured_graphs: set[GraphRecord], present: list[torch.Tensor], tra
     for captured in captured_graphs:
         known = captured.to_plan
         assert known is not None, "it has a plan"
-        device = next((t.device for t in present if t.device.type != "cpu"), torch.device("cpu"))
+        device = device_among(present)
         standing, state = settings.standing(bytes_held(present), device, known.program), \
             settings.state(device, trained, captured.updated)
         covers = standing if settings.reserve is not None and not known_budget else 0

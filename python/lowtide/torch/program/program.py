@@ -14,7 +14,7 @@ import lowtide
 from ..compat.aot import PlainAOTOutput
 from ..runtime.guess import Guess
 from ..tensors.operators import leaves
-from ..tensors.storages import storage, storages
+from ..tensors.storages import device_among, storage, storages
 from ..tracing.origins import label_of
 from .emitter import Run
 
@@ -97,8 +97,7 @@ class Program:
     def device(self) -> torch.device:
         """Where it runs: the first device among what it is given that is not the host, if there is one."""
         inputs = self.joint.graph.find_nodes(op="placeholder")
-        devices = (t.device for n in inputs for t in leaves(n.meta.get("val")))
-        return next((d for d in devices if d.type != "cpu"), torch.device("cpu"))
+        return device_among(t for n in inputs for t in leaves(n.meta.get("val")))
 
 
 def owned(key: Any, node: torch.fx.Node) -> torch.Tensor | None:

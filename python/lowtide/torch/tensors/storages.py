@@ -33,6 +33,11 @@ def bytes_of(t: torch.Tensor) -> int:
     return allocated(int(t.untyped_storage().nbytes()), t.device)  # a fake storage does not know its device
 
 
+def device_among(tensors: Iterable[torch.Tensor]) -> torch.device:
+    """The first device among these tensors that is not the host; the host if there is none."""
+    return next((t.device for t in tensors if t.device.type != "cpu"), torch.device("cpu"))
+
+
 def allocated(size: int, device: torch.device) -> int:
     """What a device's allocator counts for a storage of `size` bytes: on a GPU whole blocks (CUDACachingAllocator's
     kMinBlockSize).
