@@ -123,7 +123,7 @@ def wide(rows=64, time=1000, **more):
 
     def kernel(word, kind, inputs, made):
         return op(word, inputs, [made], time, kind=kind, origin="body", results=[operand(made)],
-                  operands=[operand(t, name) for t, name in zip(inputs, ("self", "mat2"))])  # noqa: B905: a relu has one
+                  operands=[operand(t, name) for t, name in zip(inputs, ("self", "mat2"))])  # a relu has one operand
 
     tensors = [{"name": f"t{i}", "bytes": 4 * a * b, "shape": [a, b], "dtype": "f32", **({"role": "input"} if i < 3 else {})}
                for i, (a, b) in enumerate(sizes)]
