@@ -1,11 +1,11 @@
-// lowtide/plan/dimensions/follow.h
+// lowtide/ops/dimensions/follow.h
 #include <utility>
 
 #include <nanobind/stl/pair.h>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/dimensions/follow.h"
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/ops/dimensions/follow.h"
+#include "lowtide/ops/dimensions/rule.h"
 
 #include "objects.h"
 

@@ -12,34 +12,10 @@
 #include "lowtide/device/roofline.h"
 #include "lowtide/graph/builder.h"
 
+#include "support/calls.h"
+
 namespace lowtide {
 namespace {
-
-using Shape = std::vector<std::int64_t>;
-
-Operand operand(std::string argument, std::size_t tensor, Shape shape) {
-  Operand made;
-  made.argument = std::move(argument);
-  made.tensor = TensorId(tensor);
-  made.strides.resize(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) made.strides[d] = stride;
-  made.shape = std::move(shape);
-  made.dtype = "f32";
-  return made;
-}
-
-// A product of [rows, 64] with [64, 32], and a sum with itself.
-struct Made {
-  std::vector<Operand> product, sum, of_product, of_sum;
-  explicit Made(std::int64_t rows)
-      : product{operand("self", 0, {rows, 64}), operand("mat2", 1, {64, 32})},
-        sum{operand("self", 2, {rows, 32}), operand("other", 2, {rows, 32})},
-        of_product{operand("", 2, {rows, 32})},
-        of_sum{operand("", 3, {rows, 32})} {}
-  Call mm() const { return {"aten.mm", product, of_product, {}}; }
-  Call add() const { return {"aten.add", sum, of_sum, {}}; }
-};
 
 Graph graph(std::int64_t rows, TickUnit tick, std::int64_t product_time, std::int64_t sum_time) {
   GraphBuilder builder;
@@ -49,7 +25,7 @@ Graph graph(std::int64_t rows, TickUnit tick, std::int64_t product_time, std::in
     tensor.bytes = Bytes(4 * numbers);
     builder.add_tensor(tensor);
   }
-  const Made made(rows);
+  const ProductAndSum made(rows);
   const auto add = [&](const Call& call, OpLinks links, std::int64_t time) {
     Op op;
     op.kind = call.kind;
@@ -80,22 +56,6 @@ Device plain() {
   device.bytes_per_second = 1'000'000'000;
   device.measured = true;
   return device;
-}
-
-TEST_CASE("calls: a part that is read twice moves once, a broadcast what is stored") {
-  Made made(10);
-  CHECK(moved_bytes(made.add()) == 4 * 2 * 320);
-  made.sum[1].strides = {0, 1};
-  CHECK(moved_bytes(made.add()) == 4 * (2 * 320 + 32));
-  CHECK(computed_in(made.add()) == "f32");
-}
-
-TEST_CASE("calls: an embedding reads the rows that it makes") {
-  const std::vector<Operand> read{operand("weight", 0, {1000, 8}), operand("indices", 1, {5})};
-  const std::vector<Operand> made{operand("", 2, {5, 8})};
-  CHECK(moved_bytes({"aten.embedding", read, made, {}}) == 4 * (40 + 5 + 40));
-  CHECK(moved_bytes({"aten.embedding.default", read, made, {}}) == 4 * (40 + 5 + 40));
-  CHECK(moved_bytes({"aten.index_put", read, made, {}}) == 4 * (8000 + 5 + 40));
 }
 
 TEST_CASE("prices: a kernel that is too small for its device") {
@@ -135,12 +95,13 @@ TEST_CASE("parts: the share of the op's own time, whoever priced it") {
   const Device device = plain();
   const Graph whole = graph(100, TickUnit::us, 4000, 50);
   const PartPricer pricer(whole, device, nullptr);
-  CHECK(pricer.part(OpId(0), Made(100).mm()) == PartPricer::Cost{Ticks(4000), Bytes(1000)});
-  CHECK(pricer.part(OpId(0), Made(25).mm()).time == Ticks(1000));
-  CHECK(pricer.part(OpId(1), Made(50).add()) == PartPricer::Cost{Ticks(25), Bytes(500)});
+  CHECK(pricer.part(OpId(0), ProductAndSum(100).mm()) ==
+        PartPricer::Cost{Ticks(4000), Bytes(1000)});
+  CHECK(pricer.part(OpId(0), ProductAndSum(25).mm()).time == Ticks(1000));
+  CHECK(pricer.part(OpId(1), ProductAndSum(50).add()) == PartPricer::Cost{Ticks(25), Bytes(500)});
   Device slow = device;
   slow.launch_ns = 1'000'000'000;  // nothing but the start counts
-  CHECK(PartPricer(whole, slow, nullptr).part(OpId(0), Made(25).mm()).time > Ticks(3990));
+  CHECK(PartPricer(whole, slow, nullptr).part(OpId(0), ProductAndSum(25).mm()).time > Ticks(3990));
 }
 
 TEST_CASE("parts: together they take what the whole takes, or more") {
@@ -150,7 +111,7 @@ TEST_CASE("parts: together they take what the whole takes, or more") {
     const PartPricer pricer(whole, device, nullptr);
     for (const std::int64_t n : {2, 4, 16, 64})
       for (const std::size_t op : {std::size_t{0}, std::size_t{1}}) {
-        const Made made(4096 / n);
+        const ProductAndSum made(4096 / n);
         const Ticks part = pricer.part(OpId(op), op == 0 ? made.mm() : made.add()).time;
         CHECK(n * part.count() >= whole.time(OpId(op)).count());
       }
@@ -161,14 +122,14 @@ TEST_CASE("parts: in flop they share operations, and copies are free") {
   const Graph whole = graph(100, TickUnit::flop, 2 * 100 * 64 * 32, 0);
   const Device device = plain();
   const PartPricer pricer(whole, device, nullptr);
-  CHECK(pricer.part(OpId(0), Made(25).mm()).time == Ticks(2 * 25 * 64 * 32));
-  CHECK(pricer.part(OpId(1), Made(25).add()).time == Ticks(0));
+  CHECK(pricer.part(OpId(0), ProductAndSum(25).mm()).time == Ticks(2 * 25 * 64 * 32));
+  CHECK(pricer.part(OpId(1), ProductAndSum(25).add()).time == Ticks(0));
   CHECK(pricer.copy(1 << 20).time == Ticks(0));
 }
 
 TEST_CASE("copies: at the pace of what computes nothing") {
   const Device device = plain();
-  const std::int64_t moved = moved_bytes(Made(100).add());
+  const std::int64_t moved = moved_bytes(ProductAndSum(100).add());
   CHECK(PartPricer(graph(100, TickUnit::us, 4000, 50), device, nullptr).copy(moved / 2).time ==
         Ticks(25));
   CHECK(PartPricer(graph(100, TickUnit::none, 4000, 50), device, nullptr).copy(moved).time ==
@@ -182,11 +143,11 @@ TEST_CASE("tables: a measured call goes before the model") {
   const Device device = plain();
   CostTable table = costs_of(whole);
   CHECK(table.entries().size() == 2);
-  CHECK(*table.find(Made(100).mm()) == CallCost{4'000'000, Bytes(1000)});
-  CHECK(table.find(Made(25).mm()) == nullptr);
-  CHECK(price(device, &table, Made(100).mm(), "it").ns == 4'000'000);
-  CHECK(price(device, &table, Made(25).mm(), "it").ns == 2 * 25 * 64 * 32);
-  const Made quarter(25);
+  CHECK(*table.find(ProductAndSum(100).mm()) == CallCost{4'000'000, Bytes(1000)});
+  CHECK(table.find(ProductAndSum(25).mm()) == nullptr);
+  CHECK(price(device, &table, ProductAndSum(100).mm(), "it").ns == 4'000'000);
+  CHECK(price(device, &table, ProductAndSum(25).mm(), "it").ns == 2 * 25 * 64 * 32);
+  const ProductAndSum quarter(25);
   CHECK(table.add({"aten.mm", quarter.product, {}, {1'999'001, Bytes(3)}}));
   CHECK_FALSE(table.add({"aten.mm", quarter.product, {}, {1, Bytes(3)}}));
   CHECK(PartPricer(whole, device, &table).part(OpId(0), quarter.mm()) ==
@@ -195,7 +156,7 @@ TEST_CASE("tables: a measured call goes before the model") {
 }
 
 TEST_CASE("tables: arguments count, their order does not") {
-  const Made made(10);
+  const ProductAndSum made(10);
   CostTable table;
   const Argument a{"a", {std::int64_t{1}}}, b{"b", {Literal::List{{true}, {2.5}}}};
   const std::vector<Argument> ab{a, b}, ba{b, a}, only{a};
@@ -234,7 +195,7 @@ TEST_CASE("parts: an op of which nothing is said has no price") {
   builder.add_op(op, {});
   const Graph bare = builder.build();
   const Device device = plain();
-  CHECK_THROWS_WITH_AS(PartPricer(bare, device, nullptr).part(OpId(0), Made(1).mm()),
+  CHECK_THROWS_WITH_AS(PartPricer(bare, device, nullptr).part(OpId(0), ProductAndSum(1).mm()),
                        doctest::Contains("has no \"operands\""), InputError);
 }
 

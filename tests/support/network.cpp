@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/ops/dimensions/follow.h"
 
 namespace lowtide {
 

@@ -14,7 +14,7 @@
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/terminal.h"
-#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/ops/dimensions/follow.h"
 #include "lowtide/report/reach_text.h"
 
 namespace lowtide::cli {

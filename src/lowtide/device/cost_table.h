@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lowtide/base/units.h"
-#include "lowtide/device/call.h"
+#include "lowtide/ops/call.h"
 
 namespace lowtide {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
-#include "lowtide/device/call.h"
-#include "lowtide/device/operations.h"
 #include "lowtide/device/roofline.h"
+#include "lowtide/ops/call.h"
+#include "lowtide/ops/operations.h"
 
 namespace lowtide {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "lowtide/base/error.h"
-#include "lowtide/device/operations.h"
 #include "lowtide/device/roofline.h"
+#include "lowtide/ops/operations.h"
 
 namespace lowtide {
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "lowtide/base/units.h"
-#include "lowtide/device/call.h"
 #include "lowtide/device/cost_table.h"
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
+#include "lowtide/ops/call.h"
 
 namespace lowtide {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/ops/dimensions/follow.h"
 #include "lowtide/report/plot.h"
 
 namespace lowtide::report {

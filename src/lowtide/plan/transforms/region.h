@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/dimensions/follow.h"
-#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/ops/dimensions/follow.h"
+#include "lowtide/ops/dimensions/seed.h"
 #include "lowtide/plan/transforms/made.h"
 
 namespace lowtide {

@@ -1,5 +1,5 @@
 // Where an operand sees an axis, against every element that it reaches.
-#include "lowtide/plan/dimensions/axis.h"
+#include "lowtide/ops/dimensions/axis.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // Losses and their backward. "reduction": 0 keeps every element, 1 averages, 2 adds up.
 #include <algorithm>
 
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

@@ -2,7 +2,7 @@
 // reductions, scans, sorts, softmax, Fourier transforms.
 #include <algorithm>
 
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

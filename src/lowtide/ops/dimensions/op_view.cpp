@@ -1,5 +1,5 @@
 // Look-ups only.
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 #include <algorithm>
 

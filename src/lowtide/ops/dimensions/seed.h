@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/dimensions/axis.h"
+#include "lowtide/ops/dimensions/axis.h"
 
 namespace lowtide::dimensions {
 

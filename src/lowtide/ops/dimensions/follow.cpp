@@ -14,7 +14,7 @@
 // Loses: an op decides by the first axis that comes to it. Where it sees several at once and only
 // one of them can be followed (attention over positions, of its own queries and keys), another
 // order might have kept more.
-#include "lowtide/plan/dimensions/follow.h"
+#include "lowtide/ops/dimensions/follow.h"
 
 #include <algorithm>
 #include <array>
@@ -24,9 +24,9 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/dimensions/components.h"
-#include "lowtide/plan/dimensions/rule.h"
-#include "lowtide/plan/dimensions/words.h"
+#include "lowtide/ops/dimensions/components.h"
+#include "lowtide/ops/dimensions/rule.h"
+#include "lowtide/ops/dimensions/words.h"
 
 namespace lowtide::dimensions {
 

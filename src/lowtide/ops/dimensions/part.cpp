@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "lowtide/plan/dimensions/follow.h"
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/follow.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

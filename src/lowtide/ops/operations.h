@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lowtide/device/call.h"
 #include "lowtide/graph/graph.h"
+#include "lowtide/ops/call.h"
 
 namespace lowtide {
 

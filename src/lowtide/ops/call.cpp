@@ -1,5 +1,5 @@
 // What a call moves, and in which numbers it computes.
-#include "lowtide/device/call.h"
+#include "lowtide/ops/call.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "lowtide/plan/dimensions/letter.h"
+#include "lowtide/ops/dimensions/letter.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // queries. Operands are [batch, heads, positions, extent].
 #include <initializer_list>
 
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/dimensions/letter.h"
+#include "lowtide/ops/dimensions/letter.h"
 
 namespace lowtide::dimensions {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

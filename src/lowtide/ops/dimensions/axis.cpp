@@ -9,12 +9,12 @@
 // or an axis of B T slices that a view sees as B and T.
 //
 // A crop leaves out the last slices, so it begins with the first and holds each once.
-#include "lowtide/plan/dimensions/axis.h"
+#include "lowtide/ops/dimensions/axis.h"
 
 #include <algorithm>
 #include <string>
 
-#include "lowtide/plan/dimensions/words.h"
+#include "lowtide/ops/dimensions/words.h"
 
 namespace lowtide::dimensions {
 

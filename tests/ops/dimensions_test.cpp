@@ -6,8 +6,8 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/random.h"
-#include "lowtide/plan/dimensions/follow.h"
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/ops/dimensions/follow.h"
+#include "lowtide/ops/dimensions/rule.h"
 
 #include "support/net.h"
 #include "support/scale.h"

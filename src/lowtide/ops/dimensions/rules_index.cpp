@@ -1,7 +1,7 @@
 // Kinds that choose, place, join or repeat elements along some dimension.
 #include <algorithm>
 
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

@@ -1,5 +1,5 @@
 // A tensor has a shape; how that lies in its storage says whoever makes or reads all of it.
-#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/ops/dimensions/seed.h"
 
 #include <algorithm>
 #include <string>

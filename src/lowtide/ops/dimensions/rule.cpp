@@ -1,10 +1,10 @@
 // The table is put together from a file for each family of kinds.
-#include "lowtide/plan/dimensions/rule.h"
+#include "lowtide/ops/dimensions/rule.h"
 
 #include <algorithm>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

@@ -1,6 +1,6 @@
 // Layers that PyTorch computes by one kernel: convolutions, norms, pools, resampling; each with its
 // backward.
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/dimensions/axis.h"
-#include "lowtide/plan/dimensions/letter.h"
-#include "lowtide/plan/dimensions/seed.h"
+#include "lowtide/ops/dimensions/axis.h"
+#include "lowtide/ops/dimensions/letter.h"
+#include "lowtide/ops/dimensions/seed.h"
 
 namespace lowtide::dimensions {
 

@@ -1,5 +1,5 @@
 // Products of matrices: rows, columns, batches, and the dimension that is summed.
-#include "lowtide/plan/dimensions/op_view.h"
+#include "lowtide/ops/dimensions/op_view.h"
 
 namespace lowtide::dimensions {
 

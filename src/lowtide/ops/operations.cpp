@@ -1,6 +1,6 @@
 // By the formulas of PyTorch's counter (torch.utils.flop_counter), with what storages keep of
 // shapes.
-#include "lowtide/device/operations.h"
+#include "lowtide/ops/operations.h"
 
 #include <algorithm>
 #include <array>
