@@ -16,7 +16,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # What each room may include besides itself; all of what its neighbours may is spelled out.
-CORE = ["base", "graph", "ops", "device", "plan", "sim"]
+CORE = ["base", "graph", "ops", "device", "transforms", "plan", "sim"]
 ALLOWED = {
     **{room: CORE[:at] for at, room in enumerate(CORE)},
     "engines": CORE[:1],

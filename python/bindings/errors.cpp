@@ -1,8 +1,8 @@
 #include "errors.h"
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/plot_text.h"
+#include "lowtide/transforms/apply.h"
 
 #include "objects.h"
 

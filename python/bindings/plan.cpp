@@ -9,9 +9,9 @@
 #include "lowtide/base/error.h"
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/verify.h"
+#include "lowtide/transforms/apply.h"
 
 #include "convert.h"
 #include "errors.h"

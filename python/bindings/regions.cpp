@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/transforms/apply.h"
-#include "lowtide/plan/transforms/substitution.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
+#include "lowtide/transforms/apply.h"
+#include "lowtide/transforms/substitution.h"
 
 #include "convert.h"
 #include "objects.h"

@@ -16,12 +16,12 @@
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/dot.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide {
 

@@ -9,9 +9,9 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/graph/dominators.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/convex.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/apply.h"
 
 #include "support/network.h"
 

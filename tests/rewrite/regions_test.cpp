@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/device/cards.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/convex.h"
 #include "lowtide/rewrite/priced_region.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/transforms/apply.h"
 
 #include "support/network.h"
 #include "support/random_graph.h"

@@ -13,8 +13,8 @@
 #include "lowtide/base/random.h"
 #include "lowtide/device/cards.h"
 #include "lowtide/graph/hash.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/apply.h"
 
 #include "support/network.h"
 #include "support/scale.h"

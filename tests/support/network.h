@@ -8,7 +8,7 @@
 
 #include "lowtide/base/random.h"
 #include "lowtide/graph/builder.h"
-#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide {
 

@@ -12,8 +12,8 @@
 #include "lowtide/base/version.h"
 #include "lowtide/cli/commands.h"
 #include "lowtide/cli/exit_code.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/report/plot_text.h"
+#include "lowtide/transforms/apply.h"
 
 namespace {
 

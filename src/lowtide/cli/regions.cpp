@@ -19,8 +19,6 @@
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/transforms/apply.h"
-#include "lowtide/plan/transforms/substitution.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/plot_text.h"
 #include "lowtide/report/regions_text.h"
@@ -30,6 +28,8 @@
 #include "lowtide/rewrite/profile.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
+#include "lowtide/transforms/apply.h"
+#include "lowtide/transforms/substitution.h"
 
 namespace lowtide::cli {
 

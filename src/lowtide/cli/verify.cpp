@@ -11,9 +11,9 @@
 #include "lowtide/cli/exit_code.h"
 #include "lowtide/cli/input.h"
 #include "lowtide/cli/machine_flags.h"
-#include "lowtide/plan/transforms/together.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/check_plan.h"
+#include "lowtide/transforms/together.h"
 
 namespace lowtide::cli {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/made_once.h"
 
 namespace lowtide::driver {
 

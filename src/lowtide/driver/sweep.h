@@ -23,8 +23,8 @@
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
-#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/tradeoff.h"
+#include "lowtide/transforms/made_once.h"
 
 namespace lowtide::driver {
 

@@ -11,13 +11,13 @@
 
 #include "lowtide/base/limits.h"
 #include "lowtide/device/part_price.h"
-#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/plan/transformed.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/solve/sequence/peak_floor.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide::driver {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "lowtide/plan/transforms/together.h"
+#include "lowtide/transforms/together.h"
 
 namespace lowtide::io {
 

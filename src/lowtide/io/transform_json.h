@@ -7,7 +7,7 @@
 
 #include "lowtide/io/json.h"
 #include "lowtide/io/reader_support.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide::io {
 

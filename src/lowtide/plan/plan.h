@@ -13,7 +13,7 @@
 #include "lowtide/base/ids.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide {
 

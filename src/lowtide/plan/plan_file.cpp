@@ -5,7 +5,7 @@
 
 #include "lowtide/base/version.h"
 #include "lowtide/graph/hash.h"
-#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide {
 

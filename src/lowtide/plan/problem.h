@@ -11,7 +11,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/machine.h"
 #include "lowtide/plan/techniques.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide {
 

@@ -2,8 +2,10 @@
 #include "lowtide/plan/transformed.h"
 
 #include <string>
+#include <utility>
 
 #include "lowtide/base/error.h"
+#include "lowtide/transforms/made_once.h"
 
 namespace lowtide {
 
@@ -56,6 +58,20 @@ Problem on_made(const Transformed& made, const Problem& problem) {
                                           " has a limit, and the transforms leave no such op");
   }
   return asked;
+}
+
+std::shared_ptr<const Applied> applied_to(const Problem& problem,
+                                          std::span<const Transform> transforms) {
+  if (problem.made_once && &problem.made_once->graph() == &problem.graph)
+    return problem.made_once->of(transforms);
+  return std::make_shared<const Applied>(
+      Applied{{transforms.begin(), transforms.end()}, apply_transforms(problem.graph, transforms)});
+}
+
+std::shared_ptr<const Applied> keep_applied(const Problem& problem, Applied made) {
+  if (problem.made_once && &problem.made_once->graph() == &problem.graph)
+    return problem.made_once->keep(std::move(made));
+  return std::make_shared<const Applied>(std::move(made));
 }
 
 PlanOnGraph::PlanOnGraph(const Graph& graph, const Plan& plan) : graph_(graph), plan_(plan) {

@@ -1,12 +1,13 @@
 // Plans on the graph that their transforms make, and the same plans as files have them.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "lowtide/plan/plan.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide {
 
@@ -21,6 +22,11 @@ Plan on_original(const Transformed& made, std::span<const Transform> transforms,
 // What is asked about the graph as a question about the one that its transforms have made. Must not
 // outlive `made`. InputError for a limit of an op that is gone.
 Problem on_made(const Transformed& made, const Problem& problem);
+
+// What these make of the problem's graph: out of its `made_once`, where it has one of this graph.
+std::shared_ptr<const Applied> applied_to(const Problem& problem,
+                                          std::span<const Transform> transforms);
+std::shared_ptr<const Applied> keep_applied(const Problem& problem, Applied made);
 
 // The graph on which a plan is to be seen, and the plan on it: both as they are where there are no
 // transforms. The graph and the plan must outlive it. Throws as apply_transforms does.

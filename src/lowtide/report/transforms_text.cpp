@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "lowtide/plan/outcome.h"
-#include "lowtide/plan/transforms/apply.h"
-#include "lowtide/plan/transforms/together.h"
 #include "lowtide/report/units_text.h"
 #include "lowtide/sim/simulate.h"
+#include "lowtide/transforms/apply.h"
+#include "lowtide/transforms/together.h"
 
 namespace lowtide::report {
 

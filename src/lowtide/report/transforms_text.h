@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/plan/transforms/transform.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide::report {
 

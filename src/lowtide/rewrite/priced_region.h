@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "lowtide/device/part_price.h"
-#include "lowtide/plan/transforms/made.h"
-#include "lowtide/plan/transforms/region.h"
-#include "lowtide/plan/transforms/transform.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/made.h"
+#include "lowtide/transforms/region.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide::rewrite {
 

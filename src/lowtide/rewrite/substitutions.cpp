@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transforms/substitution.h"
 #include "lowtide/rewrite/profile.h"
+#include "lowtide/transforms/substitution.h"
 
 namespace lowtide::rewrite {
 

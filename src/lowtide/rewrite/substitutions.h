@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lowtide/device/part_price.h"
-#include "lowtide/plan/transforms/apply.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide::rewrite {
 

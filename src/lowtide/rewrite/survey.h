@@ -9,8 +9,8 @@
 #include "lowtide/device/device.h"
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transforms/apply.h"
 #include "lowtide/rewrite/candidate.h"
+#include "lowtide/transforms/apply.h"
 
 namespace lowtide::rewrite {
 

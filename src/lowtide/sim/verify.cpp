@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/made_once.h"
 #include "lowtide/plan/transformed.h"
 
 namespace lowtide {

@@ -37,7 +37,7 @@ from .rows import keeps_rows_bits, lies_otherwise, needs_trial
 aten = torch.ops.aten
 _TYPES = {name: dtype for dtype, name in DTYPES.items()}
 _JOINS = ("lowtide.join", "lowtide.add")
-# What rules make of others (src/lowtide/plan/transforms/rules).
+# What rules make of others (src/lowtide/transforms/rules).
 _SUBSTITUTES = {"aten.cat": aten.cat.default, "aten.mm": aten.mm.default, "aten.addmm": aten.addmm.default}
 _BEFORE = -1  # the part of what is done once for all
 

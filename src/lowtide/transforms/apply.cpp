@@ -1,0 +1,169 @@
+// One transform after the other, each on the graph of those before it; substitutions that see
+// nothing of one another on one graph.
+#include "lowtide/transforms/apply.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "lowtide/base/error.h"
+#include "lowtide/transforms/draft.h"
+#include "lowtide/transforms/rules.h"
+#include "lowtide/transforms/substitutes.h"
+
+namespace lowtide {
+
+namespace {
+
+// What its links and sums make of it: only prices can be too much for them.
+Transformed finished(const Draft& draft) {
+  try {
+    return draft.finish();
+  } catch (const InputError& error) {
+    throw TransformRefused("", "the graph that it makes is none: " + error.reason());
+  }
+}
+
+// Transforms one after the other.
+class Application {
+ public:
+  Application(const Graph& graph, bool one_by_one)
+      : draft_(graph), made_(draft_.finish()), one_by_one_(one_by_one) {}
+  // Behind those, which must outlive it.
+  Application(const Graph& graph, const Applied& before, bool one_by_one)
+      : draft_(graph, before.now),
+        before_(&before.now),
+        count_(before.transforms.size()),
+        one_by_one_(one_by_one) {}
+
+  void add(const Transform& transform) {
+    const std::size_t index = count_++;
+    check_complete(transform);
+    if (const auto* substitute = std::get_if<Substitute>(&transform)) {
+      if (!open_) open_.emplace(draft_, now());
+      if (!open_->take(*substitute, index)) {
+        close();
+        open_.emplace(draft_, now()).take(*substitute, index);
+      }
+      if (one_by_one_) close();
+      return;
+    }
+    close();
+    if (const auto* split = std::get_if<Split>(&transform))
+      do_transform(draft_, now(), *split, index);
+    if (const auto* hoist = std::get_if<Hoist>(&transform))
+      do_transform(draft_, now(), *hoist, index);
+    made_ = finished(draft_);
+  }
+  // What has thrown may be the fault of one before the last.
+  bool is_open() const { return open_ && open_->count() > 0; }
+  bool is_spoiled() const { return open_ && open_->is_spoiled(); }
+  // The last was refused before it did anything.
+  void forget_last() { --count_; }
+  std::size_t next_op() const { return draft_.op_count(); }
+  void close() {
+    if (!open_) return;
+    open_->finish();
+    Transformed made = finished(draft_);
+    open_.reset();
+    made_ = std::move(made);
+  }
+  Transformed take() { return made_ ? std::move(*made_) : *before_; }
+
+ private:
+  const Transformed& now() const { return made_ ? *made_ : *before_; }
+
+  Draft draft_;
+  const Transformed* before_ = nullptr;  // what it began from, if not from the graph
+  std::optional<Transformed> made_;      // what the draft held when it was last whole
+  std::optional<Substitutes> open_;
+  std::size_t count_ = 0;
+  bool one_by_one_;
+};
+
+// Nothing if something is wrong with some that were done together: one by one they tell with which.
+std::optional<Transformed> applied(const Graph& graph, std::span<const Transform> transforms,
+                                   bool one_by_one) {
+  Application application(graph, one_by_one);
+  for (std::size_t i = 0; i < transforms.size(); ++i) {
+    const std::string place = "transforms/" + std::to_string(i);
+    try {
+      application.add(transforms[i]);
+      if (i + 1 == transforms.size()) application.close();
+    } catch (const InputError& error) {
+      if (!one_by_one && application.is_open()) return std::nullopt;
+      if (dynamic_cast<const TransformRefused*>(&error) != nullptr)
+        throw TransformRefused(place, error.reason());
+      throw InputError(place + error.place(), error.reason());
+    }
+  }
+  return application.take();
+}
+
+// The first of `more` that is refused too late to go on without it is left out of it; nothing then.
+std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& given,
+                                         std::vector<Substitute>& more, bool& one_by_one) {
+  Application application(graph, given, one_by_one);
+  std::vector<Transform> kept = given.transforms;
+  for (std::size_t i = 0; i <= more.size(); ++i) {
+    try {
+      if (i == more.size()) {
+        application.close();
+        break;
+      }
+      std::size_t next = application.next_op();
+      for (OpPrice& price : more[i].prices) price.of = OpId(next++);
+      application.add(more[i]);
+      kept.emplace_back(more[i]);
+    } catch (const InputError&) {
+      if (!application.is_spoiled()) {
+        application.forget_last();
+        continue;
+      }
+      // Of some that were done together, one by one it comes to light which is wrong.
+      if (one_by_one)
+        more.erase(more.begin() + static_cast<std::ptrdiff_t>(std::min(i, more.size() - 1)));
+      one_by_one = true;
+      return std::nullopt;
+    }
+  }
+  return Applied{std::move(kept), application.take()};
+}
+
+}  // namespace
+
+Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms) {
+  std::optional<Transformed> made = applied(graph, transforms, false);
+  return made ? std::move(*made) : apply_one_by_one(graph, transforms);
+}
+
+Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> transforms) {
+  return std::move(applied(graph, transforms, true).value());
+}
+
+Transformed apply_further(const Graph& graph, const Applied& before,
+                          std::span<const Transform> more) {
+  try {
+    Application application(graph, before, false);
+    for (const Transform& transform : more) application.add(transform);
+    application.close();
+    return application.take();
+  } catch (const InputError&) {
+    // From the beginning it comes to light which is wrong, and what was where it looks for ops.
+    std::vector<Transform> all = before.transforms;
+    all.insert(all.end(), more.begin(), more.end());
+    return apply_transforms(graph, all);
+  }
+}
+
+Applied apply_those_that_hold(const Graph& graph, const Applied& given,
+                              std::vector<Substitute> more, const std::function<bool()>& stops) {
+  bool one_by_one = false;
+  for (;;) {
+    if (auto made = applied_that_hold(graph, given, more, one_by_one)) return std::move(*made);
+    if (stops && stops()) more.clear();
+  }
+}
+
+}  // namespace lowtide

@@ -1,0 +1,38 @@
+// Products of two matrices, as the rules about them see them. Private to the folder.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "lowtide/transforms/rules/rewriting.h"
+
+namespace lowtide {
+
+inline constexpr std::array<std::string_view, 2> kProductKinds = {"aten.mm", "aten.addmm"};
+
+bool is_product(const Op& op);
+
+// left [r, k] times right [k, n], and what is added to it.
+struct Product {
+  OpId op;
+  const Operand *left, *right;
+  const Operand* added;  // null for mm
+  const Operand* result;
+
+  std::int64_t rows() const { return left->shape[0]; }
+  std::int64_t inner() const { return left->shape[1]; }
+  std::int64_t columns() const { return right->shape[1]; }
+};
+
+// Refused for another kind, for number types that differ, and for shapes that do not fit.
+Product product_of(const Rewriting& rewriting, OpId op);
+
+// Columns of a matrix, or elements of a row: `count` from `first` on.
+Operand columns_of(const Operand& matrix, std::int64_t first, std::int64_t count);
+
+// The product in other columns: kind, phase, origin and literals are those of `like`.
+Op product_like(const Graph& graph, OpId like, std::string name, const Operand& right,
+                const Operand* added, const Operand& result);
+
+}  // namespace lowtide

@@ -1,0 +1,226 @@
+// A pattern replaced by another that computes the same (MAGIS, ASPLOS 2024, section 5.2, and the
+// substitutions of TASO that it takes over).
+//
+// A rule says what it makes, who reads it and what goes; here that is put into the draft; where it
+// stands is for substitutes.h. The checks that no rule can forget are here: what goes has no
+// effects and no reader is left, and every op that is made has a price.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lowtide/transforms/rules.h"
+#include "lowtide/transforms/rules/rewriting.h"
+#include "lowtide/transforms/rules/table.h"
+#include "lowtide/transforms/substitutes.h"
+#include "lowtide/transforms/substitution.h"
+
+namespace lowtide {
+
+namespace {
+
+constexpr std::array kRules = {&kMergeProducts, &kSplitProduct, &kAddIntoProduct, &kOtherSide,
+                               &kCatOfSlices,   &kSliceOfCat,   &kAbsorbTranspose};
+
+// Puts a replacement into the draft, all but the order.
+class Substitution {
+ public:
+  Substitution(Draft& draft, const Transformed& now, const Substitute& substitute,
+               std::size_t index, const Replacement& made)
+      : draft_(draft),
+        now_(now),
+        substitute_(substitute),
+        transform_(index),
+        next_(draft.op_count()),
+        made_(made),
+        name_("substitute: \"" + substitute.rule + "\": ") {}
+
+  void put() {
+    demand_prices();
+    for (const Tensor& tensor : made_.tensors) tensors_.push_back(draft_.add(tensor));
+    const std::vector<PartOf> parts = parts_of_all();
+    for (const Replacement::Made& made : made_.ops) add(made, parts);
+    for (const Replacement::Reader& reader : made_.readers) lead(reader);
+    remove();
+  }
+
+ private:
+  OpId index_of(OpId op) const { return now_.op_index[op]; }
+  TensorId index_of(TensorId tensor) const {
+    const std::size_t known = now_.graph.tensor_count();
+    return tensor.index() < known ? now_.tensor_index[tensor] : tensors_[tensor.index() - known];
+  }
+
+  void demand_prices() const {
+    const std::size_t next = next_;
+    if (made_.ops.size() > Draft::kMostMade - std::min(Draft::kMostMade, draft_.made()))
+      refuse_transform(name_ + "transforms may make " + std::to_string(Draft::kMostMade) +
+                       " ops in all");
+    for (std::size_t i = 0; i < substitute_.prices.size(); ++i) {
+      const OpId of = substitute_.prices[i].of;
+      if (of.index() < next || of.index() >= next + made_.ops.size())
+        throw InputError("/prices/" + std::to_string(i), "op " + std::to_string(of.index()) +
+                                                             " is not made by the rule, which " +
+                                                             made_words(next));
+    }
+    for (std::size_t i = 0; i < made_.ops.size(); ++i)
+      if (!price_of(OpId(next + i)))
+        throw InputError("/prices", "the price of op " + std::to_string(next + i) + " (\"" +
+                                        made_.ops[i].op.kind + "\"), which the rule makes, is " +
+                                        "missing");
+  }
+  std::string made_words(std::size_t next) const {
+    if (made_.ops.empty()) return "makes none here";
+    return "makes op" +
+           (made_.ops.size() == 1 ? " " + std::to_string(next)
+                                  : "s " + std::to_string(next) + " to " +
+                                        std::to_string(next + made_.ops.size() - 1)) +
+           " here";
+  }
+  const OpPrice* price_of(OpId id) const {
+    const auto found = std::ranges::find(substitute_.prices, id, &OpPrice::of);
+    return found == substitute_.prices.end() ? nullptr : &*found;
+  }
+
+  // What is made of parts is a part like them.
+  std::vector<PartOf> parts_of_all() const {
+    const auto& parts = now_.parts[now_.ops[substitute_.ops.front().index()]];
+    for (const OpId op : made_.gone)
+      if (now_.parts[op] != parts)
+        refuse_transform(name_ + draft_.label(index_of(op)) + " is not of the part of which " +
+                         draft_.label(substitute_.ops.front()) + " is");
+    return parts;
+  }
+
+  void add(const Replacement::Made& made, const std::vector<PartOf>& parts) {
+    const auto mapped = [&](const std::vector<TensorId>& ids) {
+      std::vector<TensorId> found;
+      for (const TensorId id : ids) found.push_back(index_of(id));
+      return found;
+    };
+    DraftOp op{.op = made.op,
+               .inputs = mapped(made.inputs),
+               .outputs = mapped(made.outputs),
+               .mutates = {},
+               .after = {},
+               .in_place = {},
+               .parts = parts,
+               .source = draft_.op(substitute_.ops.front()).source,
+               .gone = std::nullopt};
+    for (const InPlacePair& pair : made.in_place)
+      op.in_place.push_back({index_of(pair.input), index_of(pair.output)});
+    for (auto* list : {&op.op.operands, &op.op.results})
+      for (Operand& operand : *list) operand.tensor = index_of(operand.tensor);
+    const OpPrice& price = *price_of(OpId(next_ + added_.size()));
+    op.op.time = price.time;
+    op.op.workspace = price.workspace;
+    added_.push_back(draft_.add(std::move(op)));
+  }
+
+  // Inputs that no operand of an op has named stay; an in-place pair is of what its operand saw.
+  void lead(const Replacement::Reader& reader) {
+    const std::vector<Operand>& before = now_.graph.op(reader.op).operands;
+    DraftOp& op = draft_.op(index_of(reader.op));
+    std::vector<TensorId> changed;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (before[i] != reader.operands[i])
+        changed.insert(changed.end(), {before[i].tensor, reader.operands[i].tensor});
+    for (const TensorId tensor : changed) {
+      const TensorId index = index_of(tensor);
+      std::erase_if(op.in_place, [&](const InPlacePair& pair) { return pair.input == index; });
+      std::erase(op.inputs, index);
+      if (std::ranges::count(reader.operands, tensor, &Operand::tensor) > 0)
+        op.inputs.push_back(index);
+    }
+    op.op.operands = reader.operands;
+    for (Operand& operand : op.op.operands) operand.tensor = index_of(operand.tensor);
+  }
+
+  void remove() {
+    std::vector<TensorId> kept;  // made by another op now
+    for (const OpId id : added_)
+      kept.insert(kept.end(), draft_.op(id).outputs.begin(), draft_.op(id).outputs.end());
+    for (const OpId op : made_.gone) {
+      draft_.remove(index_of(op), transform_);
+      for (const TensorId tensor : now_.graph.outputs(op)) {
+        const TensorId index = index_of(tensor);
+        if (std::ranges::find(kept, index) != kept.end()) continue;
+        for (const OpId reader : now_.graph.consumers(tensor)) {
+          const DraftOp& left = draft_.op(index_of(reader));
+          const bool gone = std::ranges::find(made_.gone, reader) != made_.gone.end();
+          if (!gone && std::ranges::find(left.inputs, index) != left.inputs.end())
+            refuse_transform(name_ + draft_.label(index) + " is still read by " +
+                             draft_.label(index_of(reader)));
+        }
+        if (now_.graph.is_output(tensor))
+          refuse_transform(name_ + draft_.label(index) + " is an output of the graph");
+        draft_.remove(index);
+      }
+    }
+  }
+
+  Draft& draft_;
+  const Transformed& now_;
+  const Substitute& substitute_;
+  std::size_t transform_, next_;
+  const Replacement& made_;
+  std::string name_;
+  std::vector<TensorId> tensors_;  // the file's, of those that are made
+  std::vector<OpId> added_;
+};
+
+}  // namespace
+
+std::span<const Rule* const> substitution_rules() { return kRules; }
+
+const Rule* find_substitution_rule(std::string_view name) {
+  const auto found = std::ranges::find(kRules, name, &Rule::name);
+  return found == kRules.end() ? nullptr : *found;
+}
+
+Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const OpId> ops,
+                           const Labels& labels) {
+  Rewriting rewriting(rule, graph, ops, labels);
+  rule.make(rewriting);
+  Replacement made = rewriting.take();
+  for (const OpId op : made.gone) {
+    if (!graph.recomputable(op)) rewriting.refuse(op, "may not run twice, so it has to stay");
+    for (const Argument& argument : graph.op(op).arguments)
+      if (argument.name.starts_with(
+              "lowtide."))  // conjugates, parts of a mean: strides say nothing
+        rewriting.refuse(op, "has the argument \"" + argument.name + "\"");
+    if (!graph.after(op).empty()) rewriting.refuse(op, "has to come after others");
+  }
+  for (const OpId op : made.gone)
+    for (const OpId later : graph.successors(op))
+      if (std::ranges::find(graph.after(later), op) != graph.after(later).end())
+        rewriting.refuse(op, "is waited for by " + rewriting.label(later));
+  return made;
+}
+
+Replacement replacement_by(const Draft& draft, const Transformed& now,
+                           const Substitute& substitute) {
+  const Rule* rule = find_substitution_rule(substitute.rule);
+  if (!rule) {
+    std::string names;
+    for (const Rule* known : kRules)
+      names += (names.empty() ? "" : ", ") + std::string(known->name);
+    refuse_transform("substitute: there is no rule \"" + substitute.rule + "\"; there are " +
+                     names);
+  }
+  if (substitute.exact && !rule->exact)
+    refuse_transform("substitute: \"exact\" is claimed, but rule \"" + substitute.rule +
+                     "\" may change bits");
+  std::vector<OpId> ops;
+  for (const OpId op : substitute.ops) {
+    draft.demand(op);
+    ops.push_back(now.ops[op.index()]);
+  }
+  return replacement_by(*rule, now.graph, ops, labels_in_file(draft, now));
+}
+
+void put(Draft& draft, const Transformed& now, const Substitute& substitute, std::size_t index,
+         const Replacement& made) {
+  Substitution(draft, now, substitute, index, made).put();
+}
+
+}  // namespace lowtide

@@ -1,0 +1,58 @@
+// Substitutions that follow one another in a list, done as one where none sees what another has
+// changed. Private to the folder. See substitutes.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lowtide/transforms/draft.h"
+#include "lowtide/transforms/substitution.h"
+
+namespace lowtide {
+
+// What a substitution puts in the place of its ops, in ids of `now`, the graph of what the draft
+// held before it or before some that it does not see; TransformRefused if it is not legal.
+Replacement replacement_by(const Draft& draft, const Transformed& now,
+                           const Substitute& substitute);
+// Puts it into the draft, all but the order. InputError (place: a JSON pointer into the transform)
+// if it lacks a price.
+void put(Draft& draft, const Transformed& now, const Substitute& substitute, std::size_t index,
+         const Replacement& made);
+
+class Substitutes {
+ public:
+  // `now` is the graph of what the draft holds; both must outlive it.
+  Substitutes(Draft& draft, const Transformed& now);
+
+  // Does one more; false, and nothing is done, where it has to wait until the others are finished.
+  // With none before it, it never has to. Throws as replacement_by and put.
+  bool take(const Substitute& substitute, std::size_t index);
+  std::size_t count() const { return count_; }
+  // Whether what has thrown had begun to change the draft, which then is of no use any more.
+  bool is_spoiled() const { return begun_; }
+  // Brings what was made into the draft's order.
+  void finish();
+
+ private:
+  bool sees_none(const Substitute& substitute) const;
+  bool moves_none(const Replacement& made);
+  void touch(const Replacement& made);
+
+  Draft& draft_;
+  const Transformed& now_;
+  const std::size_t first_made_;  // the file's index of the first op that these make
+  std::size_t count_ = 0;
+  bool moves_ = false;  // the one that was taken moves others
+  bool begun_ = false;
+  std::string last_rule_;
+  // Of the graph: what is gone or is read or made in another way; whose readers are others.
+  std::vector<std::uint8_t> ops_, tensors_;
+  // Of each tensor of the graph who changes it: one at most, as all who do so read it.
+  std::vector<OpId> mutators_;
+  // Mutators that what the last one makes has to stand right before.
+  std::vector<OpId> before_;
+};
+
+}  // namespace lowtide
