@@ -181,7 +181,7 @@ nb::object apply(const GraphObject& graph, const PlanObject& plan) {
 
 nb::dict transform(const GraphObject& graph, nb::handle list) {
   const std::vector<Transform> transforms = transforms_from(list);
-  Transformed made = [&] {
+  TransformedGraph made = [&] {
     const nb::gil_scoped_release released;
     return apply_transforms(*graph, transforms);
   }();

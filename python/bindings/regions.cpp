@@ -31,7 +31,7 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::ha
   if (pick && *pick >= survey.found.size())
     throw nb::index_error(
         fmt::format("pick={}: there are {} regions", *pick, survey.found.size()).c_str());
-  const Transformed& now = base->now;
+  const TransformedGraph& now = base->now;
   nb::list found;
   for (const rewrite::Surveyed& one : survey.found) {
     nb::list axes, ops;
@@ -66,7 +66,7 @@ nb::list substitutions(const GraphObject& graph, nb::handle device, nb::handle p
   std::vector<rewrite::Proposed> all;
   {
     const nb::gil_scoped_release released;
-    const Transformed now = apply_transforms(*graph, {});
+    const TransformedGraph now = apply_transforms(*graph, {});
     all = rewrite::substitutions(now, PartPricer(now.graph, *known, costs.get()));
   }
   nb::list found;

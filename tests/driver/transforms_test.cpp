@@ -10,7 +10,7 @@
 #include "lowtide/driver/driver.h"
 #include "lowtide/driver/transform_search.h"
 #include "lowtide/plan/plan_file.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
@@ -28,7 +28,7 @@ struct Asked {
   Asked() {
     problem.techniques = parse_techniques("default,split,hoist", false);
     problem.transforms = {hoist_of(graph)};
-    const Transformed hoisted = apply_transforms(graph, problem.transforms);
+    const TransformedGraph hoisted = apply_transforms(graph, problem.transforms);
     problem.transforms.emplace_back(split_along(hoisted, {{TensorId(0), 0}}, 3));
     problem.budget = own_peak(apply_transforms(graph, problem.transforms).graph);
   }
@@ -61,7 +61,7 @@ TEST_CASE(
     "transforms: starts with the same ones are begun from, watchers see the graph asked about") {
   const Asked asked;
   const solve::SolverTable solvers = driver::all_solvers();
-  const Transformed made = apply_transforms(asked.graph, asked.problem.transforms);
+  const TransformedGraph made = apply_transforms(asked.graph, asked.problem.transforms);
   const Plan start = on_original(made, asked.problem.transforms,
                                  plan_from_sequence(made.graph, made.graph.order()));
   driver::Request request = by("search");

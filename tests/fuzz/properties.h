@@ -51,7 +51,7 @@ inline void fuzz_regions(const Graph& graph) {
     for (const rewrite::Surveyed& one : survey.found) {
       std::vector<Transform> transforms = base.transforms;
       transforms.emplace_back(rewrite::split_of(base.now, one, device, nullptr));
-      const Transformed made = apply_transforms(graph, transforms);
+      const TransformedGraph made = apply_transforms(graph, transforms);
       demand(made.graph.total_time() == one.time, "a split takes another time than it is said to");
       demand(holds_as_given(made.graph), "parts do not hold");
     }
@@ -64,11 +64,11 @@ inline void fuzz_regions(const Graph& graph) {
 inline void fuzz_substitutions(const Graph& graph) {
   constexpr std::size_t kMostOps = 64;
   if (graph.op_count() > kMostOps) return;
-  const Transformed now = apply_transforms(graph, {});
+  const TransformedGraph now = apply_transforms(graph, {});
   const PartPricer pricer(now.graph, *find_built_in_device("a100"), nullptr);
   for (const rewrite::Proposed& one : rewrite::substitutions(now, pricer)) {
     try {
-      const Transformed made = apply_transforms(graph, std::vector<Transform>{one.substitute});
+      const TransformedGraph made = apply_transforms(graph, std::vector<Transform>{one.substitute});
       demand(graph.total_time() - made.graph.total_time() == one.saved,
              "a substitution saves another time than it is said to");
       demand(holds_as_given(made.graph), "what a rule makes does not hold");

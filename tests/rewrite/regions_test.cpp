@@ -64,7 +64,7 @@ TEST_CASE("propose: a suffix leaves the backward of what comes before it alone")
   classifier.in_place = false;
   const Graph graph = step_of(classifier);
   const std::vector<Transform> hoist{hoist_of(graph)};
-  const Transformed now = apply_transforms(graph, hoist);
+  const TransformedGraph now = apply_transforms(graph, hoist);
   const auto candidates = propose(now.graph);
   const auto whole = std::ranges::find(candidates, "whole graph", &Candidate::what);
   REQUIRE(whole != candidates.end());
@@ -87,7 +87,7 @@ TEST_CASE("propose: whatever is proposed can be done, takes what was said, and n
     classifier.in_place = false;
     classifier.shifted = random.chance(0.3);
     const Graph graph = step_of(classifier);
-    Transformed now = apply_transforms(graph, {});
+    TransformedGraph now = apply_transforms(graph, {});
     std::vector<Transform> before;
     {
       const PartPricer pricer(now.graph, device, nullptr);
@@ -112,7 +112,7 @@ TEST_CASE("propose: whatever is proposed can be done, takes what was said, and n
         const PricedRegion& region = *maybe;
         std::vector<Transform> transforms = before;
         transforms.emplace_back(region.split(now));
-        const Transformed made = apply_transforms(graph, transforms);
+        const TransformedGraph made = apply_transforms(graph, transforms);
         const Profile guessed = region.profile();
         CHECK(guessed.time == made.graph.total_time());
         const auto peak = static_cast<double>(own_peak(made.graph).count());

@@ -54,12 +54,12 @@ std::int64_t held(const Graph& graph) {
 
 TEST_CASE("substitutions: what each saves is what the graph that it makes takes less") {
   const Graph graph = attention_like();
-  const Transformed now = apply_transforms(graph, {});
+  const TransformedGraph now = apply_transforms(graph, {});
   const Device& device = *find_built_in_device("a100");
   const auto found = substitutions(now, PartPricer(now.graph, device, nullptr));
   CHECK(found.size() == 4);  // of each layer the products, and the sum
   for (const Proposed& one : found) {
-    const Transformed made = apply_transforms(graph, std::vector<Transform>{one.substitute});
+    const TransformedGraph made = apply_transforms(graph, std::vector<Transform>{one.substitute});
     CHECK(graph.total_time() - made.graph.total_time() == one.saved);
   }
 }
@@ -86,7 +86,7 @@ TEST_CASE("substitutions: together they save time, and where they are to be ligh
 std::string told(const Graph& graph, std::span<const Transform> transforms, bool one_by_one) {
   std::string all;
   try {
-    const Transformed made =
+    const TransformedGraph made =
         one_by_one ? apply_one_by_one(graph, transforms) : apply_transforms(graph, transforms);
     all = graph_hash(made.graph);
     for (const OpId op : made.graph.order()) {
@@ -143,7 +143,7 @@ TEST_CASE("substitutions: many at once are the same as one by one") {
     CAPTURE(sample);
     Random random(static_cast<std::uint64_t>(sample));
     const Graph graph = tangle(random);
-    const Transformed now = apply_transforms(graph, {});
+    const TransformedGraph now = apply_transforms(graph, {});
     auto found = substitutions(now, PartPricer(now.graph, device, nullptr));
     std::vector<Transform> transforms;
     std::vector<Substitute> asked;

@@ -8,7 +8,7 @@
 #include "lowtide/graph/hash.h"
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/plan_json.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/check_plan.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
@@ -35,7 +35,7 @@ Case random_case(Random& random) {
   std::vector<Transform> transforms{hoist_of(graph)};
   transforms.emplace_back(
       split_along(apply_transforms(graph, transforms), {{TensorId(0), 0}}, random.between(2, 3)));
-  const Transformed made = apply_transforms(graph, transforms);
+  const TransformedGraph made = apply_transforms(graph, transforms);
   PlanFile file;
   file.plan = on_original(made, transforms, random_plan(random, made.graph));
   file.graph_hash = graph_hash(graph);

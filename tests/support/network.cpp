@@ -270,8 +270,8 @@ std::vector<OpId> first_of(const Graph& graph, const std::vector<std::uint8_t>& 
 
 }  // namespace
 
-Split split_along(const Transformed& now, const std::vector<SplitAxis>& axes, std::int64_t parts,
-                  const std::vector<OpId>& among) {
+Split split_along(const TransformedGraph& now, const std::vector<SplitAxis>& axes,
+                  std::int64_t parts, const std::vector<OpId>& among) {
   const Graph& graph = now.graph;
   std::vector<dimensions::Seed> seeds;
   for (const SplitAxis& axis : axes) seeds.push_back({now.tensors[axis.tensor.index()], axis.dim});

@@ -70,8 +70,8 @@ TensorPrice join_price(Bytes bytes, TensorId index);
 
 // The split along these axes of as many of the `among` ops (of the made graph; empty: all) as carry
 // them and make a region that is convex, with all its prices; in the file's indices.
-Split split_along(const Transformed& now, const std::vector<SplitAxis>& axes, std::int64_t parts,
-                  const std::vector<OpId>& among = {});
+Split split_along(const TransformedGraph& now, const std::vector<SplitAxis>& axes,
+                  std::int64_t parts, const std::vector<OpId>& among = {});
 
 // The hoist of the graph's only barrier.
 Hoist hoist_of(const Graph& graph);

@@ -1,5 +1,5 @@
 // Lists of transforms of all kinds, legal and not, made in every way that there is: one by one, as
-// a whole, on from any shorter list, and from what is kept. All say the same, to the last name.
+// a whole, on from any shorter list, and from the cache. All say the same, to the last name.
 #include <algorithm>
 #include <functional>
 #include <span>
@@ -13,12 +13,12 @@
 #include "lowtide/base/random.h"
 #include "lowtide/device/cards.h"
 #include "lowtide/graph/hash.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/transforms/draft.h"
-#include "lowtide/transforms/made_once.h"
 #include "lowtide/transforms/substitutes.h"
+#include "lowtide/transforms/transform_cache.h"
 
 #include "support/network.h"
 #include "support/scale.h"
@@ -30,7 +30,7 @@ using namespace rewrite;
 
 using List = std::vector<Transform>;
 
-std::string told(const std::vector<Operand>& operands, const Transformed& made) {
+std::string told(const std::vector<Operand>& operands, const TransformedGraph& made) {
   std::string all = " (";
   for (const Operand& operand : operands) {
     all += operand.argument + " " + std::to_string(made.tensor_index[operand.tensor].index());
@@ -41,7 +41,7 @@ std::string told(const std::vector<Operand>& operands, const Transformed& made) 
   return all + ")";
 }
 
-std::string told(const Transformed& made) {
+std::string told(const TransformedGraph& made) {
   const Graph& graph = made.graph;
   std::string all = graph_hash(graph) + transform_hash(graph) + graph.name();
   for (const OpId id : graph.order()) {
@@ -59,7 +59,7 @@ std::string told(const Transformed& made) {
   return all;
 }
 
-std::string told_by(const std::function<Transformed()>& make) {
+std::string told_by(const std::function<TransformedGraph()>& make) {
   try {
     return told(make());
   } catch (const InputError& error) {
@@ -124,7 +124,7 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
     CAPTURE(sample);
     Random random(static_cast<std::uint64_t>(sample));
     const Graph graph = random.chance(0.5) ? step_of(Classifier::random(random)) : products(random);
-    MadeOnce known(graph);
+    TransformCache cache(graph);
     Applied now{{}, apply_transforms(graph, {})};
     for (int step = 0; step < 8; ++step) {
       List list = now.transforms;
@@ -137,7 +137,7 @@ TEST_CASE("apply: lists mean the same however they are made, and what is wrong i
                            apply_transforms(graph, all.first(cut))};
       CHECK(told_by([&] { return apply_further(graph, before, all.subspan(cut)); }) == expected);
       for (int time = 0; time < 2; ++time)
-        CHECK(told_by([&] { return known.of(list)->now; }) == expected);
+        CHECK(told_by([&] { return cache.apply(list)->now; }) == expected);
       if (expected.starts_with("transforms/")) {
         ++refused;
         continue;
@@ -171,7 +171,7 @@ TEST_CASE("apply: what is updated behind all readers keeps no substitutions apar
     net.mutates(weight);
   }
   const Graph graph = net.graph();
-  const Transformed now = apply_transforms(graph, {});
+  const TransformedGraph now = apply_transforms(graph, {});
   const Device& device = *find_built_in_device("a100");
   Draft draft(graph);
   Substitutes together(draft, now);
@@ -185,23 +185,23 @@ TEST_CASE("apply: what is updated behind all readers keeps no substitutions apar
   CHECK(made == 2);
 }
 
-TEST_CASE("made once: what is kept is given again, until there is too much of it") {
+TEST_CASE("transform cache: a cached graph is returned again, until too many ops are cached") {
   Random random(3);
   const Graph graph = products(random);
-  MadeOnce known(graph);
-  const auto none = known.of({});
-  CHECK(known.of({}) == none);
+  TransformCache cache(graph);
+  const auto none = cache.apply({});
+  CHECK(cache.apply({}) == none);
   const Problem problem{.graph = graph, .budget = Bytes::max()};
-  CHECK(applied_to(problem, {}) != applied_to(problem, {}));
-  Problem knowing = problem;
-  knowing.made_once = std::make_shared<MadeOnce>(graph);
-  CHECK(applied_to(knowing, {}) == applied_to(knowing, {}));
+  CHECK(apply_cached(problem, {}) != apply_cached(problem, {}));
+  Problem cached = problem;
+  cached.transform_cache = std::make_shared<TransformCache>(graph);
+  CHECK(apply_cached(cached, {}) == apply_cached(cached, {}));
   // Of another graph it knows nothing.
   const Graph other = step_of({});
-  CHECK(applied_to(with_graph(knowing, other), {})->now.graph.op_count() == other.op_count());
+  CHECK(apply_cached(with_graph(cached, other), {})->now.graph.op_count() == other.op_count());
   Problem wrong{.graph = other, .budget = Bytes::max()};
-  wrong.made_once = knowing.made_once;
-  CHECK(applied_to(wrong, {})->now.graph.op_count() == other.op_count());
+  wrong.transform_cache = cached.transform_cache;
+  CHECK(apply_cached(wrong, {})->now.graph.op_count() == other.op_count());
   // Of more ops than it keeps the last ones stay.
   Network chain;
   auto last = chain.tensor({2}, "f32", Role::input);
@@ -212,12 +212,12 @@ TEST_CASE("made once: what is kept is given again, until there is too much of it
   }
   chain.keep(last);
   const Graph large = chain.graph();
-  MadeOnce few(large);
+  TransformCache few(large);
   std::vector<std::weak_ptr<const Applied>> seen;
   for (std::size_t i = 0; i < 5; ++i) {
     Applied made{{}, apply_transforms(large, {})};
     for (std::size_t j = 0; j < i; ++j) made.transforms.emplace_back(Hoist{});
-    seen.push_back(few.keep(std::move(made)));
+    seen.push_back(few.add(std::move(made)));
   }
   CHECK(seen[0].expired());
   CHECK(seen[1].expired());

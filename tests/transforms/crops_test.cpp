@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/transforms/apply.h"
 
 #include "support/network.h"
@@ -14,10 +14,10 @@ namespace {
 TEST_CASE("crops: what is shorter is cut where the longer is") {
   const Graph graph = step_of({.batch = 9, .widths = {5, 7}, .in_place = false, .shifted = true});
   std::vector<Transform> transforms{hoist_of(graph)};
-  const Transformed now = apply_transforms(graph, transforms);
+  const TransformedGraph now = apply_transforms(graph, transforms);
   const Split five = split_along(now, {{TensorId(0), 0}}, 5);
   transforms.emplace_back(split_along(now, {{TensorId(0), 0}}, 3));
-  const Transformed found = apply_transforms(graph, transforms);
+  const TransformedGraph found = apply_transforms(graph, transforms);
   std::vector<std::int64_t> logits, rows, labels, ends;
   for (const OpId op : found.graph.order()) {
     const Op& one = found.graph.op(op);

@@ -31,14 +31,14 @@ TEST_CASE("nested splits: parts of parts") {
   outer.ops.push_back(OpId(1));
   outer.prices.front().push_back({OpId(1), Ticks(1), Bytes(0)});
   std::vector<Transform> transforms{outer};
-  const Transformed once = apply_transforms(graph, transforms);
+  const TransformedGraph once = apply_transforms(graph, transforms);
   Split inner;
   inner.ops = {once.op_index[OpId(0)], once.op_index[OpId(1)]};
   inner.axes = {{once.tensor_index[once.graph.outputs(OpId(0)).front()], 1}};
   inner.prices = {{{inner.ops[0], Ticks(2), Bytes(0)}, {inner.ops[1], Ticks(2), Bytes(0)}}};
   inner.joins = {{once.tensor_index[once.graph.outputs(OpId(1)).front()], Ticks(1), Bytes(0)}};
   transforms.emplace_back(inner);
-  const Transformed twice = apply_transforms(graph, transforms);
+  const TransformedGraph twice = apply_transforms(graph, transforms);
   CHECK(twice.graph.op_count() == 6 - 2 + 6);
   CHECK(twice.graph.op(twice.graph.order()[0]).name == "relu_0[1/2][1/2]");
   const OpId deep = twice.graph.order()[0];
@@ -72,13 +72,13 @@ TEST_CASE("nested splits: a mean in parts of parts has one weight, its share of 
   net.keep(y);
   const Graph graph = net.graph();
   std::vector<Transform> transforms{split_of(OpId(0), TensorId(0), 0, TensorId(1))};
-  const Transformed once = apply_transforms(graph, transforms);
+  const TransformedGraph once = apply_transforms(graph, transforms);
   CHECK(weights(once.graph) == std::vector<Literal>{share(5, 9), share(4, 9)});
 
   const OpId first = once.graph.order()[0];
   transforms.emplace_back(split_of(once.op_index[first], TensorId(0), 1,
                                    once.tensor_index[once.graph.outputs(first).front()]));
-  const Transformed twice = apply_transforms(graph, transforms);
+  const TransformedGraph twice = apply_transforms(graph, transforms);
   CHECK(weights(twice.graph) == std::vector<Literal>{share(5, 18), share(5, 18), share(4, 9)});
 }
 

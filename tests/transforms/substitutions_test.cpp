@@ -14,7 +14,7 @@
 namespace lowtide {
 namespace {
 
-Transformed made(const Graph& graph, const Transform& transform) {
+TransformedGraph made(const Graph& graph, const Transform& transform) {
   return apply_transforms(graph, std::vector<Transform>{transform});
 }
 
@@ -54,7 +54,7 @@ Substitute merged() {
 
 TEST_CASE("substitutions: products of one matrix become one, and readers see columns of it") {
   const Graph graph = two_products().graph();
-  const Transformed found = made(graph, merged());
+  const TransformedGraph found = made(graph, merged());
   // New indices follow those of the file; those of what is gone stay unused.
   CHECK(found.ops.size() == 6);
   CHECK(!found.ops[0].valid());
@@ -85,7 +85,7 @@ TEST_CASE("substitutions: a merged product is split again into what is read apar
                          {OpId(5)},
                          false,
                          {{OpId(6), Ticks(9), Bytes(0)}, {OpId(7), Ticks(10), Bytes(0)}}};
-  const Transformed found = apply_transforms(graph, std::vector<Transform>{merged(), apart});
+  const TransformedGraph found = apply_transforms(graph, std::vector<Transform>{merged(), apart});
   CHECK(found.graph.op_count() == 5);
   const Op& first = found.graph.op(found.ops[6]);
   CHECK(first.operands[1].shape == std::vector<std::int64_t>{4, 3});
@@ -105,7 +105,7 @@ TEST_CASE("substitutions: what is added to a product is where it begins, in plac
   net.in_place(d, s);
   net.keep(s);
   const Substitute into{"add_into_product", {OpId(2)}, false, {{OpId(3), Ticks(5), Bytes(0)}}};
-  const Transformed found = made(net.graph(), into);
+  const TransformedGraph found = made(net.graph(), into);
   CHECK(found.graph.op_count() == 2);
   const OpId product = found.ops[3];
   CHECK(found.graph.op(product).kind == "aten.addmm");

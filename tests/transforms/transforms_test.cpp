@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/transforms/apply.h"
 
 #include "oracles/classifier_in_parts.h"
@@ -36,7 +36,7 @@ Split split_of_both(std::int64_t parts) {
   return split;
 }
 
-Transformed made(const Graph& graph, const Transform& transform) {
+TransformedGraph made(const Graph& graph, const Transform& transform) {
   return apply_transforms(graph, std::vector<Transform>{transform});
 }
 
@@ -64,7 +64,7 @@ std::vector<std::size_t> indices(std::span<const TensorId> ids) {
 }
 
 TEST_CASE("transforms: a split runs every op on slices and joins what is kept") {
-  const Transformed found = made(two_relus(), split_of_both(2));
+  const TransformedGraph found = made(two_relus(), split_of_both(2));
   const Graph& graph = found.graph;
   // New indices follow in the given order; those of both ops and of the tensor between are gone.
   CHECK(found.ops.size() == 8);
@@ -132,7 +132,7 @@ TEST_CASE("transforms: a split of a whole step is what one writes down") {
     CAPTURE(parts);
     const Graph graph = step_of(classifier);
     std::vector<Transform> transforms{hoist_of(graph)};
-    const Transformed hoisted = apply_transforms(graph, transforms);
+    const TransformedGraph hoisted = apply_transforms(graph, transforms);
     transforms.emplace_back(split_along(hoisted, {{TensorId(0), 0}}, parts));
     const Graph found = apply_transforms(graph, transforms).graph;
     const Graph expected = classifier_in_parts(classifier, parts);
@@ -199,7 +199,7 @@ TEST_CASE("transforms: edges of `after` hold within parts, into the first and ou
   split.axes = {{TensorId(0), 0}};
   split.prices = {{{OpId(1), Ticks(1), Bytes(0)}, {OpId(2), Ticks(1), Bytes(0)}}};
   split.joins = {{TensorId(1), Ticks(1), Bytes(0)}, {TensorId(2), Ticks(1), Bytes(0)}};
-  const Transformed found = made(graph, split);
+  const TransformedGraph found = made(graph, split);
   const auto after = [&](const std::string& name) {
     for (const OpId op : AllIds<OpId>(found.graph.op_count())) {
       if (found.graph.op(op).name != name) continue;
@@ -227,7 +227,7 @@ TEST_CASE("transforms: components of a region have an axis each") {
   net.keep(a);
   net.keep(b);
   const Graph graph = net.graph();
-  const Transformed plain = apply_transforms(graph, {});
+  const TransformedGraph plain = apply_transforms(graph, {});
   const Split split = split_along(plain, {{TensorId(0), 0}, {TensorId(1), 1}}, 2);
   CHECK(split.ops.size() == 2);
   const Graph found = made(graph, split).graph;
@@ -242,7 +242,7 @@ TEST_CASE("transforms: a hoist lets the backward run before the barrier, which s
   REQUIRE(hoist.joins.size() == 1);
   hoist.joins[0].time = Ticks(9);
   hoist.joins[0].workspace = Bytes(11);
-  const Transformed found = made(graph, hoist);
+  const TransformedGraph found = made(graph, hoist);
   const OpId last = found.graph.order().back();
   CHECK(found.graph.is_barrier(last));
   CHECK(found.graph.outputs(last).empty());
@@ -352,7 +352,7 @@ TEST_CASE("transforms: what is drawn whole does not bend a region, in whatever o
   }
   split.before = {{OpId(2), Ticks(1), Bytes(0)}, {OpId(6), Ticks(1), Bytes(0)}};
   split.joins = {{TensorId(static_cast<std::size_t>(at)), Ticks(1), Bytes(0)}};
-  const Transformed made = apply_transforms(graph, std::vector<Transform>{split});
+  const TransformedGraph made = apply_transforms(graph, std::vector<Transform>{split});
   std::vector<std::string> kinds;
   for (const OpId op : made.graph.order()) kinds.push_back(made.graph.op(op).kind);
   const std::string state = "lowtide.random_state", mask = "lowtide.dropout_mask",
@@ -455,18 +455,18 @@ TEST_CASE("transforms: what is incomplete is bad input whatever the graph") {
 TEST_CASE("transforms: plans go to the made graph and back") {
   const Graph graph = two_relus();
   const std::vector<Transform> transforms{split_of_both(3)};
-  const Transformed found = apply_transforms(graph, transforms);
+  const TransformedGraph found = apply_transforms(graph, transforms);
   const Plan plan = plan_from_sequence(found.graph, found.graph.order());
   const Plan back = on_original(found, transforms, plan);
   CHECK(back.transforms == transforms);
   CHECK(back.steps.front().op() == OpId(2));
-  const Plan again = on_made(found, back);
+  const Plan again = on_transformed(found, back);
   CHECK(again.steps == plan.steps);
   CHECK(again.in_place_of == plan.in_place_of);
   CHECK(again.transforms.empty());
   Plan wrong = back;
   wrong.steps.push_back(Step::compute(OpId(0)));  // gone
-  CHECK(on_made(found, wrong).steps.back().op().index() >= found.graph.op_count());
+  CHECK(on_transformed(found, wrong).steps.back().op().index() >= found.graph.op_count());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "lowtide/io/graph_json.h"
 #include "lowtide/io/text_file.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/transforms/made.h"
+#include "lowtide/transforms/transformed_graph.h"
 
 namespace lowtide::cli {
 

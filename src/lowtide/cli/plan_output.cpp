@@ -9,7 +9,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/io/plan_json.h"
 #include "lowtide/io/text_file.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/report/graph_text.h"
 #include "lowtide/report/lanes.h"
 #include "lowtide/report/parts_text.h"

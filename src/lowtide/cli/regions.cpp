@@ -54,7 +54,7 @@ std::string axis_text(const Graph& graph, const rewrite::Surveyed& one) {
       one.region.axes.size() > 1 ? fmt::format(" and {} more", one.region.axes.size() - 1) : "");
 }
 
-Json substitutions_json(const Transformed& now, const std::vector<rewrite::Proposed>& found) {
+Json substitutions_json(const TransformedGraph& now, const std::vector<rewrite::Proposed>& found) {
   Json list = Json::array();
   for (const rewrite::Proposed& one : found) {
     Json ops = Json::array();
@@ -88,7 +88,7 @@ void print_substitutions(const Graph& graph, const std::vector<rewrite::Proposed
   }
 }
 
-std::string json_text(const Transformed& now, bool hoisted, Ticks base,
+std::string json_text(const TransformedGraph& now, bool hoisted, Ticks base,
                       const rewrite::Survey& survey,
                       const std::vector<rewrite::Proposed>& substitutions) {
   Json json = {{"graph", now.graph.name()},
@@ -115,7 +115,7 @@ std::string json_text(const Transformed& now, bool hoisted, Ticks base,
 }
 
 // Of a region in several numbers of parts only those of which none needs as little of both.
-std::vector<report::RegionRow> rows_of(const Graph& graph, const Transformed& now,
+std::vector<report::RegionRow> rows_of(const Graph& graph, const TransformedGraph& now,
                                        const rewrite::Survey& survey) {
   std::vector<report::RegionRow> rows;
   std::size_t number = 0;
@@ -149,7 +149,7 @@ void write_picked(const RegionsArguments& given, const Graph& graph, Applied bas
 
 // The F-Tree, children below their parents: each region in its fewest parts and
 // in its most.
-void print_tree(const RegionsArguments& given, const Graph& graph, const Transformed& now,
+void print_tree(const RegionsArguments& given, const Graph& graph, const TransformedGraph& now,
                 const Device& device, const CostTable* costs) {
   const rewrite::FissionTree tree = rewrite::fission_tree(now.graph, given.levels);
   const PartPricer pricer(now.graph, device, costs);
@@ -198,7 +198,7 @@ int run(const RegionsArguments& given) {
       given.costs ? std::optional(load_costs(*given.costs)) : std::nullopt;
   const CostTable* costs = table ? &*table : nullptr;
   const Applied base = rewrite::hoisted(graph, device, costs, given.hoist);
-  const Transformed& now = base.now;
+  const TransformedGraph& now = base.now;
   if (given.tree) {
     const auto style = output_style();
     fmt::print("{:<10} {}\n", "graph", report::graph_text(graph, style.width - 11, style.unicode));

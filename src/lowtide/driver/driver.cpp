@@ -9,7 +9,7 @@
 #include "lowtide/driver/allowed_graph.h"
 #include "lowtide/driver/auto.h"
 #include "lowtide/driver/live_limits.h"
-#include "lowtide/driver/made_graph.h"
+#include "lowtide/driver/transform_reduction.h"
 #include "lowtide/driver/transform_search.h"
 #include "lowtide/sim/verify.h"
 
@@ -118,14 +118,14 @@ Answer solve_as_said(const solve::SolverTable& solvers, const solve::Solver& sol
                      (asked.techniques.split || asked.techniques.hoist);
     return solve_on_graph(solvers, solver, asked, request, may);
   }
-  const MadeGraph made(asked);
+  const TransformReduction reduction(asked);
   Request told = request;
-  told.starts = made.starts_for(request.starts);
-  told.watcher = made.told_to(request.watcher);
-  Answer answer = solve_on_graph(solvers, solver, made.problem(), told, false);
-  made.bring_back(answer.outcome.plan);
-  made.bring_back(answer.repair_start);
-  made.bring_back(answer.smallest);
+  told.starts = reduction.starts_for(request.starts);
+  told.watcher = reduction.told_to(request.watcher);
+  Answer answer = solve_on_graph(solvers, solver, reduction.problem(), told, false);
+  reduction.bring_back(answer.outcome.plan);
+  reduction.bring_back(answer.repair_start);
+  reduction.bring_back(answer.smallest);
   examine(asked, solver, answer.outcome);
   return answer;
 }

@@ -33,7 +33,7 @@
 #include "lowtide/driver/least_solve.h"
 #include "lowtide/driver/portfolio.h"
 #include "lowtide/driver/transform_ideas.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
@@ -154,8 +154,8 @@ void Race::enter(const Transforms& transforms) {
   seen_.push_back(transforms);
   try {
     const Problem problem = sweep_.problem(Bytes::max());
-    const auto applied = applied_to(problem, transforms);
-    const Transformed& made = applied->now;
+    const auto applied = apply_cached(problem, transforms);
+    const TransformedGraph& made = applied->now;
     sweep_.limits().spend_all(static_cast<std::int64_t>(made.graph.op_count()));
     Contender one{.transforms = transforms, .ops = static_cast<double>(made.graph.op_count())};
     for (const Frontier::Entry& entry : sweep_.known().entries())

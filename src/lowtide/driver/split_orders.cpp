@@ -6,7 +6,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/events.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/survey.h"
 #include "lowtide/sim/simulate.h"
 
@@ -40,15 +40,15 @@ std::vector<Plan> split_orders(const Problem& problem, const std::function<bool(
   if (!problem.techniques.split) return plans;
   const Device& device = device_for(problem);
   const CostTable* costs = problem.part_costs.get();
-  const auto base = applied_to(problem, with_hoist(problem));
+  const auto base = apply_cached(problem, with_hoist(problem));
   for (const rewrite::Surveyed& one :
        frontier(rewrite::survey(base->now.graph, device, costs, stops))) {
     if (stops()) break;
     try {
       std::vector<Transform> transforms = base->transforms;
       transforms.emplace_back(rewrite::split_of(base->now, one, device, costs));
-      const auto applied = applied_to(problem, transforms);
-      const Transformed& made = applied->now;
+      const auto applied = apply_cached(problem, transforms);
+      const TransformedGraph& made = applied->now;
       plans.push_back(on_original(
           made, transforms, plan_from_events(made.graph, own_events(made.graph), problem.machine)));
     } catch (const InputError&) {  // refused as a whole

@@ -12,7 +12,7 @@
 #include "lowtide/base/parallel.h"
 #include "lowtide/driver/split_orders.h"
 #include "lowtide/driver/transform_ideas.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 #include "lowtide/solve/sequence/peak_floor.h"
@@ -81,7 +81,7 @@ Sweep::Sweep(const solve::SolverTable& solvers, const Graph& graph, const Terms&
 
 Problem Sweep::problem(Bytes budget) const {
   Problem asked = problem_on(graph_, budget, terms_);
-  asked.made_once = made_once_;
+  asked.transform_cache = transform_cache_;
   return asked;
 }
 

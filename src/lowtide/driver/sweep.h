@@ -24,7 +24,7 @@
 #include "lowtide/driver/sweep_settings.h"
 #include "lowtide/plan/frontier.h"
 #include "lowtide/plan/tradeoff.h"
-#include "lowtide/transforms/made_once.h"
+#include "lowtide/transforms/transform_cache.h"
 
 namespace lowtide::driver {
 
@@ -125,7 +125,7 @@ class Sweep {
   const Graph& graph_;  // of allowed_
   Terms terms_;
   SweepSettings settings_;
-  std::shared_ptr<MadeOnce> made_once_ = std::make_shared<MadeOnce>(graph_);
+  std::shared_ptr<TransformCache> transform_cache_ = std::make_shared<TransformCache>(graph_);
   Limits limits_;
   Frontier known_;
   mutable std::set<std::shared_ptr<const Plan>> checked_;  // afresh

@@ -43,22 +43,22 @@ std::string_view kind_of(const rewrite::Candidate& candidate) {
 
 Transforms with_hoist(const Problem& problem) {
   if (!problem.techniques.hoist) return {};
-  return keep_applied(problem, rewrite::hoisted(problem.graph, device_for(problem),
-                                                problem.part_costs.get()))
+  return cache_applied(problem, rewrite::hoisted(problem.graph, device_for(problem),
+                                                 problem.part_costs.get()))
       ->transforms;
 }
 
 std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& limits,
                                                 const Transforms& given, rewrite::Taken taken) {
-  const auto from = applied_to(problem, given);
+  const auto from = apply_cached(problem, given);
   if (!problem.techniques.substitute || limits.stopped()) return from;
   const double until = limits.used() + kSubstitutesShare;
   const auto stops = [&] {  // one more match, or one more graph
     limits.spend(1 + count(problem.graph.op_count()) / 2);
     return limits.stopped() || limits.used() > until;
   };
-  return keep_applied(problem, rewrite::substituted(problem.graph, *from, device_for(problem),
-                                                    problem.part_costs.get(), taken, stops));
+  return cache_applied(problem, rewrite::substituted(problem.graph, *from, device_for(problem),
+                                                     problem.part_costs.get(), taken, stops));
 }
 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms) {
@@ -249,7 +249,7 @@ bool TransformIdeas::complete(Idea& idea) {
     idea.transforms.emplace_back(
         rewrite::PricedRegion(base.now().graph, idea.region, idea.parts, base.pricer)
             .split(base.now()));
-    idea.least = applied_to(problem_, idea.transforms)->now.graph.total_time();
+    idea.least = apply_cached(problem_, idea.transforms)->now.graph.total_time();
     return true;
   } catch (const InputError&) {
     return false;

@@ -12,7 +12,7 @@
 #include "lowtide/base/limits.h"
 #include "lowtide/device/part_price.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/substitutions.h"
 #include "lowtide/rewrite/survey.h"
@@ -30,11 +30,11 @@ using solve::always_live;
 // Transforms, and the graph that they make, on which regions are looked for.
 struct Base {
   Base(const Problem& problem, const Transforms& given)
-      : applied(applied_to(problem, given)),
+      : applied(apply_cached(problem, given)),
         pricer(applied->now.graph, device_for(problem), problem.part_costs.get()) {}
 
   const Transforms& transforms() const { return applied->transforms; }
-  const Transformed& now() const { return applied->now; }
+  const TransformedGraph& now() const { return applied->now; }
 
   const std::shared_ptr<const Applied> applied;
   const PartPricer pricer;

@@ -362,7 +362,7 @@ class TransformSearch {
     };
     if (problem_.techniques.split && !rewrite::propose(graph, stops).empty()) return true;
     if (problem_.techniques.substitute && !stops()) {
-      const Transformed now = apply_transforms(graph, {});
+      const TransformedGraph now = apply_transforms(graph, {});
       const PartPricer pricer(now.graph, device_for(problem_), problem_.part_costs.get());
       if (!rewrite::substitutions(now, pricer, stops).empty()) return true;
     }
@@ -464,7 +464,8 @@ Answer search_transforms(const Problem& problem, const Request& request, const S
   Problem searched = problem;
   // A link that no plan may use wins nothing.
   if (!problem.techniques.offload) searched.machine.reset();
-  if (!searched.made_once) searched.made_once = std::make_shared<MadeOnce>(searched.graph);
+  if (!searched.transform_cache)
+    searched.transform_cache = std::make_shared<TransformCache>(searched.graph);
   return TransformSearch(searched, request, solve).run();
 }
 

@@ -15,7 +15,7 @@
 
 namespace lowtide {
 
-class MadeOnce;
+class TransformCache;
 
 // given: the first computations follow the graph's own order exactly, recomputations go anywhere.
 // free: any topological order.
@@ -47,16 +47,15 @@ struct Problem {
   // For least_time. Of several for one op the smallest holds. Solvers never see one: the driver
   // brings them down to the budget (driver/live_limits.h).
   std::vector<LiveLimit> live_limits = {};
-  // Done to the graph before anything is planned; a plan lists them first. Solvers never see one:
-  // the driver gives them the graph that is made.
+  // Applied to the graph before anything is planned; a plan lists them first. Solvers never see
+  // one: the driver gives them the transformed graph.
   std::vector<Transform> transforms = {};
   // What parts of ops would take, where the driver looks for transforms that pay: as the table has
   // measured it, else on that device. Absent: no table, an A100.
   std::optional<Device> priced_on = std::nullopt;
   std::shared_ptr<const CostTable> part_costs = nullptr;
-  // What lists of transforms have made of the graph so far, where many are asked about; see
-  // made_once.h. Absent: each is made anew.
-  std::shared_ptr<MadeOnce> made_once = nullptr;
+  // For searches over many lists of transforms. Absent: each list is applied anew.
+  std::shared_ptr<TransformCache> transform_cache = nullptr;
 };
 
 // InputError (place: "live_limits/i") for a limit of an op that there is not, for a negative one,
@@ -69,8 +68,8 @@ void check_live_limits(const Problem& problem);
 // tensor's) too where the copies of all of these once each way take longer than can be counted.
 void require_plannable(const Problem& problem);
 
-// The same question of another graph of as many ops and tensors. What lists of transforms have made
-// of the one is not what they make of the other: without `made_once`.
+// The same problem on another graph of as many ops and tensors, without the `transform_cache`,
+// whose graphs come from the first one.
 Problem with_graph(const Problem& problem, const Graph& graph);
 
 std::string_view to_string(Order order);

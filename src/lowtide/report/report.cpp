@@ -85,7 +85,7 @@ void describe_peak(const Graph& graph, Run& run) {
 }
 
 // The stretches at one depth. Steps that compute nothing belong to what is around them.
-void add_stretches(const Transformed& made, std::size_t depth, Run& run) {
+void add_stretches(const TransformedGraph& transformed, std::size_t depth, Run& run) {
   std::optional<Stretch> open;
   const auto close = [&] {
     if (open) run.stretches.push_back(*open);
@@ -93,7 +93,7 @@ void add_stretches(const Transformed& made, std::size_t depth, Run& run) {
   };
   for (std::size_t i = 0; i < run.timeline.live.size(); ++i) {
     if (!run.plan.steps[i].is_compute()) continue;
-    const std::vector<PartOf>& parts = made.parts[run.plan.steps[i].op()];
+    const std::vector<PartOf>& parts = transformed.parts[run.plan.steps[i].op()];
     const bool there = depth < parts.size();
     const auto transform = there ? static_cast<std::size_t>(parts[depth].transform) : 0;
     if (open && (!there || open->transform != transform || open->part != parts[depth].part))
@@ -105,17 +105,17 @@ void add_stretches(const Transformed& made, std::size_t depth, Run& run) {
   close();
 }
 
-void find_stretches(const Transformed& made, Run& run) {
+void find_stretches(const TransformedGraph& transformed, Run& run) {
   std::size_t deepest = 0;
-  for (const auto& parts : made.parts) deepest = std::max(deepest, parts.size());
-  for (std::size_t depth = 0; depth < deepest; ++depth) add_stretches(made, depth, run);
+  for (const auto& parts : transformed.parts) deepest = std::max(deepest, parts.size());
+  for (std::size_t depth = 0; depth < deepest; ++depth) add_stretches(transformed, depth, run);
 }
 
 std::vector<Applied> applied_by(const std::vector<Transform>& transforms, const Run& run) {
   std::vector<Applied> all;
   for (const Transform& transform : transforms)
     all.push_back({.what = describe(transform), .ops = 0, .first = 0, .last = 0, .peak = {}});
-  for (const auto& parts : run.made->parts)
+  for (const auto& parts : run.transformed->parts)
     for (const PartOf& part : parts) ++all[static_cast<std::size_t>(part.transform)].ops;
   std::vector<std::uint8_t> seen(all.size(), 0);
   for (const Stretch& stretch : run.stretches) {
@@ -133,8 +133,9 @@ std::vector<Applied> applied_by(const std::vector<Transform>& transforms, const 
 Run make_run(const Graph& original, Plan plan) {
   Run run;
   if (!plan.transforms.empty()) {
-    run.made = std::make_shared<const Transformed>(apply_transforms(original, plan.transforms));
-    plan = on_made(*run.made, plan);
+    run.transformed =
+        std::make_shared<const TransformedGraph>(apply_transforms(original, plan.transforms));
+    plan = on_transformed(*run.transformed, plan);
   }
   const Graph& graph = run.graph(original);
   run.plan = std::move(plan);
@@ -153,7 +154,7 @@ Run make_run(const Graph& original, Plan plan) {
   run.lanes = lanes_of(graph, run.plan, run.timeline);
   run.overhead_percent = overhead_percent(run.timeline.cost.duration, original.total_time());
   describe_peak(graph, run);
-  if (run.made) find_stretches(*run.made, run);
+  if (run.transformed) find_stretches(*run.transformed, run);
   return run;
 }
 
@@ -247,10 +248,10 @@ Report make_report(const Graph& graph, const Plan* plan, std::optional<Bytes> bu
                 .notice = {}};
   if (plan != nullptr) {
     report.after = make_run(graph, *plan);
-    const Graph& made = report.after->graph(graph);
-    group_recomputed(made, *report.after, report);
-    report.notice = notice_of(made, *report.after);
-    if (report.after->made) report.transforms = applied_by(plan->transforms, *report.after);
+    const Graph& after = report.after->graph(graph);
+    group_recomputed(after, *report.after, report);
+    report.notice = notice_of(after, *report.after);
+    if (report.after->transformed) report.transforms = applied_by(plan->transforms, *report.after);
   }
   return report;
 }

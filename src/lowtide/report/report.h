@@ -13,7 +13,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/plan.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/report/lanes.h"
 #include "lowtide/report/repetition.h"
 #include "lowtide/sim/simulate.h"
@@ -56,8 +56,9 @@ struct Applied {
 
 // One way to run the graph.
 struct Run {
-  std::shared_ptr<const Transformed> made = nullptr;  // by the plan's transforms, if it has any
-  Plan plan;                                          // on the graph that they make
+  std::shared_ptr<const TransformedGraph> transformed =
+      nullptr;  // by the plan's transforms, if it has any
+  Plan plan;    // on the graph that they make
   Timeline timeline;
   std::size_t peak_step = 0;  // as Timeline::peak_step
   std::string peak_what;      // "compute of op 3 "mm_3"", or "the start"
@@ -75,7 +76,9 @@ struct Run {
   static constexpr std::size_t kLargest = 12;
 
   // That the steps are of; `original` is the one that is reported on.
-  const Graph& graph(const Graph& original) const { return made ? made->graph : original; }
+  const Graph& graph(const Graph& original) const {
+    return transformed ? transformed->graph : original;
+  }
 };
 
 // The recomputations that share an origin: the op's origin or, where it has none, its kind or name.

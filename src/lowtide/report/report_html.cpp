@@ -154,7 +154,7 @@ class PageData {
   std::vector<const Graph*> graphs() const {
     std::vector<const Graph*> all{&graph_};
     for (const Run* run : runs_)
-      if (run->made) all.push_back(&run->made->graph);
+      if (run->transformed) all.push_back(&run->transformed->graph);
     return all;
   }
   template <class Value>
@@ -357,7 +357,7 @@ void PageData::write_points(const Run& run) {
   std::string again(live.size(), '0');
   for (std::size_t step : run.recomputed_steps) again[step] = '1';
   const auto base_of = [&, all = graph_of(run).total_time()](Ticks once) {
-    if (!run.made || all == Ticks(0)) return once;
+    if (!run.transformed || all == Ticks(0)) return once;
     return Ticks(
         checked_mul_div(once.count(), report_.base_duration.count(), all.count(), Rounding::floor));
   };
@@ -399,7 +399,7 @@ void PageData::write_points(const Run& run) {
   if (!run.stretches.empty()) write_stretches(run, steps.size());
   if (!full_ || graphs().size() == 1) return;
   // Those of its own graph: the first place, and the place after the last.
-  const std::size_t first = run.made ? graph_.tensor_count() : 0;
+  const std::size_t first = run.transformed ? graph_.tensor_count() : 0;
   json_.key("tensors").tuple([&] {
     json_.number(first);
     json_.number(first + graph_of(run).tensor_count());

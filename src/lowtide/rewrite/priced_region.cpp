@@ -106,7 +106,7 @@ Bytes PricedRegion::put_together_bytes(TensorId tensor) const {
   return widens(graph_, region_, tensor) ? checked_add(bytes, bytes) : bytes;
 }
 
-Split PricedRegion::split(const Transformed& now) const {
+Split PricedRegion::split(const TransformedGraph& now) const {
   Split split;
   split.parts = region_.parts;
   for (const OpId op : region_.ops) split.ops.push_back(now.op_index[op]);
@@ -253,7 +253,7 @@ Profile PricedRegion::profile() const {
   return profile;
 }
 
-std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer) {
+std::optional<Hoist> priced_hoist(const TransformedGraph& now, const PartPricer& pricer) {
   const Graph& graph = now.graph;
   for (const OpId op : graph.order()) {
     if (!graph.is_barrier(op) || graph.outputs(op).size() != 1) continue;

@@ -7,9 +7,9 @@
 #include "lowtide/device/part_price.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/profile.h"
-#include "lowtide/transforms/made.h"
 #include "lowtide/transforms/region.h"
 #include "lowtide/transforms/transform.h"
+#include "lowtide/transforms/transformed_graph.h"
 
 namespace lowtide::rewrite {
 
@@ -40,7 +40,7 @@ class PricedRegion {
                const PartPricer& pricer);
 
   // With every price in numbers; `now` says how the file calls the graph's ops and tensors.
-  Split split(const Transformed& now) const;
+  Split split(const TransformedGraph& now) const;
   // Of the graph that the split would make, without making it.
   Profile profile() const;
   RegionInParts in_parts() const;
@@ -69,6 +69,6 @@ class PricedRegion {
 
 // The hoist of a graph's backward, scaling priced; nothing where there is no barrier with one
 // tangent of one element, or the hoist is refused.
-std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer);
+std::optional<Hoist> priced_hoist(const TransformedGraph& now, const PartPricer& pricer);
 
 }  // namespace lowtide::rewrite

@@ -32,7 +32,7 @@ PartPricer::Cost cost_of(const Replacement::Made& made, const PartPricer& pricer
 }
 
 // TransformRefused or another InputError where that is not possible.
-Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const Transformed& now,
+Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const TransformedGraph& now,
                   const Labels& labels, const PartPricer& pricer) {
   const Replacement made = replacement_by(rule, now.graph, ops, labels);
   Proposed found{.substitute = {}, .saved = Ticks(0)};
@@ -52,7 +52,7 @@ Proposed proposed(const Rule& rule, const std::vector<OpId>& ops, const Transfor
 
 }  // namespace
 
-std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pricer,
+std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPricer& pricer,
                                     const std::function<bool()>& stops) {
   const ByKind rules = rules_by_kind();
   const Labels labels = labels_of(now.graph);

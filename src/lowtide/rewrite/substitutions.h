@@ -17,7 +17,7 @@ struct Proposed {
 
 // Of every rule, at every op of one of its kinds: in the graph's order of ops. The pricer is that
 // of `now.graph`. Ends early, with what it has, as soon as `stops` says so.
-std::vector<Proposed> substitutions(const Transformed& now, const PartPricer& pricer,
+std::vector<Proposed> substitutions(const TransformedGraph& now, const PartPricer& pricer,
                                     const std::function<bool()>& stops = {});
 
 // Which substitutions are put together: all that save time; or, of these, those after which no more

@@ -36,7 +36,7 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
   return made;
 }
 
-Split split_of(const Transformed& now, const Surveyed& one, const Device& device,
+Split split_of(const TransformedGraph& now, const Surveyed& one, const Device& device,
                const CostTable* costs) {
   const PartPricer pricer(now.graph, device, costs);
   return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);

@@ -39,7 +39,7 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
               const std::function<bool()>& stops = {});
 
 // A split with every price, for what a survey of `now`'s graph has found.
-Split split_of(const Transformed& now, const Surveyed& one, const Device& device,
+Split split_of(const TransformedGraph& now, const Surveyed& one, const Device& device,
                const CostTable* costs);
 
 // The graph with its backward hoisted, or as it is where that is not possible, or not `allowed`.

@@ -2,7 +2,7 @@
 #include "lowtide/sim/check_plan.h"
 
 #include "lowtide/graph/hash.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
 #include "lowtide/sim/verify.h"
 
@@ -128,9 +128,9 @@ PlanVerdict check_plan(const Graph& graph, const PlanFile& file) {
 }
 
 AppliedPlan apply_plan(const Graph& graph, const PlanFile& file) {
-  Transformed made = apply_transforms(graph, file.plan.transforms);
+  TransformedGraph made = apply_transforms(graph, file.plan.transforms);
   PlanFile ordinary = file;
-  ordinary.plan = on_made(made, file.plan);
+  ordinary.plan = on_transformed(made, file.plan);
   ordinary.graph_hash = graph_hash(made.graph);
   ordinary.transform_hash.clear();
   ordinary.claims.bound_scope.reset();

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/replay.h"
 
 namespace lowtide {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lowtide/base/error.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 
 namespace lowtide {
 
@@ -110,8 +110,8 @@ Verdict verify(const Problem& problem, const Plan& plan) {
       return refused("the technique \"" + std::string(kind_of(transform)) +
                      "\" is not among those allowed");
   try {
-    const auto applied = applied_to(problem, plan.transforms);
-    return verify_steps(on_made(applied->now, problem), on_made(applied->now, plan));
+    const auto applied = apply_cached(problem, plan.transforms);
+    return verify_steps(on_transformed(applied->now, problem), on_transformed(applied->now, plan));
   } catch (const InputError& error) {
     return refused(error.what());
   }

@@ -17,7 +17,7 @@ namespace lowtide {
 namespace {
 
 // What its links and sums make of it: only prices can be too much for them.
-Transformed finished(const Draft& draft) {
+TransformedGraph finished(const Draft& draft) {
   try {
     return draft.finish();
   } catch (const InputError& error) {
@@ -65,26 +65,26 @@ class Application {
   void close() {
     if (!open_) return;
     open_->finish();
-    Transformed made = finished(draft_);
+    TransformedGraph made = finished(draft_);
     open_.reset();
     made_ = std::move(made);
   }
-  Transformed take() { return made_ ? std::move(*made_) : *before_; }
+  TransformedGraph take() { return made_ ? std::move(*made_) : *before_; }
 
  private:
-  const Transformed& now() const { return made_ ? *made_ : *before_; }
+  const TransformedGraph& now() const { return made_ ? *made_ : *before_; }
 
   Draft draft_;
-  const Transformed* before_ = nullptr;  // what it began from, if not from the graph
-  std::optional<Transformed> made_;      // what the draft held when it was last whole
+  const TransformedGraph* before_ = nullptr;  // what it began from, if not from the graph
+  std::optional<TransformedGraph> made_;      // what the draft held when it was last whole
   std::optional<Substitutes> open_;
   std::size_t count_ = 0;
   bool one_by_one_;
 };
 
 // Nothing if something is wrong with some that were done together: one by one they tell with which.
-std::optional<Transformed> applied(const Graph& graph, std::span<const Transform> transforms,
-                                   bool one_by_one) {
+std::optional<TransformedGraph> applied(const Graph& graph, std::span<const Transform> transforms,
+                                        bool one_by_one) {
   Application application(graph, one_by_one);
   for (std::size_t i = 0; i < transforms.size(); ++i) {
     const std::string place = "transforms/" + std::to_string(i);
@@ -133,17 +133,17 @@ std::optional<Applied> applied_that_hold(const Graph& graph, const Applied& give
 
 }  // namespace
 
-Transformed apply_transforms(const Graph& graph, std::span<const Transform> transforms) {
-  std::optional<Transformed> made = applied(graph, transforms, false);
+TransformedGraph apply_transforms(const Graph& graph, std::span<const Transform> transforms) {
+  std::optional<TransformedGraph> made = applied(graph, transforms, false);
   return made ? std::move(*made) : apply_one_by_one(graph, transforms);
 }
 
-Transformed apply_one_by_one(const Graph& graph, std::span<const Transform> transforms) {
+TransformedGraph apply_one_by_one(const Graph& graph, std::span<const Transform> transforms) {
   return std::move(applied(graph, transforms, true).value());
 }
 
-Transformed apply_further(const Graph& graph, const Applied& before,
-                          std::span<const Transform> more) {
+TransformedGraph apply_further(const Graph& graph, const Applied& before,
+                               std::span<const Transform> more) {
   try {
     Application application(graph, before, false);
     for (const Transform& transform : more) application.add(transform);

@@ -61,7 +61,7 @@ Draft::Draft(const Graph& graph)
     tensors_.emplace_back(graph.tensor(id));
 }
 
-Draft::Draft(const Graph& graph, const Transformed& now)
+Draft::Draft(const Graph& graph, const TransformedGraph& now)
     : order(copied(now.graph.order(), now.op_index)),
       outputs(copied(now.graph.outputs(), now.tensor_index)),
       name_(graph.name()),
@@ -133,7 +133,7 @@ TensorId Draft::add(Tensor tensor) {
   return TensorId(tensors_.size() - 1);
 }
 
-Transformed Draft::finish() const {
+TransformedGraph Draft::finish() const {
   std::vector<OpId> ops(ops_.size()), op_index;
   std::vector<TensorId> tensors(tensors_.size()), tensor_index;
   for (std::size_t i = 0; i < ops_.size(); ++i) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lowtide/transforms/made.h"
 #include "lowtide/transforms/refuse.h"
 #include "lowtide/transforms/transform.h"
+#include "lowtide/transforms/transformed_graph.h"
 
 namespace lowtide {
 
@@ -20,7 +20,7 @@ struct DraftOp {
   std::vector<OpId> after;
   std::vector<InPlacePair> in_place;
   std::vector<PartOf> parts;
-  OpId source;                      // as of Transformed
+  OpId source;                      // as of TransformedGraph
   std::optional<std::size_t> gone;  // the transform that put others in its place
 };
 
@@ -29,7 +29,7 @@ class Draft {
   explicit Draft(const Graph& graph);
   // Of what transforms have made of it. What of that is gone says neither its name nor what put
   // others in its place.
-  Draft(const Graph& graph, const Transformed& now);
+  Draft(const Graph& graph, const TransformedGraph& now);
 
   std::size_t op_count() const { return ops_.size(); }  // with those that are gone
   // Those that are gone still stand there, but nothing may lead to them.
@@ -57,7 +57,7 @@ class Draft {
   std::vector<OpId> order;
   std::vector<TensorId> outputs;
 
-  Transformed finish() const;
+  TransformedGraph finish() const;
 
  private:
   std::string name_;

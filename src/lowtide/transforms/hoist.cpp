@@ -29,7 +29,7 @@ std::optional<std::int64_t> elements(const Tensor& tensor) {
   return count;
 }
 
-OpId barrier_of(const Draft& draft, const Transformed& now, TensorId tangent) {
+OpId barrier_of(const Draft& draft, const TransformedGraph& now, TensorId tangent) {
   draft.demand(tangent);
   const OpId maker = now.graph.producer(now.tensors[tangent.index()]);
   const std::string label = draft.label(tangent);
@@ -58,7 +58,7 @@ std::vector<OpId> behind(const Graph& graph, OpId barrier) {
 
 }  // namespace
 
-void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std::size_t) {
+void do_transform(Draft& draft, const TransformedGraph& now, const Hoist& hoist, std::size_t) {
   const Graph& graph = now.graph;
   const OpId barrier = barrier_of(draft, now, hoist.tangent);
   const OpId barrier_index = now.op_index[barrier];

@@ -10,7 +10,7 @@
 #include "lowtide/graph/graph.h"
 #include "lowtide/ops/dimensions/follow.h"
 #include "lowtide/ops/dimensions/seed.h"
-#include "lowtide/transforms/made.h"
+#include "lowtide/transforms/transformed_graph.h"
 
 namespace lowtide {
 

@@ -11,9 +11,9 @@
 namespace lowtide {
 
 // In the file's indices; of ids of `now`. Both must outlive it.
-Labels labels_in_file(const Draft& draft, const Transformed& now);
+Labels labels_in_file(const Draft& draft, const TransformedGraph& now);
 
-void do_transform(Draft& draft, const Transformed& now, const Split& split, std::size_t index);
-void do_transform(Draft& draft, const Transformed& now, const Hoist& hoist, std::size_t index);
+void do_transform(Draft& draft, const TransformedGraph& now, const Split& split, std::size_t index);
+void do_transform(Draft& draft, const TransformedGraph& now, const Hoist& hoist, std::size_t index);
 
 }  // namespace lowtide

@@ -70,7 +70,7 @@ Share product(Share a, Share b, const std::string& op) {
 }
 
 // The split as its graph sees it; TransformRefused for an op or a tensor that is gone.
-AskedRegion asked_region(const Draft& draft, const Transformed& now, const Split& split) {
+AskedRegion asked_region(const Draft& draft, const TransformedGraph& now, const Split& split) {
   AskedRegion asked;
   asked.parts = split.parts;
   asked.exact = split.exact;
@@ -94,7 +94,7 @@ std::unordered_map<AnyId, Price<AnyId>> by_id(const std::vector<Price<AnyId>>& p
 
 class Parts {
  public:
-  Parts(Draft& draft, const Transformed& now, const Split& split, std::size_t index)
+  Parts(Draft& draft, const TransformedGraph& now, const Split& split, std::size_t index)
       : draft_(draft),
         now_(now),
         graph_(now.graph),
@@ -440,7 +440,7 @@ class Parts {
   }
 
   Draft& draft_;
-  const Transformed& now_;
+  const TransformedGraph& now_;
   const Graph& graph_;
   const Split& split_;
   std::size_t transform_;
@@ -460,12 +460,13 @@ class Parts {
 
 }  // namespace
 
-Labels labels_in_file(const Draft& draft, const Transformed& now) {
+Labels labels_in_file(const Draft& draft, const TransformedGraph& now) {
   return {[&](OpId op) { return draft.label(now.op_index[op]); },
           [&](TensorId tensor) { return draft.label(now.tensor_index[tensor]); }};
 }
 
-void do_transform(Draft& draft, const Transformed& now, const Split& split, std::size_t index) {
+void do_transform(Draft& draft, const TransformedGraph& now, const Split& split,
+                  std::size_t index) {
   Parts(draft, now, split, index).make();
 }
 

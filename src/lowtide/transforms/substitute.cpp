@@ -24,7 +24,7 @@ constexpr std::array kRules = {&kMergeProducts, &kSplitProduct, &kAddIntoProduct
 // Puts a replacement into the draft, all but the order.
 class Substitution {
  public:
-  Substitution(Draft& draft, const Transformed& now, const Substitute& substitute,
+  Substitution(Draft& draft, const TransformedGraph& now, const Substitute& substitute,
                std::size_t index, const Replacement& made)
       : draft_(draft),
         now_(now),
@@ -159,7 +159,7 @@ class Substitution {
   }
 
   Draft& draft_;
-  const Transformed& now_;
+  const TransformedGraph& now_;
   const Substitute& substitute_;
   std::size_t transform_, next_;
   const Replacement& made_;
@@ -197,7 +197,7 @@ Replacement replacement_by(const Rule& rule, const Graph& graph, std::span<const
   return made;
 }
 
-Replacement replacement_by(const Draft& draft, const Transformed& now,
+Replacement replacement_by(const Draft& draft, const TransformedGraph& now,
                            const Substitute& substitute) {
   const Rule* rule = find_substitution_rule(substitute.rule);
   if (!rule) {
@@ -218,7 +218,7 @@ Replacement replacement_by(const Draft& draft, const Transformed& now,
   return replacement_by(*rule, now.graph, ops, labels_in_file(draft, now));
 }
 
-void put(Draft& draft, const Transformed& now, const Substitute& substitute, std::size_t index,
+void put(Draft& draft, const TransformedGraph& now, const Substitute& substitute, std::size_t index,
          const Replacement& made) {
   Substitution(draft, now, substitute, index, made).put();
 }

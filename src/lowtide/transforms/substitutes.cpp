@@ -25,7 +25,7 @@ namespace {
 class Placing {
  public:
   // The ops from `first_made` on are new.
-  Placing(Draft& draft, const Transformed& now, std::size_t first_made, std::string_view rule)
+  Placing(Draft& draft, const TransformedGraph& now, std::size_t first_made, std::string_view rule)
       : draft_(draft), now_(now), rule_(rule) {
     for (std::size_t i = first_made; i < draft.op_count(); ++i) added_.emplace_back(i);
   }
@@ -102,7 +102,7 @@ class Placing {
   }
 
   Draft& draft_;
-  const Transformed& now_;
+  const TransformedGraph& now_;
   std::string_view rule_;
   std::vector<OpId> added_;
   std::vector<std::uint8_t> state_;
@@ -121,7 +121,7 @@ void for_changed(const Graph& graph, const Replacement::Reader& reader, const Vi
 
 }  // namespace
 
-Substitutes::Substitutes(Draft& draft, const Transformed& now)
+Substitutes::Substitutes(Draft& draft, const TransformedGraph& now)
     : draft_(draft),
       now_(now),
       first_made_(draft.op_count()),

@@ -14,17 +14,17 @@ namespace lowtide {
 
 // What a substitution puts in the place of its ops, in ids of `now`, the graph of what the draft
 // held before it or before some that it does not see; TransformRefused if it is not legal.
-Replacement replacement_by(const Draft& draft, const Transformed& now,
+Replacement replacement_by(const Draft& draft, const TransformedGraph& now,
                            const Substitute& substitute);
 // Puts it into the draft, all but the order. InputError (place: a JSON pointer into the transform)
 // if it lacks a price.
-void put(Draft& draft, const Transformed& now, const Substitute& substitute, std::size_t index,
+void put(Draft& draft, const TransformedGraph& now, const Substitute& substitute, std::size_t index,
          const Replacement& made);
 
 class Substitutes {
  public:
   // `now` is the graph of what the draft holds; both must outlive it.
-  Substitutes(Draft& draft, const Transformed& now);
+  Substitutes(Draft& draft, const TransformedGraph& now);
 
   // Does one more; false, and nothing is done, where it has to wait until the others are finished.
   // With none before it, it never has to. Throws as replacement_by and put.
@@ -41,7 +41,7 @@ class Substitutes {
   void touch(const Replacement& made);
 
   Draft& draft_;
-  const Transformed& now_;
+  const TransformedGraph& now_;
   const std::size_t first_made_;  // the file's index of the first op that these make
   std::size_t count_ = 0;
   bool moves_ = false;  // the one that was taken moves others

@@ -45,7 +45,7 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
       for (const RegionOfView& region : view.regions) {
         if (!found.made) found.made = *base_.made;
         // Regions do not meet, so what one is made of is there when those before it are made.
-        const Transformed& now = *found.made;
+        const TransformedGraph& now = *found.made;
         rewrite::Candidate candidate = tree_.nodes[region.node].region;
         for (OpId& op : candidate.ops) op = now.ops[base_.made->op_index[op].index()];
         for (auto& axis : candidate.axes) {
@@ -87,7 +87,7 @@ bool Builder::find_parts(const View& view, MadeView& found) const {
     }
     return true;
   }
-  const Transformed& made = *found.made;
+  const TransformedGraph& made = *found.made;
   // Of each region, which ops of its have one source: nearly always one.
   std::vector<std::map<OpId, std::vector<OpId>>> by_source(view.regions.size());
   for (const OpId op : view.order) {
@@ -226,8 +226,8 @@ std::optional<BuiltPlan> Builder::plan(const View& view, const Actions& actions,
   const MadeView* on = made(view, limits);
   if (on == nullptr) return std::nullopt;
   const Graph& graph = *on->graph;
-  const Transformed* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
-  Problem problem = renumbered ? on_made(*renumbered, problem_) : problem_;
+  const TransformedGraph* renumbered = on->made ? &*on->made : base_.made ? &*base_.made : nullptr;
+  Problem problem = renumbered ? on_transformed(*renumbered, problem_) : problem_;
   problem.budget = budget;
   problem.time_limit.reset();
   problem.objective = Objective::least_time;

@@ -13,7 +13,7 @@
 #include "lowtide/plan/events.h"
 #include "lowtide/plan/outcome.h"
 #include "lowtide/plan/problem.h"
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 #include "lowtide/rewrite/fission_tree.h"
 #include "lowtide/solve/magis/evaluate.h"
 
@@ -22,8 +22,8 @@ namespace lowtide::solve::magis {
 // What a search begins from: the problem's graph, behind transforms that all its states share.
 struct Base {
   std::vector<Transform> transforms;
-  std::optional<Transformed> made;  // there if transforms may be used
-  const Graph* graph = nullptr;     // that, or the problem's
+  std::optional<TransformedGraph> made;  // there if transforms may be used
+  const Graph* graph = nullptr;          // that, or the problem's
 };
 
 struct BuiltPlan {
@@ -49,7 +49,7 @@ class Builder {
   // A graph that a fission makes, and what of the base each of its ops is.
   struct MadeView {
     std::vector<Transform> transforms;
-    std::optional<Transformed> made;  // none: the base itself
+    std::optional<TransformedGraph> made;  // none: the base itself
     const Graph* graph = nullptr;
     std::vector<std::vector<OpId>> parts;               // by the base's op; one outside of regions
     std::vector<std::vector<std::vector<OpId>>> joins;  // by the base's op and part

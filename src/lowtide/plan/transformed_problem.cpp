@@ -1,11 +1,11 @@
 // Renumbering.
-#include "lowtide/plan/transformed.h"
+#include "lowtide/plan/transformed_problem.h"
 
 #include <string>
 #include <utility>
 
 #include "lowtide/base/error.h"
-#include "lowtide/transforms/made_once.h"
+#include "lowtide/transforms/transform_cache.h"
 
 namespace lowtide {
 
@@ -33,26 +33,28 @@ AnyId found(const std::vector<AnyId>& places, AnyId id) {
 
 }  // namespace
 
-Plan on_made(const Transformed& made, const Plan& plan) {
+Plan on_transformed(const TransformedGraph& transformed, const Plan& plan) {
   return renumbered(
-      plan, [&](OpId id) { return found(made.ops, id); },
-      [&](TensorId id) { return found(made.tensors, id); });
+      plan, [&](OpId id) { return found(transformed.ops, id); },
+      [&](TensorId id) { return found(transformed.tensors, id); });
 }
 
-Plan on_original(const Transformed& made, std::span<const Transform> transforms, const Plan& plan) {
+Plan on_original(const TransformedGraph& transformed, std::span<const Transform> transforms,
+                 const Plan& plan) {
   Plan result = renumbered(
-      plan, [&](OpId id) { return made.op_index[id]; },
-      [&](TensorId id) { return made.tensor_index[id]; });
+      plan, [&](OpId id) { return transformed.op_index[id]; },
+      [&](TensorId id) { return transformed.tensor_index[id]; });
   result.transforms.assign(transforms.begin(), transforms.end());
   return result;
 }
 
-Problem on_made(const Transformed& made, const Problem& problem) {
-  Problem asked = with_graph(problem, made.graph);
+Problem on_transformed(const TransformedGraph& transformed, const Problem& problem) {
+  Problem asked = with_graph(problem, transformed.graph);
   asked.transforms.clear();
   for (LiveLimit& limit : asked.live_limits) {
     const OpId op = limit.op;
-    limit.op = op.valid() && op.index() < made.ops.size() ? made.ops[op.index()] : OpId();
+    limit.op =
+        op.valid() && op.index() < transformed.ops.size() ? transformed.ops[op.index()] : OpId();
     if (!limit.op.valid())
       throw InputError("live_limits", "op " + std::to_string(op.index()) +
                                           " has a limit, and the transforms leave no such op");
@@ -60,24 +62,24 @@ Problem on_made(const Transformed& made, const Problem& problem) {
   return asked;
 }
 
-std::shared_ptr<const Applied> applied_to(const Problem& problem,
-                                          std::span<const Transform> transforms) {
-  if (problem.made_once && &problem.made_once->graph() == &problem.graph)
-    return problem.made_once->of(transforms);
+std::shared_ptr<const Applied> apply_cached(const Problem& problem,
+                                            std::span<const Transform> transforms) {
+  if (problem.transform_cache && &problem.transform_cache->graph() == &problem.graph)
+    return problem.transform_cache->apply(transforms);
   return std::make_shared<const Applied>(
       Applied{{transforms.begin(), transforms.end()}, apply_transforms(problem.graph, transforms)});
 }
 
-std::shared_ptr<const Applied> keep_applied(const Problem& problem, Applied made) {
-  if (problem.made_once && &problem.made_once->graph() == &problem.graph)
-    return problem.made_once->keep(std::move(made));
-  return std::make_shared<const Applied>(std::move(made));
+std::shared_ptr<const Applied> cache_applied(const Problem& problem, Applied applied) {
+  if (problem.transform_cache && &problem.transform_cache->graph() == &problem.graph)
+    return problem.transform_cache->add(std::move(applied));
+  return std::make_shared<const Applied>(std::move(applied));
 }
 
 PlanOnGraph::PlanOnGraph(const Graph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
   if (plan.transforms.empty()) return;
-  made_ = apply_transforms(graph, plan.transforms);
-  on_made_ = on_made(*made_, plan);
+  transformed_ = apply_transforms(graph, plan.transforms);
+  on_transformed_ = on_transformed(*transformed_, plan);
 }
 
 }  // namespace lowtide

@@ -1,4 +1,5 @@
-// What transforms make: a graph, and which of its ops and tensors the file's indices name.
+// The graph that transforms make of another, and which of its ops and tensors the file's indices
+// name.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,15 @@ struct PartOf {
   bool operator==(const PartOf&) const = default;
 };
 
-struct Transformed {
+struct TransformedGraph {
   Graph graph;
   IdVector<OpId, OpId> op_index;              // the file's, of each op of `graph`
   IdVector<TensorId, TensorId> tensor_index;  // likewise
   std::vector<OpId> ops;                      // by the file's index; invalid for what is gone
   std::vector<TensorId> tensors;
   IdVector<OpId, std::vector<PartOf>> parts;  // outermost split first; empty outside of them
-  // The op of the graph before all transforms that each op is, or computes a part of, or puts the
-  // parts of a result of together; invalid for those that are of none.
+  // For each op the op of the original graph that it is, or computes a part of, or joins the parts
+  // of a result of; invalid where there is none.
   IdVector<OpId, OpId> source;
 };
 
