@@ -12,6 +12,7 @@ FINE = {
     "src/lowtide/base/CMakeLists.txt": "lowtide_room(NAME base\n  HEADERS\n    units.h)",
     "src/lowtide/base/units.h": "#pragma once\n#include <cstdint>\n",
     "src/lowtide/base/inner.h": '#pragma once\n#include "lowtide/base/units.h"\n',
+    "src/lowtide/plan/plan.h": "#pragma once\n",
     "src/lowtide/solve/a/a.h": SOLVER,
     "src/lowtide/solve/kumar/common/shared.h": "#pragma once\n",
     "src/lowtide/solve/kumar/tree/tree.h": '#pragma once\n#include "lowtide/solve/kumar/common/shared.h"\n',
@@ -38,6 +39,7 @@ def test_a_tree_without_fault_passes(name, tmp_path):
 @pytest.mark.parametrize("name, path, text, said", [
     ("includes", "src/lowtide/base/x.cpp", '#include "lowtide/solve/a/a.h"', "may not know room solve"),
     ("includes", "src/lowtide/io/x.cpp", '#include "lowtide/solve/a/a.h"', "may not know room solve"),
+    ("includes", "src/lowtide/transforms/x.cpp", '#include "lowtide/plan/plan.h"', "may not know room plan"),
     ("includes", "src/lowtide/base/units.h", "#include <fmt/core.h>", "not of the standard library"),
     ("includes", "src/lowtide/base/x.cpp", '#include "units.h"', "is to be written"),
     ("includes", "src/lowtide/base/x.cpp", '#include "lowtide/base/y.h"', "does not exist"),
