@@ -2,7 +2,9 @@
 // interrupt.
 #pragma once
 
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "bench/measure.h"
@@ -16,7 +18,9 @@ struct Run {
   Bytes own_peak;
   std::uint64_t seed = 0;
   int threads = 1;
-  double limit = 0;  // seconds
+  std::optional<double> seconds = std::nullopt;     // the limits
+  std::optional<std::int64_t> work = std::nullopt;
+  std::string link = {};
 };
 
 class CsvFiles {

@@ -3,8 +3,11 @@
 // them.
 //
 // Overheads at 0.1, 1 and 10 seconds come from one run. Times are wall clock: compare them within a
-// machine only, and leave it alone meanwhile.
+// machine only, and leave it alone meanwhile. With --work a run counts work instead, and its figures
+// are the same on every machine, however loaded.
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "lowtide/base/error.h"
+#include "lowtide/plan/terms.h"
 #include "lowtide/sim/budget.h"
 #include "lowtide/sim/simulate.h"
 
@@ -32,6 +36,8 @@ struct Settings {
   Variant variant;
   bool ablation = false, dry = false;
   double seconds = 10;
+  std::optional<std::int64_t> work;  // counted, in place of the seconds
+  std::string link;
   std::uint64_t seeds = 1;
   int threads = 1;
 };
@@ -85,8 +91,10 @@ class Bench {
   }
 
   void run() {
-    fmt::print("{} runs of {} s at most: {}\n", total_, settings_.seconds,
-               time_text(static_cast<double>(total_) * settings_.seconds));
+    fmt::print("{} runs of {}: {}\n", total_,
+               settings_.work ? fmt::format("{} units of work", *settings_.work)
+                              : fmt::format("{} s at most", settings_.seconds),
+               time_text(static_cast<double>(total_) * seconds_a_run()));
     if (settings_.dry) return;
     CsvFiles files(settings_.out);
     for (const Row& row : rows_) {
@@ -118,8 +126,10 @@ class Bench {
 
   void run(CsvFiles& files, const Row& row, const Graph& graph, const std::string& budget,
            const std::string& order, const std::string& solver, const Variant& variant) {
-    Problem problem{graph, resolve_budget(parse_budget(budget), graph)};
-    problem.order = order == "given" ? Order::given : Order::free;
+    AskedTerms terms{.order = order == "given" ? Order::given : Order::free};
+    if (!settings_.link.empty()) terms.link = settings_.link;
+    const Problem problem =
+        problem_on(graph, resolve_budget(parse_budget(budget), graph), terms_of(terms, graph));
     if (!telling(variant, problem)) {
       done_ += settings_.seeds;
       return;
@@ -137,11 +147,14 @@ class Bench {
               .own_peak = own_peak(graph),
               .seed = 1,
               .threads = settings_.threads,
-              .limit = settings_.seconds};
+              .work = settings_.work,
+              .link = settings_.link};
+    if (!settings_.work) asked.seconds = settings_.seconds;
     for (; asked.seed <= settings_.seeds; ++asked.seed) {
       driver::Request request;
       request.solver = solver;
-      request.limits.seconds = settings_.seconds;
+      request.limits.seconds = asked.seconds;
+      request.limits.work = asked.work;
       request.seed = asked.seed;
       request.threads = settings_.threads;
       const Measurement measured = measure(varied, problem, request);
@@ -152,7 +165,7 @@ class Bench {
   }
 
   void report(const Run& asked, const std::string& order, const Measurement& measured) const {
-    const double left = static_cast<double>(total_ - done_) * settings_.seconds;
+    const double left = static_cast<double>(total_ - done_) * seconds_a_run();
     std::string found = measured.status;
     if (measured.overhead())
       found = fmt::format("{:.4g} %, bound {:.4g} %", *measured.overhead(), measured.bound());
@@ -161,6 +174,11 @@ class Bench {
     fmt::print("[{}/{}, {} left] {} {} {} {}{}: {} in {:.2f} s\n", done_, total_, time_text(left),
                asked.graph, asked.budget, order, asked.solver, variant, found, measured.seconds);
     std::fflush(stdout);
+  }
+
+  double seconds_a_run() const {
+    return settings_.work ? static_cast<double>(*settings_.work) / driver::kWorkPerSecond
+                          : settings_.seconds;
   }
 
   static std::string time_text(double seconds) {
@@ -210,6 +228,10 @@ int main(int argc, char** argv) {
   app.add_option("--time", settings.seconds, "Seconds a run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--work", settings.work,
+                 "Units of work a run instead of seconds: the same figures on every machine")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--link", settings.link, "A link to the host, as in 12GB/s; plans may offload");
   app.add_option("--seeds", settings.seeds, "Runs, with the seeds 1, 2, ...")
       ->capture_default_str();
   app.add_option("--threads", settings.threads, "Of each run")

@@ -45,10 +45,10 @@ Point point_of(const Graph& graph, double seconds, const Ticks* duration, Ticks 
 
 }  // namespace
 
-std::optional<double> Measurement::overhead_at(double at, double limit) const {
-  if (at > limit && !finished) return std::nullopt;
+std::optional<double> Measurement::overhead_at(double at, std::optional<double> limit) const {
+  if (!limit || (at > *limit && !finished)) return std::nullopt;
   // The last plan may come a little after the deadline: it is what the user gets.
-  if (at >= limit) return overhead();
+  if (at >= *limit) return overhead();
   std::optional<double> found;
   for (const Point& point : points)
     if (point.seconds <= at) found = point.overhead;

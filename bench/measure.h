@@ -30,8 +30,9 @@ struct Measurement {
 
   std::optional<double> overhead() const { return points.back().overhead; }
   double bound() const { return points.back().bound; }
-  // At so many seconds; nothing if there was no plan or the run was not that long.
-  std::optional<double> overhead_at(double seconds, double limit) const;
+  // At so many seconds; nothing if there was no plan, if the run was not that long, or if no clock
+  // limited it.
+  std::optional<double> overhead_at(double seconds, std::optional<double> limit) const;
   std::optional<double> first_plan() const;
   // How much of the bound's overhead the plan's is more, in per cent; where the bound's is 0, 0 up
   // to 0.05 points and infinite beyond.

@@ -29,15 +29,19 @@ std::vector<std::string> split(const std::string& text, char separator) {
 struct Generated {
   std::string kind;
   std::size_t ops = 0;
+  std::uint64_t seed = 1;
 };
 
+// "resnet-1000", or "resnet-1000-7" for seed 7.
 std::optional<Generated> generated(const std::string& source) {
   for (std::string_view kind : generator_kinds()) {
     if (!source.starts_with(std::string(kind) + "-")) continue;
     Generated found{std::string(kind)};
     const char* end = source.data() + source.size();
-    const auto [stop, error] = std::from_chars(source.data() + kind.size() + 1, end, found.ops);
-    if (error == std::errc() && stop == end) return found;
+    auto read = std::from_chars(source.data() + kind.size() + 1, end, found.ops);
+    if (read.ec == std::errc() && read.ptr != end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, found.seed);
+    if (read.ec == std::errc() && read.ptr == end) return found;
   }
   return std::nullopt;
 }
@@ -109,7 +113,7 @@ std::string graph_name(const std::string& source) {
 }
 
 Graph open_graph(const std::string& source) {
-  if (const auto made = generated(source)) return generate(made->kind, made->ops, 1);
+  if (const auto made = generated(source)) return generate(made->kind, made->ops, made->seed);
   return io::read_graph(source).graph;
 }
 

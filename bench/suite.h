@@ -11,7 +11,7 @@ namespace lowtide::bench {
 
 struct Row {
   std::string set;    // the table that it belongs to
-  std::string graph;  // a file, or a generated graph as "resnet-1000"
+  std::string graph;  // a file, or a generated graph: "resnet-1000", of seed 7 "resnet-1000-7"
   std::vector<std::string> budgets, orders, solvers;
   bool ablation = false;  // again for every part and every switch of the solvers
 };
