@@ -100,7 +100,7 @@ std::vector<Variant> ablations(const solve::SolverTable& solvers, const std::str
   demand_solver(solvers, solver);
   const solve::Solver& asked = *solvers.find(solver);
   if (!asked.traits().has(solve::Trait::portfolio)) return switches(asked);
-  std::vector<Variant> variants;
+  std::vector<Variant> variants = switches(asked);
   for (const auto& part : solvers.all()) {
     if (part->name() == solver) continue;
     variants.push_back({{}, {std::string(part->name())}});

@@ -20,7 +20,8 @@ struct Variant {
 solve::SolverTable vary(const solve::SolverTable& solvers, const Variant& variant);
 
 // One variant for each option that switches something on or off, the other way round. For a solver
-// that is made of others (`auto`): of every part, and without every part; otherwise its own only.
+// that is made of others (`auto`): its own, those of every part, and without every part; otherwise
+// its own only.
 std::vector<Variant> ablations(const solve::SolverTable& solvers, const std::string& solver);
 
 }  // namespace lowtide::bench

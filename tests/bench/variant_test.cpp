@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/driver/auto.h"
+#include "lowtide/driver/auto/auto.h"
 #include "lowtide/driver/driver.h"
 
 #include "support/part.h"

@@ -1,5 +1,5 @@
 // The portfolio, with parts of our own of the same traits.
-#include "lowtide/driver/auto.h"
+#include "lowtide/driver/auto/auto.h"
 
 #include <initializer_list>
 

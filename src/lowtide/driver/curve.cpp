@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/portfolio.h"
+#include "lowtide/driver/auto/recipes.h"
 #include "lowtide/driver/sweep.h"
 #include "lowtide/sim/simulate.h"
 
@@ -252,8 +252,7 @@ bool CurveRun::refine(double share, std::size_t pass, bool proves) {
       tasks.back().transforms = best->plan->transforms;
     }
     tasks.back().solver = sweep_.improving();
-    tasks.back().options = search_options(pass, false, swaps);
-    tasks.back().options.emplace_back("near", pass % 2 == 0 ? "off" : "on");
+    tasks.back().options = search_options(pass, {.link = swaps});
     if (proves && !sweep_.open())
       tasks.push_back({.budget = budget, .weight = kProof * weight, .solver = sweep_.proving()});
   }

@@ -7,7 +7,7 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/driver/allowed_graph.h"
-#include "lowtide/driver/auto.h"
+#include "lowtide/driver/auto/auto.h"
 #include "lowtide/driver/live_limits.h"
 #include "lowtide/driver/transform_reduction.h"
 #include "lowtide/driver/transform_search.h"

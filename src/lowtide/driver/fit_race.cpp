@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
+#include "lowtide/driver/auto/recipes.h"
 #include "lowtide/driver/least_solve.h"
-#include "lowtide/driver/portfolio.h"
 #include "lowtide/driver/transform_ideas.h"
 #include "lowtide/plan/transformed_problem.h"
 #include "lowtide/sim/simulate.h"
@@ -273,7 +273,8 @@ SweepTask Race::next_turn(Contender& one, bool leap) const {
   // where there is too little work for them, from the own order too.
   if (!leap && (one.begun || one.turns % 2 == 1)) {
     task.solver = sweep_.improving();
-    task.options = search_options(one.turns, true, sweep_.problem(one.asked).machine.has_value());
+    task.options = search_options(
+        one.turns, {.brief = true, .link = sweep_.problem(one.asked).machine.has_value()});
   }
   ++one.turns;
   return task;

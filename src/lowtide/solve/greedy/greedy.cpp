@@ -77,7 +77,6 @@ class Greedy final : public Solver {
   std::string_view summary() const override {
     return "recompute what frees most, op by op, as XLA does; a baseline for moderate budgets";
   }
-  Traits traits() const override { return {Trait::constructive}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

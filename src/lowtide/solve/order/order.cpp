@@ -164,7 +164,6 @@ class OrderSolver final : public Solver {
   std::string_view summary() const override {
     return "re-orders for memory alone: list heuristics, then exact where pieces are small";
   }
-  Traits traits() const override { return {Trait::constructive}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {
     if (problem.order == Order::given)

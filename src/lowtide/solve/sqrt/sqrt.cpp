@@ -102,7 +102,6 @@ class Sqrt final : public Solver {
   std::string_view summary() const override {
     return "Chen's segments between cut tensors: about sqrt(n) kept, the rest computed again";
   }
-  Traits traits() const override { return {Trait::constructive}; }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }
 

@@ -1,6 +1,6 @@
-// One part of the portfolio at its turn, on any thread: what it is told, and what becomes of one
-// that throws. Its plans come while it runs if there is a clock, and else when its turn is over, in
-// an order that hangs on no thread.
+// One task at its turn, on any thread: what the solver is told, and what becomes of one that
+// throws. Its plans come while it runs if there is a clock, and else when its turn is over, in an
+// order that depends on no thread.
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "lowtide/base/error.h"
-#include "lowtide/driver/portfolio.h"
+#include "lowtide/driver/auto/runner.h"
 
 namespace lowtide::driver {
 
 namespace {
 
-// What a Python solver raises is told below its traceback.
+// What a Python solver raises stands below its traceback.
 std::string last_line(std::string_view what) {
   what = what.substr(0, what.find_last_not_of(" \n") + 1);
   what = what.substr(what.find_last_of('\n') + 1);
@@ -26,52 +26,54 @@ std::string last_line(std::string_view what) {
 
 }  // namespace
 
-void Portfolio::run_task(Task& task, LimitSettings limits, const Bound& known,
-                         std::vector<Plan> starts) {
-  if (limits.seconds) limits.seconds = seconds_left() * task.share;
-  // What has not begun would notice only after its first plan.
-  if (too_late() && has_any_plan()) return;
+void Runner::run_task(Task& task, LimitSettings limits, const Bound& known,
+                      std::vector<Plan> starts) {
+  if (limits.seconds)
+    limits.seconds = context_.limits().remaining().seconds.value_or(0) * task.share;
+  {
+    // A task that begins after the deadline would notice only after its first plan.
+    const std::scoped_lock lock(mutex_);
+    if (context_.limits().over() && context_.smallest()) return;
+  }
   limits.work = task.work;
-  Problem problem = problem_;
+  Problem problem = task.in_given_order ? given_ : problem_;
   if (task.without_link) problem.machine.reset();
   solve::ContextSettings settings{.limits = limits,
                                   .seed = task.seed,
                                   .threads = task.threads,
-                                  .options = solve::Options(task.part->options()),
+                                  .options = solve::Options(task.solver->options()),
                                   .starts = std::move(starts),
                                   .known = known,
                                   .solvers = context_.solvers(),
                                   .watcher = {}};
-  for (const auto& [name, value] : task.options)
-    if (std::ranges::count(task.part->options(), name, &solve::OptionSpec::name) > 0)
-      settings.options.set(name, value);
+  for (const auto& [name, value] : task.options) settings.options.set(name, value);
   if (clocked_)
     settings.watcher = [&](const solve::Progress& progress) {
       const std::scoped_lock lock(mutex_);
       try {
         if (progress.plan != nullptr && !task.without_link)
-          offer(*progress.plan, progress.cost, *task.part);
-        if (task.claims()) raise(*task.part, progress.bound.duration);
+          offer(*progress.plan, progress.cost, *task.solver);
+        if (task.proves()) raise(*task.solver, progress.bound.duration);
       } catch (...) {
         watcher_threw_ = true;
         throw;
       }
     };
-  solve::Context inner(problem, task.part->name(), std::move(settings));
+  solve::Context inner(problem, task.solver->name(), std::move(settings));
   solve_or_say_why(task, problem, inner);
   task.work_done = inner.limits().work();
   task.seconds = inner.limits().seconds();
   task.smallest = inner.smallest();
-  if (!task.endless) task.repair_start = inner.repair_start();
+  if (!task.repeats) task.repair_start = inner.repair_start();
   if (task.without_link)
     for (auto* plan : {&task.outcome->plan, &task.smallest, &task.repair_start})
       if (*plan) (*plan)->machine = problem_.machine;
 }
 
-// What a part throws costs what it would have found from then on.
-void Portfolio::solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const {
+// A solver that throws loses what it would have found from then on.
+void Runner::solve_or_say_why(Task& task, const Problem& problem, solve::Context& inner) const {
   try {
-    task.outcome = task.part->solve(problem, inner);
+    task.outcome = task.solver->solve(problem, inner);
     return;
   } catch (const std::bad_alloc&) {
     if (watcher_threw_) throw;

@@ -1,4 +1,4 @@
-// The portfolio: what `plan` runs unless another solver is named. See auto.cpp.
+// The solver `auto`: what `plan` runs unless another one is named. See auto.cpp.
 #pragma once
 
 #include <memory>
