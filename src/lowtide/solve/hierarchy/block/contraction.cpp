@@ -17,160 +17,223 @@ constexpr std::size_t kNone = SIZE_MAX;
 
 }  // namespace
 
-Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> options)
-    : task_(task), lifted_(task.block.graph().op_count(), 0) {
-  const Graph& block = task.block.graph();
-  const Level& level = task.level;
-  std::vector<std::size_t> child_of(block.op_count(), kNone);
-  for (std::size_t c = 0; c < level.children.size(); ++c)
-    for (const OpId op : level.children[c].ops) child_of[op.index()] = c;
-  const auto made_in = [&](TensorId id) {
-    const OpId maker = block.producer(id);
-    return maker.valid() ? child_of[maker.index()] : kNone;
-  };
-  const std::vector<std::size_t> deadlines = rerun_deadlines(block, block.order());
-  const auto reruns = [&](OpId op) {
-    return block.recomputable(op) && deadlines[op.index()] == block.op_count();
-  };
-  // Halves that may run again, once what may not is taken out of them.
-  std::vector<std::uint8_t> again_forward(level.children.size(), 1), again_backward(again_forward);
-  for (std::size_t i = 0; i < block.op_count(); ++i) {
-    const OpId op(i);
-    if (child_of[i] == kNone || reruns(op)) continue;
-    if (!task.block.is_forward(op)) {
-      again_backward[child_of[i]] = 0;
-      continue;
-    }
-    const bool first = std::ranges::none_of(block.predecessors(op), [&](OpId before) {
-      return child_of[before.index()] == child_of[i];
-    });
-    if (first)
-      lifted_[i] = 1;
-    else
-      again_forward[child_of[i]] = 0;
+// Adds the nodes of the level to the graph one after the other.
+class Contraction::Builder {
+ public:
+  // `options`: of each child.
+  Builder(Contraction& made, std::span<const std::size_t> options)
+      : made_(made),
+        problem_(made.task_.block),
+        block_(problem_.graph()),
+        level_(made.task_.level),
+        options_(options),
+        deadlines_(rerun_deadlines(block_, block_.order())),
+        child_of_(block_.op_count(), kNone),
+        forward_reruns_(level_.children.size(), 1),
+        backward_reruns_(level_.children.size(), 1),
+        tensors_(block_.tensor_count(), kMissing),
+        saved_(level_.children.size(), kMissing),
+        nodes_(block_.op_count(), kMissing) {
+    for (std::size_t c = 0; c < level_.children.size(); ++c)
+      for (const OpId op : level_.children[c].ops) child_of_[op.index()] = c;
   }
-  for (std::size_t i = 0; i < block.op_count(); ++i)
-    if (lifted_[i] != 0 && again_forward[child_of[i]] == 0) lifted_[i] = 0;
 
-  GraphBuilder builder;
-  std::vector<std::int64_t> tensor(block.tensor_count(), -1);
-  const auto add = [&](TensorId id) {
-    if (std::int64_t& place = tensor[id.index()]; place >= 0) return place;
-    Tensor made;
-    made.bytes = block.bytes(id);
-    made.role = block.is_input(id) ? Role::input : Role::activation;
-    made.releasable = block.is_input(id) && block.tensor(id).releasable;
-    made.stays = block.stays(id);
-    tensor[id.index()] = static_cast<std::int64_t>(builder.add_tensor(std::move(made)).index());
-    return tensor[id.index()];
-  };
-  const auto leaves = [&](TensorId id) {
-    const std::size_t own = made_in(id);
-    return block.is_output(id) || lifted_[block.producer(id).index()] != 0 ||
-           std::ranges::any_of(block.consumers(id),
-                               [&](OpId reader) { return child_of[reader.index()] != own; });
-  };
-  std::vector<std::int64_t> phantom(level.children.size(), -1);
-  std::vector<std::int64_t> node_of(block.op_count(), -1);  // of each op of the block
-  std::vector<OpLinks> links;
-  std::vector<Op> ops;
-  const auto unique = [](std::vector<std::int64_t>& list) {
-    std::ranges::sort(list);
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
-  const auto finish = [&](Op op, OpLinks link, Part part) {
-    unique(link.inputs);
-    unique(link.outputs);
-    ops.push_back(std::move(op));
-    links.push_back(std::move(link));
-    parts_.push_back(part);
-  };
-  const auto add_alone = [&](OpId id) {
-    Op op;
-    op.kind = block.is_barrier(id) ? std::string(kBarrierKind) : std::string();
-    op.time = block.time(id);
-    op.workspace = block.workspace(id);
-    op.recomputable = reruns(id);
-    OpLinks link;
-    for (const TensorId input : block.inputs(id)) link.inputs.push_back(add(input));
-    for (const TensorId made : block.outputs(id)) link.outputs.push_back(add(made));
-    node_of[id.index()] = static_cast<std::int64_t>(ops.size());
-    for (const InPlacePair& pair : block.in_place(id))
-      link.in_place.push_back({tensor[pair.input.index()], tensor[pair.output.index()]});
-    finish(std::move(op), std::move(link), {.op = id, .schedule = nullptr});
-  };
-  for (const LevelNode& node : level.nodes) {
+  // Says which ops stand before their half, and which halves may then run again.
+  void lift() {
+    for (std::size_t i = 0; i < block_.op_count(); ++i) {
+      const OpId op(i);
+      const std::size_t child = child_of_[i];
+      if (child == kNone || reruns(op)) continue;
+      if (!problem_.is_forward(op))
+        backward_reruns_[child] = 0;
+      else if (waits_inside(op))
+        forward_reruns_[child] = 0;
+      else
+        made_.lifted_[i] = 1;
+    }
+    for (std::size_t i = 0; i < block_.op_count(); ++i)
+      if (made_.lifted_[i] != 0 && forward_reruns_[child_of_[i]] == 0) made_.lifted_[i] = 0;
+  }
+
+  void add(const LevelNode& node) {
     if (node.op.valid()) {
       add_alone(node.op);
-      continue;
+      return;
     }
-    const Child& child = level.children[node.child];
-    const BlockOption& option = child.options[options[node.child]];
-    const bool forward = node.kind == LevelNode::Kind::forward;
-    if (forward)
-      for (const OpId op : child.ops)
-        if (lifted_[op.index()] != 0) add_alone(op);
+    if (node.kind == LevelNode::Kind::forward)
+      for (const OpId op : level_.children[node.child].ops)
+        if (is_lifted(op)) add_alone(op);
+    add_half(node);
+  }
+
+  Graph build() {
+    add_predecessors();
+    for (std::size_t i = 0; i < ops_.size(); ++i) graph_.add_op(std::move(ops_[i]), links_[i]);
+    std::vector<std::int64_t> outputs;
+    for (const TensorId id : block_.outputs()) outputs.push_back(tensor(id));
+    graph_.set_outputs(std::move(outputs));
+    graph_.set_resident(block_.resident());
+    return graph_.build();
+  }
+
+ private:
+  static constexpr std::int64_t kMissing = -1;
+
+  bool reruns(OpId op) const {
+    return block_.recomputable(op) && deadlines_[op.index()] == block_.op_count();
+  }
+  bool waits_inside(OpId op) const {
+    return std::ranges::any_of(block_.predecessors(op), [&](OpId before) {
+      return child_of_[before.index()] == child_of_[op.index()];
+    });
+  }
+  bool is_lifted(OpId op) const { return made_.lifted_[op.index()] != 0; }
+
+  bool is_made_in(TensorId id, std::size_t child) const {
+    const OpId maker = block_.producer(id);
+    return maker.valid() && child_of_[maker.index()] == child && !is_lifted(maker);
+  }
+  // Whether it is there before the backward.
+  bool is_early(TensorId id) const {
+    const OpId maker = block_.producer(id);
+    return !maker.valid() || (maker != problem_.rest() && problem_.is_forward(maker));
+  }
+  // Whether a tensor that a half makes is needed outside of the child.
+  bool leaves(TensorId id, std::size_t child) const {
+    return block_.is_output(id) || std::ranges::any_of(block_.consumers(id), [&](OpId reader) {
+             return child_of_[reader.index()] != child;
+           });
+  }
+
+  // The tensor of the contraction that is this one of the block.
+  std::int64_t tensor(TensorId id) {
+    if (std::int64_t& place = tensors_[id.index()]; place != kMissing) return place;
+    Tensor made;
+    made.bytes = block_.bytes(id);
+    made.role = block_.is_input(id) ? Role::input : Role::activation;
+    made.releasable = block_.is_input(id) && block_.tensor(id).releasable;
+    made.stays = block_.stays(id);
+    return tensors_[id.index()] = add_tensor(std::move(made));
+  }
+  std::int64_t add_tensor(Tensor made) {
+    return static_cast<std::int64_t>(graph_.add_tensor(std::move(made)).index());
+  }
+
+  void add_alone(OpId id) {
     Op op;
-    OpLinks link;
-    Bytes held = forward ? Bytes() : option.saved;
-    Bytes saved = option.saved;
+    op.kind = block_.is_barrier(id) ? std::string(kBarrierKind) : std::string();
+    op.time = block_.time(id);
+    op.workspace = block_.workspace(id);
+    op.recomputable = reruns(id);
+    OpLinks links;
+    for (const TensorId read : block_.inputs(id)) links.inputs.push_back(tensor(read));
+    for (const TensorId made : block_.outputs(id)) links.outputs.push_back(tensor(made));
+    for (const InPlacePair& pair : block_.in_place(id))
+      links.in_place.push_back({tensor(pair.input), tensor(pair.output)});
+    nodes_[id.index()] = static_cast<std::int64_t>(ops_.size());
+    push(std::move(op), std::move(links), {.op = id, .schedule = nullptr});
+  }
+
+  void add_half(const LevelNode& node) {
+    const Child& child = level_.children[node.child];
+    const BlockOption& option = child.options[options_[node.child]];
+    const bool forward = node.kind == LevelNode::Kind::forward;
+    Op op;
     op.time = forward ? option.forward_time : option.backward_time;
+    OpLinks links;
+    Bytes held = option.saved;  // with what leaves
     for (const OpId inner : child.ops) {
-      if (task.block.is_forward(inner) != forward) continue;
-      const bool taken_out = lifted_[inner.index()] != 0;
-      if (taken_out) op.time -= block.time(inner);
-      if (!taken_out) node_of[inner.index()] = static_cast<std::int64_t>(ops.size());
-      for (const TensorId input : block.inputs(inner)) {
-        const OpId maker = block.producer(input);
-        const bool own = made_in(input) == node.child && lifted_[maker.index()] == 0;
-        // What was there before the backward, its option says itself.
-        const bool early =
-            !maker.valid() || (maker != task.block.rest() && task.block.is_forward(maker));
-        if (!own && !taken_out && (forward || !early)) link.inputs.push_back(add(input));
+      if (problem_.is_forward(inner) != forward) continue;
+      if (is_lifted(inner)) {
+        op.time -= block_.time(inner);
+        continue;
       }
-      for (const TensorId made : block.outputs(inner)) {
-        if (taken_out || !leaves(made)) continue;
-        link.outputs.push_back(add(made));
-        held += block.bytes(made);
+      nodes_[inner.index()] = static_cast<std::int64_t>(ops_.size());
+      // What is there before the backward, its option says itself.
+      for (const TensorId read : block_.inputs(inner))
+        if (!is_made_in(read, node.child) && (forward || !is_early(read)))
+          links.inputs.push_back(tensor(read));
+      for (const TensorId made : block_.outputs(inner)) {
+        if (!leaves(made, node.child)) continue;
+        links.outputs.push_back(tensor(made));
+        held += block_.bytes(made);
       }
     }
-    if (!forward) {
-      // Its own schedule may read what was taken out of the forward half.
-      for (const OpId inner : option.backward)
-        for (const TensorId input : block.inputs(child.ops[inner.index()]))
-          if (const OpId maker = block.producer(input);
-              maker.valid() && lifted_[maker.index()] != 0)
-            link.inputs.push_back(add(input));
-      const std::vector<TensorId> tensors = child.tensors(block);
-      for (const TensorId need : option.needs) link.inputs.push_back(add(tensors[need.index()]));
-      if (phantom[node.child] >= 0) link.inputs.push_back(phantom[node.child]);
-    } else if (saved > Bytes()) {
-      Tensor made;
-      made.bytes = saved;
-      phantom[node.child] = static_cast<std::int64_t>(builder.add_tensor(std::move(made)).index());
-      link.outputs.push_back(phantom[node.child]);
-      held += saved;
-    }
+    if (forward)
+      save(node.child, option, links);
+    else
+      read_saved(node.child, option, links);
     const Bytes peak = forward ? option.forward_peak : option.backward_peak;
     op.workspace = std::max(Bytes(), peak - held);
-    op.recomputable = (forward ? again_forward : again_backward)[node.child] != 0;
-    finish(
-        std::move(op), std::move(link),
-        {.op = {}, .schedule = forward ? &option.forward : &option.backward, .child = node.child});
+    op.recomputable = (forward ? forward_reruns_ : backward_reruns_)[node.child] != 0;
+    push(std::move(op), std::move(links),
+         {.op = {}, .schedule = forward ? &option.forward : &option.backward, .child = node.child});
   }
+
+  // The forward half makes what the option saves as one tensor.
+  void save(std::size_t child, const BlockOption& option, OpLinks& links) {
+    if (option.saved <= Bytes()) return;
+    Tensor made;
+    made.bytes = option.saved;
+    saved_[child] = add_tensor(std::move(made));
+    links.outputs.push_back(saved_[child]);
+  }
+  void read_saved(std::size_t child, const BlockOption& option, OpLinks& links) {
+    const Child& of = level_.children[child];
+    // Its own schedule may read what was taken out of the forward half.
+    for (const OpId inner : option.backward)
+      for (const TensorId read : block_.inputs(of.ops[inner.index()]))
+        if (const OpId maker = block_.producer(read); maker.valid() && is_lifted(maker))
+          links.inputs.push_back(tensor(read));
+    const std::vector<TensorId> tensors = of.tensors(block_);
+    for (const TensorId need : option.needs) links.inputs.push_back(tensor(tensors[need.index()]));
+    if (saved_[child] != kMissing) links.inputs.push_back(saved_[child]);
+  }
+
+  void push(Op op, OpLinks links, Part part) {
+    unique(links.inputs);
+    unique(links.outputs);
+    ops_.push_back(std::move(op));
+    links_.push_back(std::move(links));
+    made_.parts_.push_back(part);
+  }
+
   // What comes before what, soft dependencies too.
-  for (std::size_t i = 0; i < block.op_count(); ++i)
-    for (const OpId before : block.predecessors(OpId(i)))
-      if (node_of[before.index()] != node_of[i] && node_of[before.index()] >= 0)
-        links[static_cast<std::size_t>(node_of[i])].after.push_back(node_of[before.index()]);
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    unique(links[i].after);
-    builder.add_op(std::move(ops[i]), links[i]);
+  void add_predecessors() {
+    for (std::size_t i = 0; i < block_.op_count(); ++i)
+      for (const OpId op : block_.predecessors(OpId(i)))
+        if (const std::int64_t before = nodes_[op.index()];
+            before != nodes_[i] && before != kMissing)
+          links_[static_cast<std::size_t>(nodes_[i])].after.push_back(before);
+    for (OpLinks& links : links_) unique(links.after);
   }
-  std::vector<std::int64_t> outputs;
-  for (const TensorId id : block.outputs()) outputs.push_back(add(id));
-  builder.set_outputs(std::move(outputs));
-  builder.set_resident(block.resident());
+
+  static void unique(std::vector<std::int64_t>& list) {
+    std::ranges::sort(list);
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+
+  Contraction& made_;
+  const BlockProblem& problem_;
+  const Graph& block_;
+  const Level& level_;
+  std::span<const std::size_t> options_;
+  std::vector<std::size_t> deadlines_;
+  std::vector<std::size_t> child_of_;                           // of each op of the block
+  std::vector<std::uint8_t> forward_reruns_, backward_reruns_;  // of each child
+  std::vector<std::int64_t> tensors_;                           // of each tensor of the block
+  std::vector<std::int64_t> saved_;                             // of each child
+  std::vector<std::int64_t> nodes_;                             // of each op of the block
+  GraphBuilder graph_;
+  std::vector<Op> ops_;
+  std::vector<OpLinks> links_;
+};
+
+Contraction::Contraction(const BlockTask& task, std::span<const std::size_t> options)
+    : task_(task), lifted_(task.block.graph().op_count(), 0) {
+  Builder builder(*this, options);
+  builder.lift();
+  for (const LevelNode& node : task.level.nodes) builder.add(node);
   graph_ = builder.build();
 }
 

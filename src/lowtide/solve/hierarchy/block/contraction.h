@@ -34,6 +34,8 @@ class Contraction {
     std::size_t child = 0;
   };
 
+  class Builder;
+
   const BlockTask& task_;
   std::vector<Part> parts_;           // of each op
   std::vector<std::uint8_t> lifted_;  // ops of the block that stand before their half
