@@ -13,6 +13,11 @@
 #include "lowtide/plan/problem.h"
 #include "lowtide/solve/hierarchy/block/block_option.h"
 
+namespace lowtide {
+struct Plan;
+struct Timeline;
+}  // namespace lowtide
+
 namespace lowtide::solve::hierarchy {
 
 // In the graph of a block, which is called as the partition calls the block (label)
@@ -73,8 +78,13 @@ class BlockProblem {
   Bytes inputs_, given_, brought_;  // of the inputs, of what `rest` reads and of what it makes
   std::optional<Graph> made_;
 
-  Graph make(const Graph& network, const Partition& partition, BlockId block,
-             std::span<const std::uint8_t> reruns);
+  class Builder;
+
+  // The forward half, `rest` if there is a backward half, and that. InputError as of `price`.
+  std::vector<OpId> sequence_of(const BlockOption& option) const;
+  // Sets what is held between the halves, both peaks and what is needed of the border, of a run of
+  // both halves.
+  void measure(const Plan& plan, const Timeline& timeline, BlockOption& option) const;
 };
 
 }  // namespace lowtide::solve::hierarchy
