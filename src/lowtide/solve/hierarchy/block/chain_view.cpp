@@ -254,7 +254,11 @@ class Cutter {
   }
 
   void make_stage(std::size_t s) {
-    Stage& stage = chain_.stages[s];
+    add_options(s);
+    add_pass(s);
+  }
+
+  void add_options(std::size_t s) {
     std::size_t ranks = 1;
     for (const std::size_t k : nodes_[s])
       if (!level_.nodes[k].op.valid())
@@ -266,7 +270,10 @@ class Cutter {
       if (order_ == Order::free && backward.size() <= kMostReordered)
         add_option(s, forward, leanest(s, backward));
     }
+  }
 
+  void add_pass(std::size_t s) {
+    Stage& stage = chain_.stages[s];
     stage.may_pass = true;
     for (const std::size_t k : nodes_[s]) {
       if (!view_.is_forward(k)) continue;
@@ -280,13 +287,10 @@ class Cutter {
     for (const bool first : {false, true}) {
       const auto kept = [&](TensorId id) { return outlasts(id, s, first); };
       const auto counted = [&](TensorId id) { return first || !is_output(id); };
-      (first ? stage.pass_peak.first : stage.pass_peak.again) =
-          most(bytes_along(graph_, ops, {}, counted, kept));
+      stage.pass_peak.of(first) = most(bytes_along(graph_, ops, {}, counted, kept));
       std::vector<TensorId> before;
-      for (const TensorId id : border)
-        if (!free(id, first)) before.push_back(id);
-      (first ? stage.pass_peak_with_border.first : stage.pass_peak_with_border.again) =
-          most(bytes_along(graph_, ops, before, counted, kept));
+      add_held_here(before, border, first);
+      stage.pass_peak_with_border.of(first) = most(bytes_along(graph_, ops, before, counted, kept));
     }
   }
 
@@ -309,6 +313,15 @@ class Cutter {
     const std::size_t d = data_of_[id.index()];
     if (d == kNone || !by_forward(d)) return false;
     return crosses(d, s) || (first && (view_.data()[d].kept || view_.data()[d].given));
+  }
+  bool crosses(TensorId id, std::size_t s) const {
+    const std::size_t d = data_of_[id.index()];
+    return d != kNone && crosses(d, s);
+  }
+  void add_held_here(std::vector<TensorId>& list, const std::vector<TensorId>& more,
+                     bool first) const {
+    for (const TensorId id : more)
+      if (!free(id, first)) list.push_back(id);
   }
 
   // Whether what a backward made is needed after the backward of a stage.
@@ -354,97 +367,115 @@ class Cutter {
     return result;
   }
 
+  // What the halves of a stage compute, and what its backward reads that was there before.
+  struct Halves {
+    std::vector<OpId> forward, backward;
+    std::unordered_set<TensorId> read;   // by the backward, before it makes it if it does
+    std::unordered_set<TensorId> saved;  // of that, what the forward made
+    // Of that, what backward nodes of other stages made, and what crosses into the stage.
+    std::vector<TensorId> gradients, border_read;
+    std::vector<TensorId> border;  // all that crosses into the stage
+    std::vector<TensorId> begun;   // what a barrier here made for backwards to come
+  };
+
   void add_option(std::size_t s, std::vector<LevelStep> forward_steps,
                   std::vector<LevelStep> backward_steps) {
-    const Stage& stage = chain_.stages[s];
     StageOption option;
     option.forward = std::move(forward_steps);
     option.backward = std::move(backward_steps);
-    const auto forward = level_.sequence(option.forward);
-    const auto backward = level_.sequence(option.backward);
-    if (limits_->spend_all(static_cast<std::int64_t>(2 * (forward.size() + backward.size()))))
-      return;
-    std::unordered_set<TensorId> made, seen, saved, seen_first;  // the last: read before it is made
-    for (const OpId op : forward) {
-      option.forward_time += graph_.time(op);
-      for (const TensorId id : graph_.outputs(op)) made.insert(id);
+    Halves halves;
+    halves.forward = level_.sequence(option.forward);
+    halves.backward = level_.sequence(option.backward);
+    const std::size_t ops = halves.forward.size() + halves.backward.size();
+    if (limits_->spend_all(static_cast<std::int64_t>(2 * ops))) return;
+    find_reads(s, halves);
+    for (const OpId op : halves.forward) option.forward_time += graph_.time(op);
+    for (const OpId op : halves.backward) option.backward_time += graph_.time(op);
+    option.needs_forward = !halves.saved.empty();
+    option.needs_inside =
+        std::ranges::any_of(halves.saved, [&](TensorId id) { return !crosses(id, s); });
+    option.needs_border = std::ranges::any_of(
+        border_[s + 1], [&](std::size_t d) { return halves.read.contains(view_.data()[d].id); });
+    for (const bool first : {false, true}) {
+      set_forward_peaks(s, halves, first, option);
+      set_held(s, halves, first, option);
+      set_backward_peaks(s, halves, first, option);
     }
-    // Of what backward nodes made before: what this backward reads.
-    std::vector<TensorId> gradients;
-    Bytes read;
-    for (const OpId op : backward) {
-      option.backward_time += graph_.time(op);
+    std::vector<StageOption>& options = chain_.stages[s].options;
+    for (const StageOption& other : options)
+      if (other.forward == option.forward && other.backward == option.backward) return;
+    options.push_back(std::move(option));
+  }
+
+  void find_reads(std::size_t s, Halves& halves) const {
+    std::unordered_set<TensorId> made, seen;
+    for (const OpId op : halves.forward)
+      for (const TensorId id : graph_.outputs(op)) made.insert(id);
+    for (const OpId op : halves.backward) {
       for (const TensorId id : graph_.inputs(op)) {
         if (!seen.insert(id).second) continue;
-        seen_first.insert(id);
-        if (made.contains(id)) saved.insert(id);
+        halves.read.insert(id);
+        if (made.contains(id)) halves.saved.insert(id);
         const std::size_t d = data_of_[id.index()];
-        if (d == kNone || by_forward(d) || stage_[view_.data()[d].maker] == s) continue;
-        gradients.push_back(id);
-        read += graph_.bytes(id);
+        if (d != kNone && !by_forward(d) && stage_[view_.data()[d].maker] != s)
+          halves.gradients.push_back(id);
       }
       for (const TensorId id : graph_.outputs(op)) seen.insert(id);
     }
-    std::vector<TensorId> begun;  // what a barrier here made for backwards to come
     for (const TensorId id : made) {
       const std::size_t d = data_of_[id.index()];
-      if (d != kNone && !by_forward(d) && !saved.contains(id) && outlives(d, s))
-        begun.push_back(id);
+      if (d != kNone && !by_forward(d) && !halves.saved.contains(id) && outlives(d, s))
+        halves.begun.push_back(id);
     }
-    option.needs_forward = !saved.empty();
-    option.needs_inside = std::ranges::any_of(saved, [&](TensorId id) {
-      const std::size_t d = data_of_[id.index()];
-      return d == kNone || !crosses(d, s);
-    });
-    std::vector<TensorId> border, read_before;  // in front of the stage
-    for (const std::size_t d : border_[s + 1])
-      option.needs_border |= seen_first.contains(view_.data()[d].id);
     for (const std::size_t d : border_[s]) {
-      border.push_back(view_.data()[d].id);
-      if (seen_first.contains(border.back())) read_before.push_back(border.back());
+      halves.border.push_back(view_.data()[d].id);
+      if (halves.read.contains(view_.data()[d].id))
+        halves.border_read.push_back(view_.data()[d].id);
     }
-    for (const bool first : {false, true}) {
-      const auto set = [&](ByRun& of, Bytes value) { (first ? of.first : of.again) = value; };
-      const auto add_to = [&](std::vector<TensorId>& list, const std::vector<TensorId>& more) {
-        for (const TensorId id : more)
-          if (!free(id, first)) list.push_back(id);
-      };
-      std::vector<TensorId> there;
-      for (const bool with_border : {false, true}) {
-        if (with_border) add_to(there, border);
-        const Bytes along = most(bytes_along(
-            graph_, forward, there, [&](TensorId id) { return first || !is_output(id); },
-            [&](TensorId id) { return seen_first.contains(id) || outlasts(id, s, first); }));
-        set(with_border ? option.forward_peak_with_border : option.forward_peak, along);
-      }
-      std::vector<TensorId> before = gradients;
-      before.insert(before.end(), begun.begin(), begun.end());
-      Bytes held = option.needs_border ? stage.border.of(first) : Bytes(0), held_before;
-      for (const TensorId id : saved) {
-        if (free(id, first)) continue;
-        before.push_back(id);
-        const std::size_t d = data_of_[id.index()];
-        if (d == kNone || !crosses(d, s)) held += graph_.bytes(id);
-      }
-      for (const TensorId id : read_before)
-        if (!free(id, first)) held_before += graph_.bytes(id);
-      set(option.held, held);
-      set(option.held_before, held_before);
-      for (const bool with_border : {false, true}) {
-        if (with_border) add_to(before, read_before);
-        const Bytes along = most(bytes_along(
-            graph_, backward, before, [&](TensorId id) { return !is_output(id); },
-            [&](TensorId id) {
-              const std::size_t d = data_of_[id.index()];
-              return d != kNone && !by_forward(d) && outlives(d, s);
-            }));
-        set(with_border ? option.backward_peak_with_border : option.backward_peak,
-            along + stage.in_use - read + chain_.outputs);
-      }
-    }
-    for (const StageOption& other : stage.options)
-      if (other.forward == option.forward && other.backward == option.backward) return;
-    chain_.stages[s].options.push_back(std::move(option));
+  }
+
+  void set_forward_peaks(std::size_t s, const Halves& halves, bool first,
+                         StageOption& option) const {
+    const auto peak = [&](const std::vector<TensorId>& before) {
+      return most(bytes_along(
+          graph_, halves.forward, before, [&](TensorId id) { return first || !is_output(id); },
+          [&](TensorId id) { return halves.read.contains(id) || outlasts(id, s, first); }));
+    };
+    option.forward_peak.of(first) = peak({});
+    std::vector<TensorId> border;
+    add_held_here(border, halves.border, first);
+    option.forward_peak_with_border.of(first) = peak(border);
+  }
+
+  void set_held(std::size_t s, const Halves& halves, bool first, StageOption& option) const {
+    Bytes& held = option.held.of(first);
+    if (option.needs_border) held = chain_.stages[s].border.of(first);
+    for (const TensorId id : halves.saved)
+      if (!free(id, first) && !crosses(id, s)) held += graph_.bytes(id);
+    for (const TensorId id : halves.border_read)
+      if (!free(id, first)) option.held_before.of(first) += graph_.bytes(id);
+  }
+
+  void set_backward_peaks(std::size_t s, const Halves& halves, bool first,
+                          StageOption& option) const {
+    Bytes beside = chain_.stages[s].in_use + chain_.outputs;
+    for (const TensorId id : halves.gradients) beside -= graph_.bytes(id);
+    const auto peak = [&](const std::vector<TensorId>& before) {
+      return beside +
+             most(bytes_along(
+                 graph_, halves.backward, before, [&](TensorId id) { return !is_output(id); },
+                 [&](TensorId id) {
+                   const std::size_t d = data_of_[id.index()];
+                   return d != kNone && !by_forward(d) && outlives(d, s);
+                 }));
+    };
+    std::vector<TensorId> before = halves.gradients;
+    before.insert(before.end(), halves.begun.begin(), halves.begun.end());
+    for (const TensorId id : halves.saved)
+      if (!free(id, first)) before.push_back(id);
+    option.backward_peak.of(first) = peak(before);
+    add_held_here(before, halves.border_read, first);
+    option.backward_peak_with_border.of(first) = peak(before);
   }
 
   std::size_t most_;

@@ -17,6 +17,7 @@ namespace lowtide::solve::hierarchy {
 struct ByRun {
   Bytes again, first;
   Bytes of(bool is_first) const { return is_first ? first : again; }
+  Bytes& of(bool is_first) { return is_first ? first : again; }
 };
 
 // Forward and backward of a stage, with what lies between them held. Peaks are beyond what is in
