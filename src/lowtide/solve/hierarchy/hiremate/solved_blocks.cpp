@@ -15,6 +15,7 @@
 #include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
 #include "lowtide/graph/blocks.h"
+#include "lowtide/solve/hierarchy/block/all_or_nothing.h"
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/sequence/sequence.h"
 
@@ -65,6 +66,33 @@ std::vector<BlockOption> few(std::vector<BlockOption> options) {
   for (const std::size_t i : taken) kept.push_back(std::move(options[i]));
   return kept;
 }
+
+// The limits of a wave, shared out by ops.
+class WaveLimits {
+ public:
+  WaveLimits(const LimitSettings& all, std::int64_t ops, int threads)
+      : all_(all), clock_(all), ops_(ops), threads_(threads), waiting_(ops) {}
+
+  // For one class of so many ops. Thread-safe.
+  LimitSettings share(std::int64_t ops) {
+    LimitSettings own = all_;
+    if (own.work)
+      own.work = std::max<std::int64_t>(1, checked_mul_div(*own.work, ops, ops_, Rounding::floor));
+    // What takes longest comes last, and has what the others left.
+    if (own.seconds)
+      own.seconds = *clock_.remaining().seconds *
+                    std::min(1.0, static_cast<double>(threads_) * static_cast<double>(ops) /
+                                      static_cast<double>(waiting_.fetch_sub(ops)));
+    return own;
+  }
+
+ private:
+  const LimitSettings all_;
+  const Limits clock_;  // runs from here on
+  const std::int64_t ops_;
+  const int threads_;
+  std::atomic<std::int64_t> waiting_;  // ops of classes that nobody has begun with
+};
 
 }  // namespace
 
@@ -281,97 +309,122 @@ std::vector<BlockBudget> SolvedBlocks::budgets(const BlockProblem& problem,
   return budgets;
 }
 
-bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
-  std::size_t highest = 0;
-  for (const Class& one : classes_) highest = std::max(highest, one.height);
-  const BlockSolverTable ours = make_block_solvers();
-  std::vector<const BlockSolver*> first = {ours.find("save_all"), ours.find("recompute_all")};
-  std::vector<std::vector<std::size_t>> by_height(highest + 1);
-  std::vector<std::int64_t> ops_of_height(highest + 1, 0);
-  std::int64_t ops_left = 0;
-  for (std::size_t i = 0; i < classes_.size(); ++i) {
-    const auto size = static_cast<std::int64_t>(classes_[i].ops.size());
-    by_height[classes_[i].height].push_back(i);
-    ops_of_height[classes_[i].height] += size;
-    ops_left += size;
+// Asks block solvers for options of one class.
+class SolvedBlocks::ClassRun {
+ public:
+  ClassRun(const SolvedBlocks& blocks, Class& one, WaveLimits& limits)
+      : blocks_(blocks),
+        settings_(blocks.settings_),
+        one_(one),
+        ops_(static_cast<std::int64_t>(one.ops.size())),
+        level_(blocks.level_of(one)),
+        options_(std::move(one.options)),
+        limits_(limits.share(ops_)) {}
+
+  // Says whether to ask again might change something.
+  bool run(std::span<const BlockSolver* const> solvers) {
+    const auto before = figures(options_);
+    if (options_.empty()) {
+      ask(*make_save_all(), {}, 1);
+      ask(*make_recompute_all(), {}, 1);
+    }
+    const std::vector<BlockBudget> grid = blocks_.budgets(*one_.problem, options_, level_);
+    for (std::size_t i = 0; i < solvers.size() && one_.problem->has_backward(); ++i)
+      ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
+    // A share of the limits may end where the whole goes on: blocks around this one are still
+    // solved, and choose among its options.
+    if (options_.empty()) options_.push_back(one_.problem->save_all());
+    one_.options = few(pareto(std::move(options_)));
+    return is_cut_ || figures(one_.options) != before;
   }
+
+  std::int64_t work() const { return limits_.work(); }
+
+ private:
+  void ask(const BlockSolver& solver, std::span<const BlockBudget> budgets, double share) {
+    const BlockTask task{.block = *one_.problem,
+                         .level = level_,
+                         .budgets = budgets,
+                         .known = options_,
+                         .solvers = settings_.solvers,
+                         .seed = settings_.seed};
+    if (limits_.stopped() || !solver.supports(task).yes) return;
+    LimitSettings most = limits_.remaining(share);
+    if (!solver.goes_on()) {
+      const std::int64_t enough =
+          kMostWorkPerOp * (ops_ + 10) * static_cast<std::int64_t>(budgets.size() + 1);
+      most.work = std::min(most.work.value_or(enough), enough);
+    }
+    Limits inner(most);
+    std::vector<BlockOption> found = kept_or_solved(solver, task, most, inner);
+    if (solver.goes_on() && (inner.stopped() || !all_proven(found))) is_cut_ = true;
+    for (BlockOption& option : found) {
+      if (option.found_by.empty()) option.found_by = solver.name();
+      options_.push_back(std::move(option));
+    }
+    limits_.spend_all(inner.work());
+  }
+
+  std::vector<BlockOption> kept_or_solved(const BlockSolver& solver, const BlockTask& task,
+                                          const LimitSettings& most, Limits& limits) const {
+    // To name a file takes a hash of all options inside: only where there is to be one.
+    std::optional<OptionCache> cache;
+    if (settings_.keep && solver.is_kept() && !one_.key.empty())
+      cache.emplace(task, one_.key, std::string(solver.name()) + " " + solver.version(),
+                    most.seconds.value_or(0));
+    if (auto known = cache ? cache->read() : std::nullopt) {
+      limits.spend_all(known->work);
+      return std::move(known->options);
+    }
+    std::vector<BlockOption> found = solver.solve(task, limits);
+    if (cache && limits.reason() != StopReason::cancelled) cache->write(found, limits.work());
+    return found;
+  }
+
+  const SolvedBlocks& blocks_;
+  const BlockSettings& settings_;
+  Class& one_;
+  const std::int64_t ops_;
+  const Level level_;
+  std::vector<BlockOption> options_;
+  Limits limits_;
+  bool is_cut_ = false;  // some solver that goes on has run out of its share
+};
+
+bool SolvedBlocks::solve_wave(const Wave& wave, std::span<const BlockSolver* const> solvers,
+                              const LimitSettings& left, Limits& limits) {
+  std::vector<std::int64_t> work(wave.classes.size(), 0);
   std::atomic<bool> changes = false;
-  for (std::size_t height = 0; height <= highest && ops_left > 0; ++height) {
-    const std::vector<std::size_t>& wave = by_height[height];
-    const std::int64_t ops = ops_of_height[height];
-    std::vector<std::int64_t> work(wave.size(), 0);
-    const double by_ops = static_cast<double>(ops) / static_cast<double>(ops_left);
-    const LimitSettings left = limits.remaining(std::max(kLeastShare, by_ops));
-    ops_left -= ops;
-    const Limits wave_limits(left);           // its clock runs from here on
-    std::atomic<std::int64_t> waiting = ops;  // of blocks that nobody has begun with
-    parallel_for(wave.size(), settings_.threads, [&](std::size_t k) {
-      Class& one = classes_[wave[k]];
-      const auto size = static_cast<std::int64_t>(one.ops.size());
-      const Level level = level_of(one);
-      std::vector<BlockOption> options = std::move(one.options);
-      const auto before = figures(options);
-      // What takes longest comes last, and has what the others left.
-      LimitSettings own = left;
-      if (own.work)
-        own.work =
-            std::max<std::int64_t>(1, checked_mul_div(*own.work, size, ops, Rounding::floor));
-      if (own.seconds)
-        own.seconds =
-            *wave_limits.remaining().seconds *
-            std::min(1.0, static_cast<double>(settings_.threads) * static_cast<double>(size) /
-                              static_cast<double>(waiting.fetch_sub(size)));
-      Limits part(own);
-      const auto ask = [&](const BlockSolver& solver, std::span<const BlockBudget> budgets,
-                           double share) {
-        const BlockTask task{.block = *one.problem,
-                             .level = level,
-                             .budgets = budgets,
-                             .known = options,
-                             .solvers = settings_.solvers,
-                             .seed = settings_.seed};
-        if (part.stopped() || !solver.supports(task).yes) return;
-        LimitSettings most = part.remaining(share);
-        if (!solver.goes_on()) {
-          const std::int64_t enough =
-              kMostWorkPerOp * (size + 10) * static_cast<std::int64_t>(budgets.size() + 1);
-          most.work = std::min(most.work.value_or(enough), enough);
-        }
-        Limits inner(most);
-        std::vector<BlockOption> found;
-        // To name a file takes a hash of all options inside: only where there is to be one.
-        std::optional<OptionCache> cache;
-        if (settings_.keep && solver.is_kept() && !one.key.empty())
-          cache.emplace(task, one.key, std::string(solver.name()) + " " + solver.version(),
-                        most.seconds.value_or(0));
-        if (auto known = cache ? cache->read() : std::nullopt) {
-          found = std::move(known->options);
-          inner.spend_all(known->work);
-        } else {
-          found = solver.solve(task, inner);
-          if (cache && inner.reason() != StopReason::cancelled) cache->write(found, inner.work());
-        }
-        if (solver.goes_on() && (inner.stopped() || !all_proven(found))) changes = true;
-        for (BlockOption& option : found) {
-          if (option.found_by.empty()) option.found_by = solver.name();
-          options.push_back(std::move(option));
-        }
-        part.spend_all(inner.work());
-      };
-      if (options.empty())
-        for (const BlockSolver* solver : first) ask(*solver, {}, 1);
-      const std::vector<BlockBudget> grid = budgets(*one.problem, options, level);
-      for (std::size_t i = 0; i < solvers.size() && one.problem->has_backward(); ++i)
-        ask(*solvers[i], grid, 1.0 / static_cast<double>(solvers.size() - i));
-      // A share of the limits may end where the whole goes on: blocks around this one are still
-      // solved, and choose among its options.
-      if (options.empty()) options.push_back(one.problem->save_all());
-      options = pareto(std::move(options));
-      one.options = few(std::move(options));
-      if (figures(one.options) != before) changes = true;
-      work[k] = part.work();
-    });
-    limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
+  WaveLimits shares(left, wave.ops, settings_.threads);
+  parallel_for(wave.classes.size(), settings_.threads, [&](std::size_t k) {
+    ClassRun run(*this, classes_[wave.classes[k]], shares);
+    if (run.run(solvers)) changes = true;
+    work[k] = run.work();
+  });
+  limits.spend_all(std::accumulate(work.begin(), work.end(), std::int64_t{0}));
+  return changes;
+}
+
+std::vector<SolvedBlocks::Wave> SolvedBlocks::waves() const {
+  std::vector<Wave> waves;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    const Class& one = classes_[i];
+    if (waves.size() <= one.height) waves.resize(one.height + 1);
+    waves[one.height].classes.push_back(i);
+    waves[one.height].ops += static_cast<std::int64_t>(one.ops.size());
+  }
+  return waves;
+}
+
+bool SolvedBlocks::solve(std::span<const BlockSolver* const> solvers, Limits& limits) {
+  const std::vector<Wave> in_order = waves();
+  std::int64_t ops_left = 0;
+  for (const Wave& wave : in_order) ops_left += wave.ops;
+  bool changes = false;
+  for (const Wave& wave : in_order) {
+    const double by_ops = static_cast<double>(wave.ops) / static_cast<double>(ops_left);
+    ops_left -= wave.ops;
+    changes |= solve_wave(wave, solvers, limits.remaining(std::max(kLeastShare, by_ops)), limits);
     if (limits.stopped()) break;
   }
   // Of the heights that nobody came to.

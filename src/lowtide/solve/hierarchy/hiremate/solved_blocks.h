@@ -61,6 +61,12 @@ class SolvedBlocks {
     std::unique_ptr<BlockProblem> problem;
     std::vector<BlockOption> options;
   };
+  // Classes of one height, which do not depend on one another.
+  struct Wave {
+    std::vector<std::size_t> classes;
+    std::int64_t ops = 0;
+  };
+  class ClassRun;
 
   void find_classes(std::span<const std::uint8_t> reruns, Limits& limits);
   bool is_block(BlockId id) const { return class_of_[id] >= 0; }
@@ -70,6 +76,9 @@ class SolvedBlocks {
   void choose(Level& level) const;
   std::vector<BlockBudget> budgets(const BlockProblem& problem,
                                    std::span<const BlockOption> options, const Level& level) const;
+  std::vector<Wave> waves() const;  // from the inside out
+  bool solve_wave(const Wave& wave, std::span<const BlockSolver* const> solvers,
+                  const LimitSettings& left, Limits& limits);
 
   const Graph& graph_;
   const Partition& partition_;
