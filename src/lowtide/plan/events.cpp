@@ -1,5 +1,5 @@
-// One pass gives every making of a tensor its last use, and says what is copied; a second emits the
-// steps.
+// One pass over the events finds the last use of each instance of a tensor, a second what is
+// copied; a third emits the steps.
 #include "lowtide/plan/events.h"
 
 #include <algorithm>
@@ -44,6 +44,155 @@ std::vector<std::uint8_t> copies_of(const Graph& graph, std::span<const Event> e
   return copies;
 }
 
+constexpr std::size_t kNever = SIZE_MAX;
+
+// The instances of tensors, one each time that a tensor is made: numbered in the order of their
+// making, inputs first.
+class Instances {
+ public:
+  explicit Instances(const Graph& graph) : now_(graph.tensor_count(), kNever) {}
+
+  void make(TensorId id) { now_[id.index()] = count_++; }
+  bool is_made(TensorId id) const { return now_[id.index()] != kNever; }
+  std::size_t now(TensorId id) const { return now_[id.index()]; }  // the latest
+
+ private:
+  std::vector<std::size_t> now_;
+  std::size_t count_ = 0;
+};
+
+// Of each instance.
+struct Lifetimes {
+  std::vector<std::size_t> last_use;  // the last event that makes, reads or holds it
+  std::vector<std::uint8_t> stays;    // to the end
+};
+
+Lifetimes lifetimes_of(const Graph& graph, std::span<const Event> events) {
+  Lifetimes found;
+  Instances instances(graph);
+  const auto make = [&](TensorId id, std::size_t at) {
+    instances.make(id);
+    found.last_use.push_back(at);
+  };
+  const auto use = [&](TensorId id, std::size_t at) { found.last_use[instances.now(id)] = at; };
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const TensorId id(i); graph.is_input(id)) {
+      make(id, kNever);
+      // What is at home on the host is not live at all or, if it is never fetched, throughout: see
+      // own_plan.
+      found.stays.push_back(graph.on_host(id) ? 1 : 0);
+    }
+  for (std::size_t at = 0; at < events.size(); ++at) {
+    const Event& event = events[at];
+    switch (event.kind) {
+      case Event::Kind::compute:
+        for (TensorId input : graph.inputs(event.op())) use(input, at);
+        for (TensorId output : graph.outputs(event.op())) make(output, at);
+        break;
+      case Event::Kind::fetch: make(event.tensor(), at); break;
+      case Event::Kind::hold: use(event.tensor(), at); break;
+    }
+  }
+  found.stays.resize(found.last_use.size(), 0);
+  const auto stay = [&](TensorId id) {
+    if (instances.is_made(id)) found.stays[instances.now(id)] = 1;
+  };
+  for (TensorId output : graph.outputs()) stay(output);
+  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
+    if (const TensorId id(i); graph.stays(id) || !(graph.freeable(id) || graph.on_host(id)))
+      stay(id);
+  return found;
+}
+
+// Emits the steps of events one after the other.
+class Emitter {
+ public:
+  Emitter(const Graph& graph, std::span<const Event> events, InPlace in_place)
+      : graph_(graph),
+        in_place_(in_place),
+        lifetimes_(lifetimes_of(graph, events)),
+        instances_(graph),
+        copies_(graph.tensor_count(), kNothing),
+        computed_(graph.op_count(), 0) {
+    if (transfers(events)) copies_ = copies_of(graph, events);
+    plan_.steps.reserve(2 * events.size());
+  }
+
+  Plan emit(std::span<const Event> events) {
+    begin();
+    for (now_ = 0; now_ < events.size(); ++now_) {
+      const Event& event = events[now_];
+      switch (event.kind) {
+        case Event::Kind::compute: compute(event.op()); break;
+        case Event::Kind::fetch:
+          plan_.steps.push_back(Step::prefetch(event.tensor()));
+          instances_.make(event.tensor());
+          free_ended(event.tensor());
+          break;
+        case Event::Kind::hold: free_ended(event.tensor()); break;
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Copies of inputs, then frees of those that nothing uses.
+  void begin() {
+    for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+      if (const TensorId id(i); graph_.is_input(id)) {
+        instances_.make(id);
+        copy(id, kAtFirst);
+      }
+    for (std::size_t i = 0; i < graph_.tensor_count(); ++i)
+      if (const TensorId id(i); graph_.is_input(id)) free_ended(id);
+  }
+
+  void compute(OpId op) {
+    find_overwritten(op);
+    plan_.add_compute(op, overwritten_);
+    for (TensorId output : graph_.outputs(op)) instances_.make(output);
+    if (std::exchange(computed_[op.index()], 1) == 0)
+      for (TensorId output : graph_.outputs(op)) copy(output, kAtFirst);
+    for (TensorId changed : graph_.mutates(op)) copy(changed, kChanged);
+    for (TensorId input : graph_.inputs(op))
+      if (std::ranges::find(overwritten_, input) == overwritten_.end()) free_ended(input);
+    for (TensorId output : graph_.outputs(op)) free_ended(output);
+  }
+
+  // The inputs that end here and in whose place the op can write.
+  void find_overwritten(OpId op) {
+    overwritten_.clear();
+    if (in_place_ != InPlace::where_possible) return;
+    TensorId served;
+    for (const InPlacePair& pair : graph_.overwrites(op)) {
+      if (pair.output == served || !ends(pair.input)) continue;
+      overwritten_.push_back(pair.input);
+      served = pair.output;
+    }
+  }
+
+  bool ends(TensorId id) const {
+    const std::size_t instance = instances_.now(id);
+    return lifetimes_.stays[instance] == 0 && lifetimes_.last_use[instance] == now_;
+  }
+  void free_ended(TensorId id) {
+    if (ends(id)) plan_.steps.push_back(Step::free(id));
+  }
+  void copy(TensorId id, Copied what) {
+    if ((copies_[id.index()] & what) != 0) plan_.steps.push_back(Step::offload(id));
+  }
+
+  const Graph& graph_;
+  const InPlace in_place_;
+  const Lifetimes lifetimes_;
+  Instances instances_;
+  std::vector<std::uint8_t> copies_;
+  std::vector<std::uint8_t> computed_;
+  std::vector<TensorId> overwritten_;
+  std::size_t now_ = kNever;  // the event
+  Plan plan_;
+};
+
 }  // namespace
 
 std::vector<Event> events_from(std::span<const OpId> sequence) {
@@ -83,93 +232,7 @@ bool transfers(std::span<const Event> events) {
 
 Plan plan_from_events(const Graph& graph, std::span<const Event> events,
                       const std::optional<Machine>& machine, InPlace in_place) {
-  constexpr std::size_t kNever = SIZE_MAX;
-  // Instances are numbered in the order of their making: inputs first, then what each event makes.
-  std::vector<std::size_t> current(graph.tensor_count(), kNever);
-  std::vector<std::size_t> last_use;
-  const auto make = [&](TensorId id, std::size_t at) {
-    current[id.index()] = last_use.size();
-    last_use.push_back(at);
-  };
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (graph.is_input(TensorId(i))) make(TensorId(i), kNever);
-  for (std::size_t at = 0; at < events.size(); ++at) {
-    const Event& event = events[at];
-    if (!event.is_compute()) {
-      if (event.kind == Event::Kind::fetch)
-        make(event.tensor(), at);
-      else
-        last_use[current[event.tensor().index()]] = at;
-      continue;
-    }
-    for (TensorId input : graph.inputs(event.op())) last_use[current[input.index()]] = at;
-    for (TensorId output : graph.outputs(event.op())) make(output, at);
-  }
-  std::vector<std::uint8_t> keep(last_use.size(), 0);
-  const auto keep_last = [&](TensorId id) {
-    if (current[id.index()] != kNever) keep[current[id.index()]] = 1;
-  };
-  for (TensorId output : graph.outputs()) keep_last(output);
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (const TensorId id(i); graph.stays(id) || !(graph.freeable(id) || graph.on_host(id)))
-      keep_last(id);
-
-  Plan plan;
-  plan.steps.reserve(2 * events.size());
-  std::vector<std::uint8_t> copies(graph.tensor_count(), kNothing);
-  if (transfers(events)) copies = copies_of(graph, events);
-  const auto copy = [&](TensorId id, Copied what) {
-    if ((copies[id.index()] & what) != 0) plan.steps.push_back(Step::offload(id));
-  };
-  std::size_t made = 0;
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (const TensorId id(i); graph.is_input(id)) {
-      current[i] = made++;
-      // Not live at all, or, where it is never fetched, throughout: see own_plan.
-      if (graph.on_host(id)) keep[current[i]] = 1;
-      copy(id, kAtFirst);
-    }
-  for (std::size_t i = 0; i < graph.tensor_count(); ++i)
-    if (const TensorId id(i);
-        graph.is_input(id) && keep[current[i]] == 0 && last_use[current[i]] == kNever)
-      plan.steps.push_back(Step::free(id));
-  std::vector<std::uint8_t> computed(graph.op_count(), 0);
-  std::vector<TensorId> overwritten;
-  for (std::size_t at = 0; at < events.size(); ++at) {
-    const Event& event = events[at];
-    const auto ends = [&](TensorId id) {
-      const std::size_t instance = current[id.index()];
-      return keep[instance] == 0 && last_use[instance] == at;
-    };
-    if (!event.is_compute()) {
-      const TensorId id = event.tensor();
-      if (event.kind == Event::Kind::fetch) {
-        plan.steps.push_back(Step::prefetch(id));
-        current[id.index()] = made++;
-      }
-      if (ends(id)) plan.steps.push_back(Step::free(id));
-      continue;
-    }
-    const OpId op = event.op();
-    overwritten.clear();
-    TensorId served;
-    if (in_place == InPlace::where_possible)
-      for (const InPlacePair& pair : graph.overwrites(op)) {
-        if (pair.output == served || !ends(pair.input)) continue;
-        overwritten.push_back(pair.input);
-        served = pair.output;
-      }
-    plan.add_compute(op, overwritten);
-    for (TensorId output : graph.outputs(op)) current[output.index()] = made++;
-    if (std::exchange(computed[op.index()], 1) == 0)
-      for (TensorId output : graph.outputs(op)) copy(output, kAtFirst);
-    for (TensorId changed : graph.mutates(op)) copy(changed, kChanged);
-    for (TensorId input : graph.inputs(op))
-      if (ends(input) && std::ranges::find(overwritten, input) == overwritten.end())
-        plan.steps.push_back(Step::free(input));
-    for (TensorId output : graph.outputs(op))
-      if (ends(output)) plan.steps.push_back(Step::free(output));
-  }
+  Plan plan = Emitter(graph, events, in_place).emit(events);
   if (transfers(plan)) plan.machine = machine;
   return plan;
 }
@@ -191,7 +254,6 @@ std::vector<Event> events_of(const Graph& graph, const Plan& plan) {
 
   // The first free behind a copy would wait for it: where it comes late, that is on purpose.
   events.clear();
-  constexpr std::size_t kNever = SIZE_MAX;
   std::vector<std::size_t> touched(graph.tensor_count(), kNever);
   std::vector<std::uint8_t> freed(graph.tensor_count(), kNothing);
   Changes changes(graph);
