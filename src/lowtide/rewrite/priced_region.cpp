@@ -15,7 +15,6 @@ using dimensions::State;
 std::int64_t times(std::int64_t value, std::int64_t count) {
   return checked_mul_div(value, count, 1, Rounding::floor);
 }
-std::int64_t sum(std::int64_t a, std::int64_t b) { return checked_add(Bytes(a), Bytes(b)).count(); }
 
 AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
   AskedRegion region;
@@ -170,90 +169,7 @@ RegionInParts PricedRegion::in_parts() const {
   return found;
 }
 
-// The region's ops stand together, behind what they need, as they do in the made graph.
-Profile PricedRegion::profile() const {
-  const Graph& graph = graph_;
-  Profile profile;
-  std::vector<OpId> rest;
-  for (const OpId op : graph.order())
-    if (region_.inside[op.index()] == 0)
-      (region_.above[op.index()] != 0 ? profile.order : rest).push_back(op);
-  const std::size_t begin = profile.order.size(), end = begin + region_.ops.size() - 1;
-  profile.order.insert(profile.order.end(), region_.ops.begin(), region_.ops.end());
-  profile.order.insert(profile.order.end(), rest.begin(), rest.end());
-  const std::size_t places = profile.order.size();
-  std::vector<std::size_t> position(graph.op_count());
-  std::vector<std::int64_t> extra(places, graph.resident().count());
-  for (std::size_t at = 0; at < places; ++at) position[profile.order[at].index()] = at;
-
-  std::vector<Ticks> time(graph.op_count());  // of all parts
-  for (const OpId op : profile.order) time[op.index()] = graph.time(op);
-  for (std::size_t i = 0; i < region_.ops.size(); ++i) {
-    time[region_.ops[i].index()] = all_parts(i);
-    extra[begin + i] = sum(extra[begin + i], costs_.front()[i].workspace.count());
-  }
-  for (std::size_t at = 0; at < places; ++at) {
-    profile.time = checked_add(profile.time, time[profile.order[at].index()]);
-    if (at < begin || at > end)
-      extra[at] = sum(extra[at], graph.workspace(profile.order[at]).count());
-  }
-  for (const TensorId tensor : region_.joined) {
-    profile.time = checked_add(profile.time, joining(tensor));
-    std::int64_t& there = extra[position[graph.producer(tensor).index()]];
-    there = std::max(there, sum(graph.resident().count(), join_cost(tensor).workspace.count()));
-  }
-
-  std::vector<std::size_t> gone(graph.tensor_count());
-  for (const TensorId id : AllIds<TensorId>(graph.tensor_count())) {
-    const OpId maker = graph.producer(id);
-    std::size_t last = maker.valid() ? position[maker.index()] : 0, last_inside = last;
-    bool read_inside = false;
-    for (const OpId op : graph.consumers(id)) {
-      const std::size_t at = position[op.index()];
-      last = std::max(last, at);
-      if (region_.inside[op.index()] == 0) continue;
-      read_inside = true;
-      last_inside = std::max(last_inside, at);
-    }
-    const std::size_t needed = graph.is_output(id) || !graph.freeable(id) ? places - 1 : last;
-    const auto add = [&](std::size_t from, std::size_t to, Bytes bytes, bool may_go) {
-      if (from > to) return;
-      profile.intervals.push_back({.first = from,
-                                   .last = to,
-                                   .bytes = bytes,
-                                   .again = maker.valid() ? time[maker.index()] : Ticks(0),
-                                   .may_go = may_go && maker.valid() && graph.recomputable(maker),
-                                   .tensor = id});
-    };
-    gone[id.index()] = needed;
-    const std::size_t first = maker.valid() ? position[maker.index()] : 0;
-    if (!is_made_in_parts(graph, region_, id)) {
-      // All parts read it: it is there from before the first to behind the last.
-      const bool before = maker.valid() && region_.inside[maker.index()] != 0;
-      gone[id.index()] = read_inside ? std::max(needed, end) : needed;
-      add(before ? begin : first, gone[id.index()], graph.bytes(id), true);
-      continue;
-    }
-    gone[id.index()] = last_inside;
-    add(first, last_inside, part_bytes(id), true);
-    if (region_.is_joined[id.index()] == 0) continue;
-    add(begin, std::min(end, needed), put_together_bytes(id), false);
-    add(end + 1, needed, graph.bytes(id), true);
-  }
-  for (std::size_t at = 0; at < places; ++at) {
-    TensorId over;
-    for (const InPlacePair& pair : graph.overwrites(profile.order[at])) {
-      if (pair.output == over || gone[pair.input.index()] != at) continue;
-      over = pair.output;
-      extra[at] -= is_made_in_parts(graph, region_, over) ? part_bytes(over).count()
-                                                          : graph.bytes(over).count();
-    }
-  }
-  sum_up(profile, std::move(extra));
-  return profile;
-}
-
-std::optional<Hoist> priced_hoist(const TransformedGraph& now, const PartPricer& pricer) {
+std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer) {
   const Graph& graph = now.graph;
   for (const OpId op : graph.order()) {
     if (!graph.is_barrier(op) || graph.outputs(op).size() != 1) continue;

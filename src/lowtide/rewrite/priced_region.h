@@ -46,6 +46,8 @@ class PricedRegion {
   RegionInParts in_parts() const;
 
  private:
+  class Profiler;
+
   // The places at which parts begin to be of another size: the first, and the last if that is
   // shorter.
   std::vector<std::int64_t> sizes() const;
