@@ -30,7 +30,7 @@ ALLOWED = {
 }
 # Of room solve: what all solvers share, and the folders whose solvers share a folder `common`.
 SHARED = ["interface", "sequence"]
-FAMILIES = ["kumar", "exact"]
+FAMILIES = ["kumar", "exact", "local"]
 # The rooms of python/lowtide from the bottom to the top: each may import those of the lines above its own.  A file that is no
 # folder's is a room of its own.
 PYTHON = [

@@ -1,6 +1,6 @@
 // What drops gaps by the price of a byte: where nothing else finds a plan, and near the search
 // where others do.
-#include "lowtide/solve/search/drop.h"
+#include "lowtide/solve/local/drop/drop.h"
 
 #include <optional>
 #include <string_view>
@@ -35,7 +35,7 @@ double overhead(const solve::Solver& solver, const Graph& graph, int percent,
 
 TEST_CASE(
     "drop: less time lost than by eviction on networks, and plans where eviction finds none") {
-  const auto drop = solve::search::make_drop();
+  const auto drop = solve::local::drop::make_drop();
   const auto evict = solve::evict::make_evict();
   for (const std::uint64_t seed : {51, 52}) {
     if (kSanitized && seed != 51) continue;
@@ -48,7 +48,7 @@ TEST_CASE(
 }
 
 TEST_CASE("drop: with a link it swaps what takes longest to make again, and waits for no copy") {
-  const auto drop = solve::search::make_drop();
+  const auto drop = solve::local::drop::make_drop();
   const auto offload = solve::offload::make_offload();
   for (const std::string_view kind : {"unet", "transformer", "resnet"})
     for (const std::uint64_t seed : {51, 52}) {
@@ -63,7 +63,7 @@ TEST_CASE("drop: with a link it swaps what takes longest to make again, and wait
 }
 
 TEST_CASE("drop: a link too slow to be of use, and a host without room, change nothing") {
-  const auto drop = solve::search::make_drop();
+  const auto drop = solve::local::drop::make_drop();
   const Graph graph = generate("unet", 500, 51);
   const double without = overhead(*drop, graph, 50);
   const Link slow{Ticks(1'000'000'000'000), Bytes(1), Ticks(1'000)};

@@ -1,5 +1,5 @@
 // What orders a training step so that its backward mirrors its forward.
-#include "lowtide/solve/search/mirror.h"
+#include "lowtide/solve/local/mirror/mirror.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@
 #include "lowtide/graph/generate.h"
 #include "lowtide/graph/phases.h"
 #include "lowtide/sim/simulate.h"
-#include "lowtide/solve/search/drop.h"
+#include "lowtide/solve/local/drop/drop.h"
 #include "lowtide/solve/sequence/sequence.h"
 
 #include "solve/run_solver.h"
@@ -31,7 +31,7 @@ TEST_CASE(
       const Graph graph = generate(kind, 200, seed);
       const Phases phases = phases_of(graph);
       Limits limits;
-      for (const auto& order : solve::search::mirrored_orders(graph, limits)) {
+      for (const auto& order : solve::local::mirror::mirrored_orders(graph, limits)) {
         ++found;
         REQUIRE(order.size() == graph.op_count());
         std::vector<std::size_t> place(order.size(), order.size());
@@ -49,8 +49,8 @@ TEST_CASE(
 
 TEST_CASE("mirror: there is nothing to mirror without a backward, and limits end it") {
   Limits unlimited, none(LimitSettings{.work = 1});
-  CHECK(solve::search::mirrored_orders(generate("layered", 100, 1), unlimited).empty());
-  CHECK(solve::search::mirrored_orders(generate("unet", 100, 1), none).empty());
+  CHECK(solve::local::mirror::mirrored_orders(generate("layered", 100, 1), unlimited).empty());
+  CHECK(solve::local::mirror::mirrored_orders(generate("unet", 100, 1), none).empty());
 }
 
 // A step of nested skip connections, as in U-Net++: each node reads all of its row before it and
@@ -114,7 +114,7 @@ Graph nested(std::size_t depth) {
 }
 
 TEST_CASE("mirror: with nested skip connections less is lost than in the order as recorded") {
-  const auto drop = solve::search::make_drop(), mirror = solve::search::make_mirror();
+  const auto drop = solve::local::drop::make_drop(), mirror = solve::local::mirror::make_mirror();
   for (const std::size_t depth : {4, 5, 6}) {
     CAPTURE(depth);
     const Graph graph = nested(depth);

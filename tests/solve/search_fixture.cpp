@@ -8,7 +8,7 @@
 #include "support/random_graph.h"
 #include "support/random_plan.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 
 namespace {
 
@@ -87,4 +87,4 @@ Snapshot::Snapshot(const State& state)
       items(state.item_count()),
       repeats(state.repeat_count()) {}
 
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/state/state.h"
+#include "lowtide/solve/local/common/state/state.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 
 class Fixture {
  public:
@@ -34,4 +34,4 @@ struct Snapshot {
   std::size_t items, repeats;
 };
 
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

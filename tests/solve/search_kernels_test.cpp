@@ -6,9 +6,9 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/state/kernels.h"
+#include "lowtide/solve/local/common/state/kernels.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 namespace {
 
 constexpr std::size_t kMargin = 16;
@@ -79,4 +79,4 @@ TEST_CASE("search kernels: clamped sum") {
 }
 
 }  // namespace
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

@@ -1,9 +1,9 @@
 // The lanes alone, by hand; what states make of them is held against sim in search_state_test.cpp.
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/search/state/lanes.h"
+#include "lowtide/solve/local/common/state/lanes.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 namespace {
 
 using Kind = Lanes::Kind;
@@ -73,4 +73,4 @@ TEST_CASE("search lanes: what is priced again is the same as from the front") {
 }
 
 }  // namespace
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

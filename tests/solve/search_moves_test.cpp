@@ -4,13 +4,13 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/search/moves/moves.h"
+#include "lowtide/solve/local/common/moves/moves.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"
 #include "support/sketch.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 namespace {
 
 template <class Prepare, class Move>
@@ -308,4 +308,4 @@ TEST_CASE("search moves: at its even price a repeated computation may as well be
 }
 
 }  // namespace
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

@@ -7,11 +7,11 @@
 #include <doctest/doctest.h>
 
 #include "lowtide/base/random.h"
-#include "lowtide/solve/search/state/profile.h"
+#include "lowtide/solve/local/common/state/profile.h"
 
 #include "support/scale.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 namespace {
 
 struct Plain {
@@ -207,4 +207,4 @@ TEST_CASE("search profile: exact at the largest numbers") {
 }
 
 }  // namespace
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

@@ -3,13 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include "lowtide/solve/search/moves/moves.h"
-#include "lowtide/solve/search/state/state.h"
+#include "lowtide/solve/local/common/moves/moves.h"
+#include "lowtide/solve/local/common/state/state.h"
 
 #include "solve/search_fixture.h"
 #include "support/scale.h"
 
-namespace lowtide::solve::search {
+namespace lowtide::solve::local {
 namespace {
 
 // Whether a computation of the op may stand there; drawn without looking, so mostly it may not.
@@ -119,4 +119,4 @@ TEST_CASE("search state: a sequence comes back as it was loaded") {
 }
 
 }  // namespace
-}  // namespace lowtide::solve::search
+}  // namespace lowtide::solve::local

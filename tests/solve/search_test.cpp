@@ -1,5 +1,5 @@
 // The search as a solver: what it promises of its answers.
-#include "lowtide/solve/search/search.h"
+#include "lowtide/solve/local/search/search.h"
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ Graph small_graph(Random& random) {
 }
 
 TEST_CASE("search: never worse than its start") {
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   for (int i = 0; i < samples(200); ++i) {
     CAPTURE(i);
     Random random(static_cast<std::uint64_t>(i));
@@ -54,7 +54,7 @@ TEST_CASE("search: never worse than its start") {
 // At the graph's price it gives up what the start computes again, and has no time to come back.
 TEST_CASE("search: a short run improves a plan within the budget rather than begin anew") {
   const Graph graph = generate("resnet", 120, 3);
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   const Bytes budget = resolve_budget(parse_budget("act:50%"), graph);
   const Problem problem{.graph = graph, .budget = budget, .order = Order::given};
   solve::ContextSettings settings;
@@ -73,7 +73,7 @@ TEST_CASE("search: a short run improves a plan within the budget rather than beg
 }
 
 TEST_CASE("search: a start that transfers is an answer, wherever its copies stand") {
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   int begun = 0, answered = 0;
   for (int i = 0; i < samples(400); ++i) {
     CAPTURE(i);
@@ -110,7 +110,7 @@ TEST_CASE("search: with a link a tensor that waits leaves, or is made again, or 
   const auto solve = [&](std::string_view options) {
     solve::ContextSettings settings;
     settings.limits.work = 5000;
-    return run_solver(*solve::search::make_search(), problem, options, settings);
+    return run_solver(*solve::local::search::make_search(), problem, options, settings);
   };
   const Outcome swapped = solve("");
   REQUIRE(swapped.plan);
@@ -140,7 +140,7 @@ TEST_CASE("search: what is at home on the host is fetched") {
   Problem problem{.graph = graph, .budget = Bytes(6), .machine = machine_by_hand()};
   solve::ContextSettings settings;
   settings.limits.work = 2000;
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   const Outcome outcome = run_solver(*search, problem, {}, settings);
   REQUIRE(outcome.plan);
   CHECK(transfers(*outcome.plan));
@@ -149,7 +149,7 @@ TEST_CASE("search: what is at home on the host is fetched") {
 }
 
 TEST_CASE("search: the same seed and limit of work give the same steps, another seed others") {
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   const Graph graph = generate("transformer", 400, 1);
   const Problem problem{.graph = graph, .budget = Bytes(own_peak(graph).count() / 2)};
   const auto solve = [&](std::uint64_t seed) {
@@ -168,7 +168,7 @@ TEST_CASE("search: the same seed and limit of work give the same steps, another 
 // Without a start within the budget it sometimes finds no way below it; where it does, it finds the
 // best.
 TEST_CASE("search: nearly always finds the optimum of small graphs") {
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   int asked = 0, feasible = 0, reached = 0;
   // The same graphs whatever the scale, so that the thresholds mean the same.
   for (int i = 0; i < sanitized(20, 150); ++i) {
@@ -200,11 +200,12 @@ TEST_CASE("search: a start in an order that is not the given one is left alone")
   settings.limits.work = 100;
   settings.starts = {plan_from_sequence(graph, other)};
   const Problem problem{.graph = graph, .budget = Bytes(9), .order = Order::given};
-  CHECK(computes(run_solver(*solve::search::make_search(), problem, {}, settings)) == "0 1 2");
+  CHECK(computes(run_solver(*solve::local::search::make_search(), problem, {}, settings)) ==
+        "0 1 2");
 }
 
 TEST_CASE("search: refuses what a double cannot count, in a sentence") {
-  const auto search = solve::search::make_search();
+  const auto search = solve::local::search::make_search();
   const std::int64_t most = std::int64_t{1} << 50;
   const auto supports = [&](const Graph& graph) {
     return search->supports({.graph = graph, .budget = Bytes(most)});
@@ -231,11 +232,11 @@ TEST_CASE("search: counts exactly up to the largest numbers that it takes") {
                           .graph();
   solve::ContextSettings settings;
   settings.limits.work = 3000;
-  const Outcome outcome = run_solver(*solve::search::make_search(),
+  const Outcome outcome = run_solver(*solve::local::search::make_search(),
                                      {.graph = graph, .budget = Bytes(2 * most + 1)}, {}, settings);
   REQUIRE(outcome.plan);
   CHECK(computes(outcome) == "0 1 2 0 3");
-  const Outcome hopeless = run_solver(*solve::search::make_search(),
+  const Outcome hopeless = run_solver(*solve::local::search::make_search(),
                                       {.graph = graph, .budget = Bytes(2 * most)}, {}, settings);
   CHECK_FALSE(hopeless.plan);
 }
@@ -250,8 +251,8 @@ TEST_CASE("search: resident bytes far beyond the budget") {
                           .graph();
   solve::ContextSettings settings;
   settings.limits.work = 3000;
-  const Outcome outcome =
-      run_solver(*solve::search::make_search(), {.graph = graph, .budget = Bytes(7)}, {}, settings);
+  const Outcome outcome = run_solver(*solve::local::search::make_search(),
+                                     {.graph = graph, .budget = Bytes(7)}, {}, settings);
   CHECK(outcome.status == Status::infeasible);
 }
 

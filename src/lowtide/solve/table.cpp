@@ -13,12 +13,12 @@
 #include "lowtide/solve/interface/solver.h"
 #include "lowtide/solve/kumar/pwremat/pwremat.h"
 #include "lowtide/solve/kumar/twremat/twremat.h"
+#include "lowtide/solve/local/drop/drop.h"
+#include "lowtide/solve/local/mirror/mirror.h"
+#include "lowtide/solve/local/search/search.h"
 #include "lowtide/solve/magis/magis.h"
 #include "lowtide/solve/offload/offload.h"
 #include "lowtide/solve/order/order.h"
-#include "lowtide/solve/search/drop.h"
-#include "lowtide/solve/search/mirror.h"
-#include "lowtide/solve/search/search.h"
 #include "lowtide/solve/sqrt/sqrt.h"
 
 namespace lowtide::solve {
@@ -28,15 +28,15 @@ SolverTable make_solvers() {
   table.add(given::make_given());
   table.add(order::make_order());
   table.add(exhaustive::make_exhaustive());
-  table.add(search::make_drop());
-  table.add(search::make_mirror());
+  table.add(local::drop::make_drop());
+  table.add(local::mirror::make_mirror());
   table.add(evict::make_evict());
   table.add(sqrt::make_sqrt());
   table.add(greedy::make_greedy());
   table.add(offload::make_offload());
   table.add(kumar::twremat::make_twremat());
   table.add(kumar::pwremat::make_pwremat());
-  table.add(search::make_search());
+  table.add(local::search::make_search());
   table.add(hierarchy::make_hiremate());
   table.add(magis::make_magis());
   table.add(bounds::make_bounds());

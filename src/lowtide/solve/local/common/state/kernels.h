@@ -1,0 +1,24 @@
+// The loops in which the search spends its time, in the widest vectors that the processor
+// has. Values are whole numbers below 2^53 in doubles: exact, and every vector unit has their
+// maximum, which it lacks for 64-bit integers.
+#pragma once
+
+#include <cstddef>
+
+namespace lowtide::solve::local {
+
+struct Kernels {
+  // values[i] += delta.
+  void (*add)(double* values, std::size_t count, double delta);
+  // The largest; count > 0.
+  double (*max)(const double* values, std::size_t count);
+  // The least of those above `floor`; infinity if there are none.
+  double (*least_above)(const double* values, std::size_t count, double floor);
+  // Sum of min(max(values[i] - level, 0), cap); cap >= 0.
+  double (*clamped_sum)(const double* values, std::size_t count, double level, double cap);
+};
+
+// Chosen once.
+const Kernels& kernels();
+
+}  // namespace lowtide::solve::local

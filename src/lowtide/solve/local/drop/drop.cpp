@@ -1,0 +1,38 @@
+// Problem: an order is far over the budget; is there a plan at once?
+//
+// Idea: the order is kept, and gaps before uses are dropped or swapped, those first in which a byte
+// costs least (common/drop_gaps.cpp).
+//
+// Invariant: the first computations stay in one of the orders that it begins with.
+//
+// Loses: where another order needs less; mirror tries some.
+#include "lowtide/solve/local/drop/drop.h"
+
+#include "lowtide/solve/interface/starts.h"
+#include "lowtide/solve/local/common/drop_gaps.h"
+
+namespace lowtide::solve::local::drop {
+
+namespace {
+
+class Drop final : public Solver {
+ public:
+  std::string_view name() const override { return "drop"; }
+  std::string_view summary() const override {
+    return "tensors that wait are made again or swapped, those first in which a byte costs least";
+  }
+  Traits traits() const override { return {Trait::constructive, Trait::tight}; }
+  Support supports(const Problem& problem) const override { return supports_dropping(problem); }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    context.offer_events(own_events(problem.graph));
+    if (!context.done()) drop_gaps(orders_to_try(context), context);
+    return context.finish();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_drop() { return std::make_unique<Drop>(); }
+
+}  // namespace lowtide::solve::local::drop

@@ -1,0 +1,76 @@
+// Simulated annealing over the states of a sequence: which move comes next, what is accepted, and
+// what a byte over the budget costs. See search.cpp for the whole.
+#pragma once
+
+#include <vector>
+
+#include "lowtide/solve/interface/context.h"
+#include "lowtide/solve/local/common/moves/moves.h"
+
+namespace lowtide::solve::local::search {
+
+class Anneal {
+ public:
+  Anneal(const Network& network, Context& context, bool shift_first);
+
+  // Begins from this sequence from now on; keeps it as the best if it is. `offered`: the context
+  // has it.
+  void load(std::span<const Event> sequence, bool offered);
+  // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
+  // (in typical op times).
+  void round(double until, double hot, double cold);
+  // Raises the price until the state keeps the budget, or until so much is used.
+  void repair(double until);
+
+  // Of the limits, or of the work that is done at most without any.
+  double used() const;
+  // Without repeated computations: shifts first computations alone until the order keeps the
+  // budget, or until so much is used. Only for a free order.
+  void reorder(double until);
+
+  bool has_best() const { return !best_.empty(); }
+  const std::vector<Event>& best() const { return best_; }
+  void offer_best();  // to the context, unless it has it
+  const State& state() const { return state_; }
+
+ private:
+  void step();
+  void propose();
+  void propose_with_transfers();
+  void propose_first();
+  void accept_or_undo(double before);
+  void price_or_undo(double before);
+  void keep_or_undo();
+  void save();
+  bool host_is_full() const {
+    return network_.transfers && state_.host_bytes() > network_.host_budget;
+  }
+  std::vector<Event> without_repeats() const;
+  bool poll();  // counts work; says whether to stop
+  // `duration`: the run's, or a lower bound on it.
+  double energy(double duration) const {
+    double sum = duration + moves_.price * state_.profile().over();
+    if (network_.transfers) sum += kLinkWeight * state_.fetch_time();
+    return sum;
+  }
+  void steer();
+  void price_by_repeats();
+
+  const Network& network_;
+  Context& context_;
+  bool shift_first_, order_only_ = false;
+  bool near_;  // the first plan within the budget still is to say what a byte costs
+  State state_;
+  Moves moves_;
+  double unlimited_work_;
+  double least_price_, most_price_;
+  std::vector<Event> best_;
+  double best_duration_;
+  bool offered_ = false;  // the context has best_
+  bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
+  std::int64_t work_seen_ = 0, offered_at_ = 0;
+  int within_ = 0, outside_ = 0, streak_ = 0;
+  std::int64_t accepted_ = 0;  // moves, in debug builds
+};
+
+}  // namespace lowtide::solve::local::search

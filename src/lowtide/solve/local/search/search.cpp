@@ -1,0 +1,193 @@
+// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
+// lost.
+//
+// Idea: the state is the sequence of computations itself; which tensor is held when follows from
+// it. Simulated annealing over sequences, with the budget as a price on each byte above it; the
+// price is steered so that the state keeps the budget now and then. Rounds of growing length, each
+// from the best plan so far. docs/why/search.md tells why the state is what it is.
+//
+// Invariant: the best sequence keeps the budget, and its duration is exact; the state can be undone
+// to what it was before each move.
+//
+// Loses: budgets so tight that long chains must be made again in one piece, for which no
+// single insertion lowers the energy; there it needs a start that keeps the budget.
+#include "lowtide/solve/local/search/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "lowtide/solve/local/search/anneal.h"
+#include "lowtide/solve/sequence/sequence.h"
+
+namespace lowtide::solve::local::search {
+
+namespace {
+
+const std::array<OptionSpec, 17>& specs() {
+  static const std::array<OptionSpec, 17> table = {{
+      {.name = "rounds",
+       .usage = "annealings in a row, each from the best so far and longer than the one before",
+       .default_number = 7,
+       .low = 1,
+       .high = 20,
+       .whole = true},
+      {.name = "hot",
+       .usage = "temperature at which a round begins, in mean op times",
+       .default_number = 0.03,
+       .low = 0,
+       .high = 100},
+      {.name = "cold",
+       .usage = "temperature at which it ends",
+       .default_number = 0.0005,
+       .low = 0,
+       .high = 100},
+      {.name = "reorder",
+       .usage = "with a free order: share of the limits in which the order alone is searched",
+       .default_number = 0.2,
+       .low = 0,
+       .high = 1},
+      switch_option("orders",
+                    "with a free order: searches that too; off: keeps those of its starts"),
+      switch_option("near",
+                    "begins at what a byte costs in its start; off: at far less, so that it gives "
+                    "up most of that at first"),
+      switch_option("remove", "the move that deletes a repeated computation"),
+      switch_option("exchange", "the move that deletes one and drops a gap at once"),
+      switch_option("shift", "the move that shifts a computation"),
+      switch_option("push", "the move that shifts one with what stands in its way"),
+      switch_option("chains",
+                    "a repeated computation takes along the inputs that it is dearer to hold"),
+      switch_option("estimates", "hopeless proposals are refused before the state is touched"),
+      switch_option("recompute", "with a link: computes again what was freed"),
+      switch_option("swap",
+                    "with a link: moves tensors to the host and back; off: those of its starts "
+                    "stay as they are"),
+      switch_option("holds", "with a link: a tensor is held until its copy to the host has ended"),
+      switch_option("queues", "with a link: what is in the way of a copy is moved along with it"),
+      switch_option("handover",
+                    "with a link: what is computed again takes the place there of what is swapped"),
+  }};
+  return table;
+}
+
+class Search final : public Solver {
+ public:
+  std::string_view name() const override { return "search"; }
+  std::string_view summary() const override {
+    return "local search over sequences, from the best of the above; any graph, any budget";
+  }
+  Traits traits() const override { return {Trait::anytime, Trait::transfers}; }
+  std::span<const OptionSpec> options() const override { return specs(); }
+  Support supports(const Problem& problem) const override {
+    if (std::string why = too_large(problem); !why.empty()) return Support::no(std::move(why));
+    const Graph& graph = problem.graph;
+    for (std::size_t i = 0; graph.has_tensors_on_host() && i < graph.tensor_count(); ++i)
+      if (const TensorId id(i); graph.on_host(id) && graph.stays(id))
+        return Support::no(
+            "it does not plan for tensors at home on the host that the caller "
+            "holds once they have come");
+    return least_time_only(problem);
+  }
+
+  Outcome solve(const Problem& problem, Context& context) const override {
+    std::vector<std::vector<Event>> starts = usable_starts(problem, context);
+    if (context.done()) return context.finish();
+    const Network network(problem);
+    // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
+    if (context.done()) return context.finish();
+    Anneal anneal(network, context, shifts_first(context));
+    context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
+    run(context, anneal, starts);
+    anneal.offer_best();
+    // What it came to is of use where nothing keeps the budget.
+    if (!anneal.has_best() && anneal.state().item_count() > 0)
+      context.offer_events(anneal.state().sequence());
+    // The clock may have run out since the last poll.
+    if (context.limits().settings().seconds) context.limits().spend(Limits::kPollWork);
+    return context.finish();
+  }
+
+ private:
+  static constexpr double kGrowth = 1.7, kStarts = 0.4;
+
+  static bool shifts_first(const Context& context) {
+    return context.problem().order == Order::free && context.options().on("orders");
+  }
+
+  // Every start is annealed for a while; then come rounds from the best.
+  static void run(Context& context, Anneal& anneal, const std::vector<std::vector<Event>>& starts) {
+    const double hot = context.options().number("hot"), cold = context.options().number("cold");
+    const double reorder = context.options().number("reorder");
+    if (shifts_first(context) && reorder > 0) {
+      // An order of its own, annealed for most of the time: from the best plan it would not come to
+      // be, since half-way there it costs more than that.
+      anneal.load(starts.front(), true);
+      anneal.reorder(reorder);
+      const double left = 1 - anneal.used();
+      anneal.round(1 - 0.4 * left, hot, cold);
+      if (!anneal.state().within()) anneal.repair(1 - 0.35 * left);
+      for (const auto& sequence : starts) anneal.load(sequence, true);
+    } else {
+      const double each = (1 - anneal.used()) * kStarts / static_cast<double>(starts.size());
+      for (const auto& sequence : starts) {
+        if (context.done()) return;
+        const double used = anneal.used();
+        anneal.load(sequence, true);
+        anneal.round(used + 0.6 * each, hot, cold);
+        if (!anneal.state().within()) anneal.repair(used + each);
+      }
+    }
+    const double rounds = context.options().number("rounds");
+    double length = (1 - anneal.used()) * (kGrowth - 1) / (std::pow(kGrowth, rounds) - 1);
+    for (std::size_t i = 0; !context.done() && anneal.used() < 1; ++i) {
+      const double used = anneal.used();
+      double until = used + length;
+      if (until + 0.3 * length > 1) until = 1;
+      if (anneal.has_best())
+        anneal.load(std::vector<Event>(anneal.best()), true);
+      else
+        anneal.load(starts[i % starts.size()], true);
+      // A repair ends where no single change helps; annealing from the start itself goes elsewhere.
+      if (!anneal.has_best() && i / starts.size() % 2 == 0)
+        anneal.repair(std::min(1.0, used + 0.5 * length));
+      anneal.round(until, hot, cold);
+      if (!anneal.state().within()) anneal.repair(std::min(1.0, until + 0.1 * length));
+      length *= kGrowth;
+    }
+  }
+
+  // Those given that keep the problem's order; the graph's own order too if none keeps the budget.
+  static std::vector<std::vector<Event>> usable_starts(const Problem& problem, Context& context) {
+    const Graph& graph = problem.graph;
+    std::vector<std::vector<Event>> starts;
+    for (const Plan& plan : context.starts()) {
+      // Its offloads may stand where those of its events do not; without a machine it is no start.
+      if (transfers(plan) && plan.machine == problem.machine) context.offer(plan);
+      std::vector<Event> events = events_of(graph, plan);
+      if (transfers(events) && !problem.machine) continue;
+      events = without_unread(problem, events);
+      if (problem.order == Order::free || follows_order(graph, computations(events)))
+        starts.push_back(std::move(events));
+    }
+    for (const auto& events : starts) {
+      context.offer_events(events);
+      context.limits().spend(static_cast<std::int64_t>(events.size() / 8));
+      if (context.done()) return starts;
+    }
+    if (context.has_plan() && !starts.empty()) return starts;
+    starts.push_back(own_events(graph));
+    context.offer_events(starts.back());
+    context.limits().spend(static_cast<std::int64_t>(starts.back().size() / 8));
+    return starts;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> make_search() { return std::make_unique<Search>(); }
+
+}  // namespace lowtide::solve::local::search
