@@ -46,6 +46,9 @@ TEST_CASE("traits: every solver has a role") {
   CHECK(names(Trait::transfers) == Names{"given", "offload", "search", "bounds"});
   CHECK(names(Trait::transforms) == Names{"magis"});
   CHECK(names(Trait::portfolio).empty());
+  REQUIRE(table.own(Trait::anytime) != nullptr);
+  CHECK(table.own(Trait::anytime)->name() == "search");
+  CHECK(table.own(Trait::external) == nullptr);
 }
 
 }  // namespace

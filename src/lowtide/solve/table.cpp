@@ -65,4 +65,11 @@ std::vector<const Solver*> SolverTable::with(Trait trait) const {
   return found;
 }
 
+const Solver* SolverTable::own(Trait trait) const {
+  for (const Solver* solver : with(trait))
+    if (!solver->traits().has(Trait::external) && !solver->traits().has(Trait::guest))
+      return solver;
+  return nullptr;
+}
+
 }  // namespace lowtide::solve

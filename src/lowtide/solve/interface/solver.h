@@ -66,6 +66,8 @@ class SolverTable {
   std::span<const std::unique_ptr<Solver>> all() const { return solvers_; }
   const Solver* find(std::string_view name) const;     // null if there is none
   std::vector<const Solver*> with(Trait trait) const;  // in the order of the table
+  // The first of those that is neither an engine nor a guest; null if there is none.
+  const Solver* own(Trait trait) const;
 
  private:
   std::vector<std::unique_ptr<Solver>> solvers_;

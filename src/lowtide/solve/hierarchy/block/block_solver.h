@@ -42,6 +42,8 @@ class BlockSolver {
   virtual std::string missing(const std::function<bool()>& /*stop*/ = {}) const { return {}; }
   // Whether it takes long: then there is to be a plan before it is asked.
   virtual bool is_slow() const { return false; }
+  // Whether it takes so little at any level that what is slow begins from what it finds.
+  virtual bool is_quick_start() const { return false; }
   // Whether, asked again, it goes on from the options that there are.
   virtual bool goes_on() const { return false; }
   // Whether what it finds is dear enough to be kept on disk from one run to the next.

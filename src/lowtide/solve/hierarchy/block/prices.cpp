@@ -18,6 +18,7 @@ class Prices final : public BlockSolver {
   std::string_view summary() const override {
     return "each block once, the option by what a saved byte is worth; a million ops";
   }
+  bool is_quick_start() const override { return true; }
   Support supports(const BlockTask& task) const override {
     return task.level.children.empty() ? Support::no("no block is inside") : Support{};
   }

@@ -41,7 +41,6 @@ constexpr std::int64_t kPartitionWork = 256;  // between two looks at the limits
 constexpr double kQuickShare = 0.1;           // of the limits, for a plan before what is slow
 constexpr std::size_t kMostSizes = 4;         // of blocks at the top
 constexpr std::size_t kMostKnown = 20'000;    // ops of a network of which options are kept
-constexpr std::string_view kPolish = "search";
 
 class HiRemate final : public Solver {
  public:
@@ -170,15 +169,15 @@ class Run {
     solve(blocks, quick, share * kBlockShare);
     if (is_over()) return;
     const bool polish = context_.options().on("polish");
-    const BlockSolver* prices = solvers_.find("prices");
     // What is slow at the top begins from what is quick there.
+    const BlockSolver* start = quick_start();
     const auto is_slow = [](const BlockSolver* top) { return top->is_slow(); };
     const bool begins_slowly =
-        std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, prices) == tops.end();
-    const auto ask_prices = [&] {
-      if (prices != nullptr) ask({prices}, blocks, partition, kQuickShare * share);
+        std::ranges::any_of(tops, is_slow) && std::ranges::find(tops, start) == tops.end();
+    const auto ask_for_start = [&] {
+      if (start != nullptr) ask({start}, blocks, partition, kQuickShare * share);
     };
-    if (!slow.empty() || begins_slowly) ask_prices();
+    if (!slow.empty() || begins_slowly) ask_for_start();
     // What a program has not proven in one round goes on in the next, from what it has found.
     const bool in_rounds =
         !polish && std::ranges::any_of(slow, [](const BlockSolver* one) { return one->goes_on(); });
@@ -188,7 +187,7 @@ class Run {
       const double blocks_part = part * (in_rounds ? kSlowShare : kBlockShare);
       const bool goes_on = !slow.empty() && solve(blocks, slow, blocks_part);
       if (is_over() || (!goes_on && !is_cut)) return;
-      if (begins_slowly && !slow.empty()) ask_prices();
+      if (begins_slowly && !slow.empty()) ask_for_start();
       const double top_part = left > 1 ? part - blocks_part : polish ? part * kTopShare : part;
       is_cut = ask(tops, blocks, partition, top_part);
     }
@@ -203,6 +202,13 @@ class Run {
  private:
   std::size_t number(std::string_view name) const {
     return static_cast<std::size_t>(context_.options().number(name));
+  }
+
+  // Null if there is none.
+  const BlockSolver* quick_start() const {
+    for (const auto& solver : solvers_.all())
+      if (solver->is_quick_start()) return solver.get();
+    return nullptr;
   }
 
   bool is_over() { return context_.done() || context_.limits().over(); }
@@ -283,7 +289,8 @@ class Run {
 
 // From the best plan that there is, or the one with the smallest peak.
 void polish(const Problem& problem, Context& context) {
-  const Solver* search = context.solvers() == nullptr ? nullptr : context.solvers()->find(kPolish);
+  const Solver* search =
+      context.solvers() == nullptr ? nullptr : context.solvers()->own(Trait::anytime);
   if (search == nullptr || context.done() || !search->supports(problem).yes) return;
   ContextSettings settings{.limits = context.limits().remaining(),
                            .seed = context.seed(),
@@ -293,16 +300,17 @@ void polish(const Problem& problem, Context& context) {
                            .known = context.own_bound(),
                            .solvers = context.solvers(),
                            .watcher = [&](const Progress& progress) {
-                             if (progress.plan != nullptr) context.offer(*progress.plan, kPolish);
+                             if (progress.plan != nullptr)
+                               context.offer(*progress.plan, search->name());
                            }};
   settings.options.set("reorder", "0");
   if (context.has_plan())
     settings.starts.push_back(context.best());
   else if (context.smallest())
     settings.starts.push_back(*context.smallest());
-  Context inner(problem, kPolish, std::move(settings));
+  Context inner(problem, search->name(), std::move(settings));
   const Outcome outcome = search->solve(problem, inner);
-  if (outcome.plan) context.offer(*outcome.plan, kPolish);
+  if (outcome.plan) context.offer(*outcome.plan, search->name());
   context.limits().spend_all(inner.limits().work());
 }
 
