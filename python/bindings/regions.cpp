@@ -39,7 +39,7 @@ nb::dict regions(const GraphObject& graph, nb::handle device, bool hoist, nb::ha
       axes.append(nb::make_tuple(now.tensor_index[seed.tensor].index(), seed.dim));
     for (const OpId op : one.region.ops) ops.append(now.op_index[op].index());
     nb::dict entry;
-    entry["what"] = one.region.what;
+    entry["what"] = rewrite::describe(now.graph, one.region);
     entry["parts"] = one.parts;
     entry["own_peak"] = one.peak.count();
     entry["saved"] = (survey.peak - one.peak).count();

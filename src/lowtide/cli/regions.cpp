@@ -102,7 +102,7 @@ std::string json_text(const TransformedGraph& now, bool hoisted, Ticks base,
       axes.push_back({{"tensor", now.tensor_index[seed.tensor].index()}, {"dim", seed.dim}});
     for (const OpId op : one.region.ops) ops.push_back(now.op_index[op].index());
     json["regions"].push_back({{"number", ++number},
-                               {"what", one.region.what},
+                               {"what", describe(now.graph, one.region)},
                                {"parts", one.parts},
                                {"own_peak", one.peak.count()},
                                {"saved", (survey.peak - one.peak).count()},
@@ -128,8 +128,9 @@ std::vector<report::RegionRow> rows_of(const Graph& graph, const TransformedGrap
     if (beaten) continue;
     const auto share = static_cast<double>(one.peak.count()) /
                        static_cast<double>(std::max<std::int64_t>(1, survey.peak.count()));
-    rows.push_back({number, one.region.what, axis_text(now.graph, one), one.region.ops.size(),
-                    one.parts, one.peak, share, overhead_percent(one.time, graph.total_time())});
+    rows.push_back({number, describe(now.graph, one.region), axis_text(now.graph, one),
+                    one.region.ops.size(), one.parts, one.peak, share,
+                    overhead_percent(one.time, graph.total_time())});
   }
   return rows;
 }
@@ -170,8 +171,8 @@ void print_tree(const RegionsArguments& given, const Graph& graph, const Transfo
   };
   const auto print = [&](auto& self, std::size_t at, int depth) -> void {
     const rewrite::FissionNode& node = tree.nodes[at];
-    fmt::print("{:{}}{} of {} ops, level {}{}\n", "", 2 + 2 * depth, node.region.what,
-               node.region.ops.size(), node.level,
+    fmt::print("{:{}}{} of {} ops, level {}{}\n", "", 2 + 2 * depth,
+               describe(now.graph, node.region), node.region.ops.size(), node.level,
                node.ruler.valid() ? ", below " + now.graph.label(node.ruler) : "");
     fmt::print("{:{}}{}\n", "", 4 + 2 * depth, figures(node, node.numbers.front()));
     if (node.numbers.size() > 1)

@@ -10,6 +10,7 @@
 #include "lowtide/driver/transform_ideas.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lowtide/base/error.h"
@@ -29,14 +30,18 @@ constexpr double kBlind = 20;  // estimates that see less than this part of a lo
 
 std::int64_t count(std::size_t ops) { return static_cast<std::int64_t>(ops); }
 
-// Names of modules left out.
-std::string_view kind_of(const rewrite::Candidate& candidate) {
-  return candidate.what.starts_with("module ")   ? "module"
-         : candidate.what == "whole graph"       ? "whole graph"
-         : candidate.what == "head"              ? "head"
-         : candidate.what == "head without sums" ? "head without sums"
-         : candidate.what == "suffix"            ? "suffix"
-                                                 : "hot spot";
+Idea::Kind kind_of(const rewrite::Candidate& candidate) {
+  using Region = rewrite::Candidate::Kind;
+  switch (candidate.kind) {
+    case Region::whole_graph: return Idea::Kind::whole_graph;
+    case Region::module: return Idea::Kind::module;
+    case Region::head: return candidate.sums ? Idea::Kind::head : Idea::Kind::head_without_sums;
+    case Region::suffix: return candidate.sums ? Idea::Kind::suffix : Idea::Kind::hot_spot;
+    case Region::reach:
+    case Region::ruled:
+    case Region::hot_spot: return Idea::Kind::hot_spot;
+  }
+  return Idea::Kind::hot_spot;
 }
 
 }  // namespace
@@ -164,12 +169,9 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
     of->push_back(&idea);
   }
   for (auto& list : by_base) {
-    std::vector<std::string_view> seen;
-    std::ranges::stable_partition(list, [&](const Idea* idea) {
-      if (std::ranges::find(seen, idea->what) != seen.end()) return false;
-      seen.push_back(idea->what);
-      return true;
-    });
+    std::set<Idea::Kind> seen;
+    std::ranges::stable_partition(list,
+                                  [&](const Idea* idea) { return seen.insert(idea->kind).second; });
     // Estimates err most on what changes most, and that is what wins most.
     const auto whole =
         std::ranges::find_if(list, [](const Idea* idea) { return idea->is_whole(); });
@@ -228,7 +230,7 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
       if (idea.least >= to_beat_.duration) continue;
       if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
         fits = idea;
-        fits->what = "fits";
+        fits->kind = Idea::Kind::fits;
       }
       if (to_beat_.duration == Ticks::max()) lowest.take(idea);
       if (!best || idea.rank() < best->rank()) best = std::move(idea);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -49,7 +48,18 @@ std::shared_ptr<const Applied> with_substitutes(const Problem& problem, Limits& 
 std::vector<Transforms> with_other_parts(const Problem& problem, const Transforms& transforms);
 
 struct Idea {
-  std::string_view what;
+  // Estimates err alike for ideas of one kind, so the best of each is tried.
+  enum class Kind : std::uint8_t {
+    fits,  // within the budget as it is
+    whole_graph,
+    head,
+    head_without_sums,
+    suffix,
+    module,
+    hot_spot,  // all others
+  };
+
+  Kind kind = Kind::hot_spot;
   std::shared_ptr<const Base> base;  // on whose graph the region is
   rewrite::Candidate region;
   std::int64_t parts = 0;
@@ -65,7 +75,7 @@ struct Idea {
     return static_cast<std::int64_t>(base->now().graph.op_count()) +
            (parts - 1) * static_cast<std::int64_t>(region.ops.size());
   }
-  bool is_whole() const { return what == "whole graph"; }
+  bool is_whole() const { return kind == Kind::whole_graph; }
 };
 
 // What an idea has to win against.

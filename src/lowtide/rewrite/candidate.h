@@ -18,10 +18,19 @@ namespace lowtide::rewrite {
 inline constexpr std::int64_t kFewestSlices = 4;
 
 struct Candidate {
-  // Why it is one, for people: "whole graph", "reach" (of an axis that reaches less), "head",
-  // "suffix", "hot spot", "module ORIGIN"; with " without sums" the same but for the ops that make
-  // large sums over parts, as the gradients of weights.
-  std::string what;
+  // What was looked at when it was found.
+  enum class Kind : std::uint8_t {
+    whole_graph,  // what an axis reaches, if that is more than half of the ops
+    reach,        // the same, if it is less
+    head,         // what lies around the largest tensors
+    suffix,       // the end of the forward with what it leaves to the backward
+    ruled,        // what hangs on the output of one op
+    hot_spot,     // the same, around an op at which memory is fullest
+    module,       // ops of one origin and phase
+  };
+
+  Kind kind = Kind::reach;
+  bool sums = true;  // false: without the ops that make large sums over parts, as weight gradients
   std::vector<OpId> ops;               // convex, each carries the axis; in the given order
   std::vector<dimensions::Seed> axes;  // one for each component
   std::int64_t slices = 0;             // of the axis that has fewest, behind no crop
@@ -37,10 +46,15 @@ struct Family {
 // tensors that ops make. No two that carry the same ops. `stops` says when to look no further.
 std::vector<Family> families(const Graph& graph, const std::function<bool()>& stops = {});
 
+// For people: "whole graph", "reach", "head", "suffix", "ruled", "hot spot" or "module ORIGIN", and
+// " without sums" behind that. `graph`: the candidate's.
+std::string describe(const Graph& graph, const Candidate& candidate);
+
 // Of the ops named, those that can be one region along the family's axis: convex, each reached when
-// only they carry. Nothing if two or more do not remain, or fewer than four slices.
+// only they carry. Nothing if two or more do not remain, or fewer than four slices. Its kind is
+// `reach`, until whoever has named the ops says otherwise.
 std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
-                                      std::span<const OpId> ops, std::string what);
+                                      std::span<const OpId> ops);
 
 // Regions along the axes of all families (MAGIS, section 5.1, and what pays beyond it): all that an
 // axis reaches; the loss head, which is what reads or makes the largest tensors and what lies

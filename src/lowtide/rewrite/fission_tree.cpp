@@ -191,12 +191,15 @@ void add_axis(const Graph& graph, const Family& family, const std::vector<std::u
       if (stops && stops()) return;
       const auto ruled = rulers.ruled(ruler);
       if (ruled.size() < 2) continue;
-      auto region = shape_region(graph, family, ruled, ruler == rulers.root() ? "reach" : "ruled");
+      auto region = shape_region(graph, family, ruled);
       if (!region || !seen.insert(region->ops).second) continue;
       FissionNode node;
       node.numbers = numbers_for(region->slices);
       if (node.numbers.empty()) continue;
-      if (2 * region->ops.size() > graph.op_count()) region->what = "whole graph";
+      if (2 * region->ops.size() > graph.op_count())
+        region->kind = Candidate::Kind::whole_graph;
+      else if (ruler != rulers.root())
+        region->kind = Candidate::Kind::ruled;
       node.region = std::move(*region);
       if (ruler != rulers.root()) node.ruler = OpId(ruler);
       node.score = Bytes(static_cast<std::int64_t>(std::min(rulers.score(ruler), 0x1p62)));

@@ -13,6 +13,8 @@ namespace lowtide::rewrite {
 
 namespace {
 
+using Kind = Candidate::Kind;
+
 constexpr std::size_t kHotSpots = 3, kLevels = 4;
 // Of the largest tensor that a region cuts: from this on a sum over parts is large.
 constexpr std::int64_t kLargeSum = 16;
@@ -22,9 +24,25 @@ class Proposer {
   Proposer(const Graph& graph, const std::function<bool()>& stops)
       : graph_(graph), stops_(stops), profile_(profile_of(graph)) {}
 
+  std::string describe(const Graph& graph, const Candidate& candidate) {
+    const auto kind = [&]() -> std::string {
+      switch (candidate.kind) {
+        case Kind::whole_graph: return "whole graph";
+        case Kind::reach: return "reach";
+        case Kind::head: return "head";
+        case Kind::suffix: return "suffix";
+        case Kind::ruled: return "ruled";
+        case Kind::hot_spot: return "hot spot";
+        case Kind::module: return "module " + graph.op(candidate.ops.front()).origin;
+      }
+      return "?";
+    };
+    return kind() + (candidate.sums ? "" : " without sums");
+  }
+
   std::vector<Candidate> propose() {
     const auto all = families(graph_, stops_);
-    for (const Family& family : all) add(family, in_order(carried(family)), "reach");
+    for (const Family& family : all) add(family, in_order(carried(family)), Kind::reach);
     for (const Family& family : all) heads(family);
     for (const Family& family : all) suffixes(family);
     for (const Family& family : all) hot_spots(family);
@@ -45,19 +63,22 @@ class Proposer {
     return ops;
   }
 
-  void add(const Family& family, std::span<const OpId> ops, const std::string& what) {
+  void add(const Family& family, std::span<const OpId> ops, Kind kind) {
     if (ops.size() < 2 || (stops_ && stops_())) return;
-    auto candidate = shape_region(graph_, family, ops, what);
+    auto candidate = shape_region(graph_, family, ops);
     if (!candidate) return;
     const bool whole = 2 * candidate->ops.size() > graph_.op_count();
-    if (what == "reach" && whole) candidate->what = "whole graph";
+    candidate->kind = kind == Kind::reach && whole ? Kind::whole_graph : kind;
     if (!seen_.insert(candidate->ops).second) return;
     found_.push_back(*candidate);
     if (whole) return;
     const auto rest = without_large_sums(family, candidate->ops);
     if (rest.size() < 2 || rest.size() == candidate->ops.size()) return;
-    auto made = shape_region(graph_, family, rest, what + " without sums");
-    if (made && seen_.insert(made->ops).second) found_.push_back(std::move(*made));
+    auto made = shape_region(graph_, family, rest);
+    if (!made || !seen_.insert(made->ops).second) return;
+    made->kind = kind;
+    made->sums = false;
+    found_.push_back(std::move(*made));
   }
 
   // Every part adds to a sum, which costs as much as the sum is large.
@@ -89,7 +110,7 @@ class Proposer {
       touching[graph_.producer(id).index()] = 1;
       for (const OpId op : graph_.consumers(id)) touching[op.index()] = 1;
     }
-    add(family, in_order(hull(graph_, touching)), "head");
+    add(family, in_order(hull(graph_, touching)), Kind::head);
   }
 
   bool is_cut(const Family& family, TensorId id) const {
@@ -112,7 +133,7 @@ class Proposer {
             for (const OpId reader : graph_.consumers(made))
               last = std::max(last, graph_.position(reader));
       last = std::min(last, order.size() - 1);
-      add(family, order.subspan(first, last + 1 - first), "suffix");
+      add(family, order.subspan(first, last + 1 - first), Kind::suffix);
     }
   }
 
@@ -129,7 +150,7 @@ class Proposer {
         std::vector<OpId> ruled;
         for (const OpId op : graph_.order())
           if (tree_.dominates(ruler, op)) ruled.push_back(op);
-        if (2 * ruled.size() < graph_.op_count()) add(family, ruled, "hot spot");
+        if (2 * ruled.size() < graph_.op_count()) add(family, ruled, Kind::hot_spot);
       }
       const std::string& origin = graph_.op(spot).origin;
       if (origin.empty()) continue;
@@ -137,7 +158,7 @@ class Proposer {
       for (const OpId op : graph_.order())
         if (graph_.op(op).origin == origin && graph_.op(op).phase == graph_.op(spot).phase)
           module.push_back(op);
-      add(family, module, "module " + origin);
+      add(family, module, Kind::module);
     }
   }
 
@@ -150,6 +171,22 @@ class Proposer {
 };
 
 }  // namespace
+
+std::string describe(const Graph& graph, const Candidate& candidate) {
+  const auto kind = [&]() -> std::string {
+    switch (candidate.kind) {
+      case Kind::whole_graph: return "whole graph";
+      case Kind::reach: return "reach";
+      case Kind::head: return "head";
+      case Kind::suffix: return "suffix";
+      case Kind::ruled: return "ruled";
+      case Kind::hot_spot: return "hot spot";
+      case Kind::module: return "module " + graph.op(candidate.ops.front()).origin;
+    }
+    return "?";
+  };
+  return kind() + (candidate.sums ? "" : " without sums");
+}
 
 std::vector<Candidate> propose(const Graph& graph, const std::function<bool()>& stops) {
   return Proposer(graph, stops).propose();

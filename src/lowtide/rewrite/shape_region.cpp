@@ -95,13 +95,11 @@ bool leave_out_deciding(const Graph& graph, const Reach& reach, std::span<const 
 }  // namespace
 
 std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
-                                      std::span<const OpId> ops, std::string what) {
+                                      std::span<const OpId> ops) {
   Members among(graph.op_count(), 0);
   for (const OpId op : ops) among[op.index()] = may_split(graph, family.reach, op);
-  Candidate made{.what = std::move(what),
-                 .ops = largest_convex(graph, family.reach, among),
-                 .axes = {},
-                 .slices = 0};
+  Candidate made;
+  made.ops = largest_convex(graph, family.reach, among);
   for (int round = 0; round < kRounds && made.ops.size() > 1; ++round) {
     if (made.axes.empty()) {
       const auto first = std::ranges::find_if(
