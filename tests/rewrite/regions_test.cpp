@@ -102,14 +102,12 @@ TEST_CASE("propose: whatever is proposed can be done, takes what was said, and n
       CAPTURE(describe(now.graph, candidate));
       for (const std::int64_t parts : parts_for(candidate.slices)) {
         CAPTURE(parts);
-        std::optional<PricedRegion> maybe;
-        try {
-          maybe.emplace(now.graph, candidate, parts, pricer);
-        } catch (const TransformRefused&) {
+        const auto made_region = PricedRegion::make(now.graph, candidate, parts, pricer);
+        if (!made_region) {
           REQUIRE(classifier.shifted);  // the crop leaves the last part fewer than two rows
           continue;
         }
-        const PricedRegion& region = *maybe;
+        const PricedRegion& region = *made_region;
         std::vector<Transform> transforms = before;
         transforms.emplace_back(region.split(now));
         const TransformedGraph made = apply_transforms(graph, transforms);

@@ -156,18 +156,14 @@ void print_tree(const RegionsArguments& given, const Graph& graph, const Transfo
   const PartPricer pricer(now.graph, device, costs);
   const Bytes own = rewrite::profile_of(now.graph).peak();
   const auto figures = [&](const rewrite::FissionNode& node, std::int64_t parts) {
-    try {
-      const auto made = rewrite::PricedRegion(now.graph, node.region, parts, pricer).profile();
-      return fmt::format("{} parts: peak {} ({:.1f} %), time {:+.2f} %", parts,
-                         report::bytes_text(made.peak()),
-                         100 * static_cast<double>(made.peak().count()) /
-                             static_cast<double>(std::max<std::int64_t>(1, own.count())),
-                         overhead_percent(made.time, graph.total_time()));
-    } catch (const InputError&) {
-      return fmt::format("{} parts: not legal", parts);
-    } catch (const OverflowError&) {
-      return fmt::format("{} parts: beyond 63 bits", parts);
-    }
+    const auto priced = rewrite::PricedRegion::make(now.graph, node.region, parts, pricer);
+    if (!priced) return fmt::format("{} parts: not legal", parts);
+    const rewrite::Profile made = priced->profile();
+    return fmt::format("{} parts: peak {} ({:.1f} %), time {:+.2f} %", parts,
+                       report::bytes_text(made.peak()),
+                       100 * static_cast<double>(made.peak().count()) /
+                           static_cast<double>(std::max<std::int64_t>(1, own.count())),
+                       overhead_percent(made.time, graph.total_time()));
   };
   const auto print = [&](auto& self, std::size_t at, int depth) -> void {
     const rewrite::FissionNode& node = tree.nodes[at];

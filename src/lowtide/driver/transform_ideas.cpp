@@ -84,13 +84,10 @@ std::vector<Transforms> with_other_parts(const Problem& problem, const Transform
   for (std::int64_t parts = std::max<std::int64_t>(2, last->parts - kSteps);
        parts <= last->parts + kSteps; ++parts) {
     if (parts == last->parts || parts * count(region.ops.size()) > kMostMadeOps) continue;
-    try {
-      Transforms made = base.transforms();
-      made.emplace_back(rewrite::PricedRegion(graph, region, parts, base.pricer).split(base.now()));
-      found.push_back(std::move(made));
-    } catch (const InputError&) {  // not into so many
-    } catch (const OverflowError&) {
-    }
+    const auto priced = rewrite::PricedRegion::make(graph, region, parts, base.pricer);
+    if (!priced) continue;
+    found.push_back(base.transforms());
+    found.back().emplace_back(priced->split(base.now()));
   }
   return found;
 }
@@ -116,8 +113,9 @@ void TransformIdeas::calibrate(Ticks planned) {
 }
 
 Ticks TransformIdeas::estimated(Ticks time, Ticks again) const {
-  const double more = factor_ * static_cast<double>(again.count());
-  return checked_add(time, Ticks(static_cast<std::int64_t>(std::min(more, 0x1p61))));
+  const double most = std::min(factor_ * static_cast<double>(again.count()), 0x1p61);
+  const Ticks more(static_cast<std::int64_t>(most));
+  return time > Ticks::max() - more ? Ticks::max() : time + more;
 }
 
 std::shared_ptr<const Base> TransformIdeas::base_of(const Transforms& transforms) {
@@ -193,26 +191,27 @@ std::vector<Idea> TransformIdeas::few_of(std::vector<Idea> all) {
   return few;
 }
 
-// TransformRefused or another InputError where that is not possible.
-Idea TransformIdeas::estimate(const std::shared_ptr<const Base>& base,
-                              const rewrite::Candidate& region, std::int64_t parts) const {
+std::optional<Idea> TransformIdeas::estimate(const std::shared_ptr<const Base>& base,
+                                             const rewrite::Candidate& region,
+                                             std::int64_t parts) const {
   const Graph& graph = base->now().graph;
-  const rewrite::Profile profile =
-      rewrite::PricedRegion(graph, region, parts, base->pricer).profile();
+  const auto priced = rewrite::PricedRegion::make(graph, region, parts, base->pricer);
+  if (!priced) return std::nullopt;
+  const rewrite::Profile profile = priced->profile();
   const auto missing = [&](Bytes budget) {
     return rewrite::shortfall(graph, profile, budget, problem_.machine);
   };
   const auto short_of = missing(problem_.budget);
-  return {kind_of(region),
-          base,
-          region,
-          parts,
-          {},
-          short_of.missing,
-          estimated(profile.time, short_of.again),
-          profile.time,
-          profile.peak(),
-          to_beat_.duration < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
+  return Idea{kind_of(region),
+              base,
+              region,
+              parts,
+              {},
+              short_of.missing,
+              estimated(profile.time, short_of.again),
+              profile.time,
+              profile.peak(),
+              to_beat_.duration < Ticks::max() ? Bytes(0) : missing(always_live(problem_)).missing};
 }
 
 void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
@@ -224,19 +223,15 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
     if (parts * ops > kMostMadeOps || limits_.stopped()) break;
     // A unit is about a microsecond.
     limits_.spend(1 + ops / 8 + count(base->now().graph.op_count()) / 16);
-    try {
-      Idea idea = estimate(base, region, parts);
-      // What costs more than all that is lost now cannot win.
-      if (idea.least >= to_beat_.duration) continue;
-      if (idea.peak <= problem_.budget && (!fits || idea.least < fits->least)) {
-        fits = idea;
-        fits->kind = Idea::Kind::fits;
-      }
-      if (to_beat_.duration == Ticks::max()) lowest.take(idea);
-      if (!best || idea.rank() < best->rank()) best = std::move(idea);
-    } catch (const InputError&) {  // not into so many, or a copy would be needed
-    } catch (const OverflowError&) {
+    auto idea = estimate(base, region, parts);
+    // What costs more than all that is lost now cannot win.
+    if (!idea || idea->least >= to_beat_.duration) continue;
+    if (idea->peak <= problem_.budget && (!fits || idea->least < fits->least)) {
+      fits = idea;
+      fits->kind = Idea::Kind::fits;
     }
+    if (to_beat_.duration == Ticks::max()) lowest.take(*idea);
+    if (!best || idea->rank() < best->rank()) best = std::move(idea);
   }
   if (fits && best && fits->parts == best->parts) best.reset();
   for (auto* one : {&best, &fits})
@@ -246,11 +241,12 @@ void TransformIdeas::best_parts(const std::shared_ptr<const Base>& base,
 bool TransformIdeas::complete(Idea& idea) {
   const Base& base = *idea.base;
   limits_.spend(count(base.now().graph.op_count()) + count(idea.region.ops.size()) * idea.parts);
+  const auto priced =
+      rewrite::PricedRegion::make(base.now().graph, idea.region, idea.parts, base.pricer);
+  if (!priced) return false;
+  idea.transforms = base.transforms();
+  idea.transforms.emplace_back(priced->split(base.now()));
   try {
-    idea.transforms = base.transforms();
-    idea.transforms.emplace_back(
-        rewrite::PricedRegion(base.now().graph, idea.region, idea.parts, base.pricer)
-            .split(base.now()));
     idea.least = apply_cached(problem_, idea.transforms)->now.graph.total_time();
     return true;
   } catch (const InputError&) {

@@ -106,8 +106,9 @@ class TransformIdeas {
   Ticks estimated(Ticks time, Ticks again) const;
   std::shared_ptr<const Base> base_of(const Transforms& transforms);
   std::vector<Idea> few_of(std::vector<Idea> all);
-  Idea estimate(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
-                std::int64_t parts) const;
+  // Nothing where the region does not go into so many parts.
+  std::optional<Idea> estimate(const std::shared_ptr<const Base>& base,
+                               const rewrite::Candidate& region, std::int64_t parts) const;
   void best_parts(const std::shared_ptr<const Base>& base, const rewrite::Candidate& region,
                   std::vector<Idea>& found, Lowest& lowest);
 

@@ -26,6 +26,18 @@ AskedRegion asked(const Candidate& candidate, std::int64_t parts) {
 
 }  // namespace
 
+std::optional<PricedRegion> PricedRegion::make(const Graph& graph, const Candidate& candidate,
+                                               std::int64_t parts, const PartPricer& pricer) {
+  try {
+    PricedRegion made(graph, candidate, parts, pricer);
+    made.check_sums();
+    return made;
+  } catch (const InputError&) {
+  } catch (const OverflowError&) {
+  }
+  return std::nullopt;
+}
+
 PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
                            const PartPricer& pricer)
     : graph_(graph),
@@ -36,6 +48,27 @@ PricedRegion::PricedRegion(const Graph& graph, const Candidate& candidate, std::
   for (const std::int64_t part : sizes()) {
     auto& costs = costs_.emplace_back();
     for (const OpId op : region_.ops) costs.push_back(part_cost(op, part));
+  }
+}
+
+void PricedRegion::check_sums() const {
+  Ticks time = graph_.total_time();
+  Bytes bytes = graph_.resident();
+  const auto add = [&](Bytes more) { bytes = checked_add(bytes, more); };
+  for (const OpId op : AllIds<OpId>(graph_.op_count())) add(graph_.workspace(op));
+  for (const TensorId id : AllIds<TensorId>(graph_.tensor_count())) {
+    add(graph_.bytes(id));
+    if (is_made_in_parts(graph_, region_, id)) add(part_bytes(id));
+  }
+  for (std::size_t i = 0; i < region_.ops.size(); ++i) {
+    time = checked_add(time, all_parts(i));
+    add(costs_.front()[i].workspace);
+    if (runs_before(graph_, region_, region_.ops[i])) add(before_cost(region_.ops[i]).workspace);
+  }
+  for (const TensorId tensor : region_.joined) {
+    time = checked_add(time, joining(tensor));
+    add(join_cost(tensor).workspace);
+    add(put_together_bytes(tensor));
   }
 }
 

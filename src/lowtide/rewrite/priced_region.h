@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lowtide/device/part_price.h"
@@ -34,10 +35,11 @@ struct RegionInParts {
 
 class PricedRegion {
  public:
-  // The candidate, of that graph, in so many parts. The graph and the pricer must outlive it.
-  // TransformRefused where it is not legal.
-  PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
-               const PartPricer& pricer);
+  // The candidate, of that graph, in so many parts; nothing where that is not legal, where a part
+  // would have to copy what it reads, or where a price or a sum of them is beyond 63 bits. The
+  // graph and the pricer must outlive it.
+  static std::optional<PricedRegion> make(const Graph& graph, const Candidate& candidate,
+                                          std::int64_t parts, const PartPricer& pricer);
 
   // With every price in numbers; `now` says how the file calls the graph's ops and tensors.
   Split split(const TransformedGraph& now) const;
@@ -48,6 +50,11 @@ class PricedRegion {
  private:
   class Profiler;
 
+  // TransformRefused where it is not legal.
+  PricedRegion(const Graph& graph, const Candidate& candidate, std::int64_t parts,
+               const PartPricer& pricer);
+  // OverflowError where anything that the other functions compute is beyond 63 bits.
+  void check_sums() const;
   // The places at which parts begin to be of another size: the first, and the last if that is
   // shorter.
   std::vector<std::int64_t> sizes() const;

@@ -22,13 +22,11 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
   for (const Candidate& candidate : propose(graph, stops)) {
     if (stops && stops()) break;
     for (const std::int64_t parts : parts_for(candidate.slices)) {
-      try {
-        const Profile profile = PricedRegion(graph, candidate, parts, pricer).profile();
-        if (profile.peak() < made.peak)
-          made.found.push_back({candidate, parts, profile.peak(), profile.time});
-      } catch (const InputError&) {  // not into so many, or a copy would be needed
-      } catch (const OverflowError&) {
-      }
+      const auto priced = PricedRegion::make(graph, candidate, parts, pricer);
+      if (!priced) continue;
+      const Profile profile = priced->profile();
+      if (profile.peak() < made.peak)
+        made.found.push_back({candidate, parts, profile.peak(), profile.time});
     }
   }
   std::ranges::stable_sort(made.found, {},
@@ -39,7 +37,9 @@ Survey survey(const Graph& graph, const Device& device, const CostTable* costs,
 Split split_of(const TransformedGraph& now, const Surveyed& one, const Device& device,
                const CostTable* costs) {
   const PartPricer pricer(now.graph, device, costs);
-  return PricedRegion(now.graph, one.region, one.parts, pricer).split(now);
+  const auto priced = PricedRegion::make(now.graph, one.region, one.parts, pricer);
+  check(priced.has_value(), "what a survey has found can be done");
+  return priced->split(now);
 }
 
 Applied hoisted(const Graph& graph, const Device& device, const CostTable* costs, bool allowed) {

@@ -53,8 +53,9 @@ std::optional<Builder::MadeView> Builder::make(const View& view, Limits& limits)
           if (!axis.tensor.valid()) return std::nullopt;
         }
         const PartPricer pricer(now.graph, device_, costs_);
-        const Transform split =
-            rewrite::PricedRegion(now.graph, candidate, region.parts, pricer).split(now);
+        const auto priced = rewrite::PricedRegion::make(now.graph, candidate, region.parts, pricer);
+        if (!priced) return std::nullopt;
+        const Transform split = priced->split(now);
         Applied before{std::move(found.transforms), std::move(*found.made)};
         found.made = apply_further(problem_.graph, before, {&split, 1});
         found.transforms = std::move(before.transforms);

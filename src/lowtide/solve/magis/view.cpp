@@ -95,14 +95,10 @@ Views::Views(const Graph& graph, const rewrite::FissionTree& tree, const PartPri
 
 const rewrite::RegionInParts* Views::region(std::size_t node, std::int64_t parts) {
   const auto [at, fresh] = priced_.try_emplace({node, parts});
-  if (fresh) {
-    try {
-      const rewrite::PricedRegion priced(graph_, tree_.nodes[node].region, parts, *pricer_);
-      at->second = std::make_unique<const rewrite::RegionInParts>(priced.in_parts());
-    } catch (const InputError&) {  // not into so many, or a copy would be needed
-    } catch (const OverflowError&) {
-    }
-  }
+  if (fresh)
+    if (const auto priced =
+            rewrite::PricedRegion::make(graph_, tree_.nodes[node].region, parts, *pricer_))
+      at->second = std::make_unique<const rewrite::RegionInParts>(priced->in_parts());
   return at->second.get();
 }
 
