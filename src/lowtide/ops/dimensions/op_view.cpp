@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lowtide/plan/dimensions/axis.h"
+
 namespace lowtide::dimensions {
 
 namespace {
