@@ -1,7 +1,5 @@
-// Forward nodes are cut wherever few data cross. Each backward node then goes to a stage whose data
-// it reads, as early in the backward as it can, but not before that of the forward nodes that read
-// the same inputs of the graph. Where what it reads and what it depends on leave it no stage, the
-// stages between are joined.
+// The options of each stage: how its halves can run, what they take and what is held between them,
+// with the border before the stage and without.
 #include "lowtide/solve/hierarchy/block/chain_view.h"
 
 #include <algorithm>
@@ -10,179 +8,22 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lowtide/solve/hierarchy/block/chain_cuts.h"
+
 namespace lowtide::solve::hierarchy {
 
 namespace {
 
-constexpr std::size_t kMostCrossing = 3;       // tensors between two stages
 constexpr std::size_t kMostStageOptions = 48;  // of a stage, in the given order
 constexpr std::size_t kMostReordered = 16;     // backward nodes of a stage
 
-class Cutter {
+class StageMaker : private ChainCuts {
  public:
-  Cutter(const BlockProblem& block, const Level& level, const LevelView& view,
-         std::size_t most_stages, Order order, Limits* limits, ChainView& chain)
-      : most_(most_stages),
-        order_(order),
-        limits_(limits),
-        block_(block),
-        graph_(block.graph()),
-        level_(level),
-        view_(view),
-        chain_(chain) {}
+  StageMaker(ChainCuts cuts, Order order, Limits& limits, ChainView& chain)
+      : ChainCuts(std::move(cuts)), order_(order), limits_(limits), chain_(chain) {}
 
-  void run() {
-    bool has_backward = false;
-    for (std::size_t k = 0; k < view_.node_count(); ++k) {
-      if (k == view_.rest()) continue;
-      view_.is_forward(k) ? forward_.push_back(k) : backward_.push_back(k);
-      has_backward = has_backward || !view_.is_forward(k);
-    }
-    if (!has_backward || forward_.empty()) {
-      chain_.reason = "there are no forward and backward halves, between which a chain is held";
-      return;
-    }
-    find_readers();
-    find_cuts();
-    while (!find_stages()) {
-    }
-    if (cuts_.size() + 1 > most_) {
-      join();
-      find_stages();
-    }
-    if (cuts_.empty()) {
-      chain_.reason = "its forward nodes are no chain: nowhere do " +
-                      std::to_string(kMostCrossing) + " tensors or fewer cross";
-      return;
-    }
-    if (limits_ != nullptr) make_stages();
-  }
-
- private:
-  static constexpr std::size_t kNone = kNoNode;
-
-  void find_readers() {
-    place_.assign(view_.node_count(), 0);
-    for (std::size_t i = 0; i < forward_.size(); ++i) place_[forward_[i]] = i;
-    last_forward_.assign(view_.data().size(), 0);
-    reads_.resize(view_.node_count());
-    for (std::size_t d = 0; d < view_.data().size(); ++d)
-      last_forward_[d] = place_[view_.data()[d].maker];
-    for (std::size_t k = 0; k < view_.node_count(); ++k) {
-      if (k == view_.rest()) continue;
-      for (const NodeRun& run : view_.runs(k))
-        reads_[k].insert(reads_[k].end(), run.reads.begin(), run.reads.end());
-      std::ranges::sort(reads_[k]);
-      const auto again = std::ranges::unique(reads_[k]);
-      reads_[k].erase(again.begin(), again.end());
-      if (!view_.is_forward(k)) continue;
-      for (const std::size_t d : reads_[k])
-        last_forward_[d] = std::max(last_forward_[d], place_[k]);
-    }
-    // What a backward op waits for beside data.
-    node_of_.assign(graph_.op_count(), kNone);
-    for (std::size_t k = 0; k < view_.node_count(); ++k) {
-      const LevelNode& node = level_.nodes[k];
-      if (node.op.valid())
-        node_of_[node.op.index()] = k;
-      else
-        for (const OpId op : level_.children[node.child].ops)
-          if (block_.is_forward(op) == view_.is_forward(k)) node_of_[op.index()] = k;
-    }
-  }
-
-  // What a barrier makes counts as made by the backward, which it begins.
-  bool by_forward(std::size_t d) const {
-    const LevelData& data = view_.data()[d];
-    return view_.is_forward(data.maker) && !graph_.is_barrier(graph_.producer(data.id));
-  }
-
-  void find_cuts() {
-    std::vector<std::ptrdiff_t> change(forward_.size() + 1, 0);
-    for (std::size_t d = 0; d < last_forward_.size(); ++d) {
-      if (!by_forward(d)) continue;
-      ++change[place_[view_.data()[d].maker]];
-      --change[last_forward_[d]];
-    }
-    std::ptrdiff_t crossing = 0;
-    for (std::size_t i = 0; i + 1 < forward_.size(); ++i) {
-      crossing += change[i];
-      if (crossing <= static_cast<std::ptrdiff_t>(kMostCrossing)) cuts_.push_back(i);
-    }
-  }
-
-  std::size_t stage_at(std::size_t place) const {  // of a forward node
-    return static_cast<std::size_t>(std::ranges::lower_bound(cuts_, place) - cuts_.begin());
-  }
-
-  std::vector<OpId> ops_of(std::size_t node) const {
-    const LevelNode& it = level_.nodes[node];
-    if (it.op.valid()) return {it.op};
-    std::vector<OpId> ops;
-    for (const OpId op : level_.children[it.child].ops)
-      if (block_.is_forward(op) == view_.is_forward(node)) ops.push_back(op);
-    return ops;
-  }
-
-  // Each stage is then a run of as many of those that there were, and all of them fit still.
-  void join() {
-    const std::size_t count = cuts_.size() + 1;
-    std::vector<std::size_t> left;
-    for (std::size_t i = 1; i < count; ++i)
-      if (i * most_ / count > (i - 1) * most_ / count) left.push_back(cuts_[i - 1]);
-    cuts_ = std::move(left);
-  }
-
-  // The last stage whose forward reads an input of the graph; the last of all if none does.
-  std::size_t last_reading(TensorId input) const {
-    std::size_t last = kNone;
-    for (const OpId reader : graph_.consumers(input)) {
-      const std::size_t node = node_of_[reader.index()];
-      if (node == kNone || node == view_.rest() || !view_.is_forward(node)) continue;
-      last = last == kNone ? stage_[node] : std::max(last, stage_[node]);
-    }
-    return last == kNone ? cuts_.size() : last;
-  }
-
-  // False if stages had to be joined.
-  bool find_stages() {
-    stage_.assign(view_.node_count(), 0);
-    for (std::size_t i = 0; i < forward_.size(); ++i) stage_[forward_[i]] = stage_at(i);
-    std::vector<std::uint8_t> joined(cuts_.size(), 0);
-    for (const std::size_t b : backward_) {
-      std::size_t low = 0, high = cuts_.size(), most = cuts_.size();
-      for (const std::size_t d : reads_[b]) {
-        if (!by_forward(d)) continue;
-        low = std::max(low, stage_[view_.data()[d].maker]);
-        high = std::min(high, stage_at(last_forward_[d]));
-      }
-      if (const std::size_t f = view_.partner(b); f != kNone) {
-        low = std::max(low, stage_[f]);
-        high = std::min(high, stage_[f]);
-      }
-      std::size_t mirrored = cuts_.size();
-      for (const OpId op : ops_of(b)) {
-        for (const TensorId id : graph_.inputs(op))
-          if (graph_.is_input(id)) mirrored = std::min(mirrored, last_reading(id));
-        for (const OpId before : graph_.predecessors(op)) {
-          const std::size_t node = node_of_[before.index()];
-          if (node != kNone && node != b && node != view_.rest() && !view_.is_forward(node))
-            most = std::min(most, stage_[node]);
-        }
-      }
-      stage_[b] = std::min({high, most, std::max(low, mirrored)});
-      for (std::size_t cut = stage_[b]; cut < low; ++cut) joined[cut] = 1;
-    }
-    std::vector<std::size_t> left;
-    for (std::size_t i = 0; i < cuts_.size(); ++i)
-      if (joined[i] == 0) left.push_back(cuts_[i]);
-    const bool done = left.size() == cuts_.size();
-    cuts_ = std::move(left);
-    return done;
-  }
-
-  void make_stages() {
-    const std::size_t count = cuts_.size() + 1;
+  void make() {
+    const std::size_t count = stage_count();
     chain_.stages.resize(count);
     nodes_.resize(count);
     border_.resize(count + 1);
@@ -199,7 +40,7 @@ class Cutter {
       if (by_forward(d)) {
         if (data.kept) chain_.outputs += data.bytes;
         if (data.kept || data.given) chain_.stages[maker].lasting += data.bytes;
-        for (std::size_t s = maker; s < stage_at(last_forward_[d]); ++s) {
+        for (std::size_t s = maker; s < last_forward_stage(d); ++s) {
           border_[s + 1].push_back(d);
           if (data.kept) continue;
           chain_.stages[s].border.again += data.bytes;
@@ -216,10 +57,11 @@ class Cutter {
     needed_until_.resize(view_.data().size(), kNone);
     data_of_.assign(graph_.tensor_count(), kNone);
     for (std::size_t d = 0; d < view_.data().size(); ++d) data_of_[view_.data()[d].id.index()] = d;
-    for (std::size_t s = 0; s < count && !limits_->stopped(); ++s) make_stage(s);
-    if (limits_->stopped()) chain_.reason = "there was no time to look at it";
+    for (std::size_t s = 0; s < count && !limits_.stopped(); ++s) make_stage(s);
+    if (limits_.stopped()) chain_.reason = "there was no time to look at it";
   }
 
+ private:
   // Steps of a half of a stage, where each child inside uses its option of this rank of so many.
   std::vector<LevelStep> steps(std::size_t s, bool forward, std::size_t rank,
                                std::size_t ranks) const {
@@ -306,7 +148,7 @@ class Cutter {
   }
   // Whether forward data cross the border behind a stage.
   bool crosses(std::size_t d, std::size_t s) const {
-    return stage_[view_.data()[d].maker] <= s && s < stage_at(last_forward_[d]);
+    return stage_[view_.data()[d].maker] <= s && s < last_forward_stage(d);
   }
   // Whether what the forward of a stage makes is there after it, whatever is saved.
   bool outlasts(TensorId id, std::size_t s, bool first) const {
@@ -387,7 +229,7 @@ class Cutter {
     halves.forward = level_.sequence(option.forward);
     halves.backward = level_.sequence(option.backward);
     const std::size_t ops = halves.forward.size() + halves.backward.size();
-    if (limits_->spend_all(static_cast<std::int64_t>(2 * ops))) return;
+    if (limits_.spend_all(static_cast<std::int64_t>(2 * ops))) return;
     find_reads(s, halves);
     for (const OpId op : halves.forward) option.forward_time += graph_.time(op);
     for (const OpId op : halves.backward) option.backward_time += graph_.time(op);
@@ -478,21 +320,12 @@ class Cutter {
     option.backward_peak_with_border.of(first) = peak(before);
   }
 
-  std::size_t most_;
   Order order_;
-  Limits* limits_;
-  const BlockProblem& block_;
-  const Graph& graph_;
-  const Level& level_;
-  const LevelView& view_;
+  Limits& limits_;
   ChainView& chain_;
-  std::vector<std::size_t> forward_, backward_;  // nodes
-  std::vector<std::size_t> cuts_;                // places of forward nodes that end a stage
-  std::vector<std::size_t> place_, stage_, node_of_;
-  std::vector<std::size_t> last_forward_;  // of data: the place of the last forward reader
-  std::vector<std::size_t> needed_until_;  // of data made by a backward: the last stage
-  std::vector<std::size_t> data_of_;
-  std::vector<std::vector<std::size_t>> reads_, nodes_;
+  std::vector<std::size_t> needed_until_;         // of data made by a backward: the last stage
+  std::vector<std::size_t> data_of_;              // of each tensor
+  std::vector<std::vector<std::size_t>> nodes_;   // of each stage
   std::vector<std::vector<std::size_t>> border_;  // in front of each stage
 };
 
@@ -500,7 +333,10 @@ class Cutter {
 
 ChainView::ChainView(const BlockProblem& block, const Level& level, const LevelView& view,
                      std::size_t most_stages, Order order, Limits* limits) {
-  Cutter(block, level, view, most_stages, order, limits, *this).run();
+  ChainCuts cuts(block, level, view, most_stages);
+  reason = cuts.reason();
+  if (reason.empty() && limits != nullptr)
+    StageMaker(std::move(cuts), order, *limits, *this).make();
 }
 
 }  // namespace lowtide::solve::hierarchy
