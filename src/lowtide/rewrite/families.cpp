@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <set>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/candidate.h"
 
 namespace lowtide::rewrite {
@@ -45,11 +44,8 @@ std::vector<Family> families(const Graph& graph, const std::function<bool()>& st
       if (shape[dim] < kFewestSlices) continue;
       if (stops && stops()) return found;
       Family family{.seed = {tensor, static_cast<std::int64_t>(dim)}, .reach = {}};
-      try {
-        family.reach = dimensions::follow(graph, std::span(&family.seed, 1));
-      } catch (const InputError&) {
-        continue;  // no axis of its storage
-      }
+      if (!dimensions::find_axis(graph, family.seed)) continue;
+      family.reach = dimensions::follow(graph, std::span(&family.seed, 1));
       std::vector<bool> carries;
       for (const auto& carry : family.reach.carries) carries.push_back(carry.has_value());
       const auto count = std::ranges::count(carries, true);

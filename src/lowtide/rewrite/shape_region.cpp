@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "lowtide/base/error.h"
 #include "lowtide/rewrite/candidate.h"
 #include "lowtide/rewrite/convex.h"
 
@@ -56,10 +55,7 @@ std::optional<Seed> seed_at(const Graph& graph, const Reach& reach, OpId op) {
       for (std::size_t dim = 0; dim < shape.size(); ++dim) {
         if (shape[dim] != state.axis.extent) continue;
         const Seed seed{tensor, static_cast<std::int64_t>(dim)};
-        try {
-          if (dimensions::axis_of(graph, seed) == state.axis) return seed;
-        } catch (const InputError&) {  // no axis of its storage
-        }
+        if (dimensions::find_axis(graph, seed) == state.axis) return seed;
       }
     }
     return std::nullopt;
@@ -107,12 +103,7 @@ std::optional<Candidate> shape_region(const Graph& graph, const Family& family,
       if (first == made.ops.end()) return std::nullopt;
       made.axes.push_back(*seed_at(graph, family.reach, *first));
     }
-    Reach reach;
-    try {
-      reach = dimensions::follow(graph, made.axes, made.ops);
-    } catch (const InputError&) {  // axes of two components that do not go together
-      return std::nullopt;
-    }
+    const Reach reach = dimensions::follow(graph, made.axes, made.ops);
     const auto carried = [&](OpId op) { return reach.carries[op.index()].has_value(); };
     const auto stopped = [&](OpId op) { return reach.stops[op.index()].has_value(); };
     const bool all_carried = std::ranges::all_of(made.ops, carried);

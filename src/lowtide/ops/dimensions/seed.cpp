@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 
 #include "lowtide/base/error.h"
 
@@ -34,29 +35,44 @@ Operand layout_of(const Graph& graph, TensorId id) {
   return plain;
 }
 
-Axis axis_of(const Graph& graph, const Seed& seed) {
-  const std::string label = graph.label(seed.tensor);
+namespace {
+
+// Or why there is none.
+std::variant<Axis, std::string> look_for_axis(const Graph& graph, const Seed& seed) {
   const Tensor& tensor = graph.tensor(seed.tensor);
-  const auto refuse = [&](const std::string& reason) -> void { throw InputError(label, reason); };
+  const std::string number = std::to_string(seed.dim);
   if (tensor.shape.empty())
-    refuse("has no dimensions: its \"shape\" is empty, or the graph does not say it");
+    return "has no dimensions: its \"shape\" is empty, or the graph does not say it";
   const auto rank = std::ssize(tensor.shape);
   if (seed.dim < 0 || seed.dim >= rank)
-    refuse("has no dimension " + std::to_string(seed.dim) + "; it has " + std::to_string(rank) +
-           ", counted from 0");
+    return "has no dimension " + number + "; it has " + std::to_string(rank) + ", counted from 0";
   const auto dim = static_cast<std::size_t>(seed.dim);
   if (tensor.shape[dim] < 2)
-    refuse("has " + std::to_string(tensor.shape[dim]) + " along dimension " +
-           std::to_string(seed.dim) + "; an axis has two slices or more");
+    return "has " + std::to_string(tensor.shape[dim]) + " along dimension " + number +
+           "; an axis has two slices or more";
   Operand layout = layout_of(graph, seed.tensor);
   layout.argument = tensor.name;
   const auto axis = place(layout, {dim, 1, tensor.shape[dim]}, graph.bytes(seed.tensor));
   if (const auto* misfit = std::get_if<Misfit>(&axis))
-    refuse("dimension " + std::to_string(seed.dim) + " cannot be followed: the op " +
-           misfit->reason);
-  if (!std::get<std::optional<Axis>>(axis))
-    refuse("repeats itself along dimension " + std::to_string(seed.dim));
-  return *std::get<std::optional<Axis>>(axis);
+    return "dimension " + number + " cannot be followed: the op " + misfit->reason;
+  const auto& found = std::get<std::optional<Axis>>(axis);
+  if (!found) return "repeats itself along dimension " + number;
+  return *found;
+}
+
+}  // namespace
+
+Axis axis_of(const Graph& graph, const Seed& seed) {
+  const auto found = look_for_axis(graph, seed);
+  if (const auto* reason = std::get_if<std::string>(&found))
+    throw InputError(graph.label(seed.tensor), *reason);
+  return std::get<Axis>(found);
+}
+
+std::optional<Axis> find_axis(const Graph& graph, const Seed& seed) {
+  const auto found = look_for_axis(graph, seed);
+  const Axis* axis = std::get_if<Axis>(&found);
+  return axis == nullptr ? std::nullopt : std::optional(*axis);
 }
 
 }  // namespace lowtide::dimensions

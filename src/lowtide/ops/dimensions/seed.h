@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lowtide/graph/graph.h"
 #include "lowtide/ops/dimensions/axis.h"
@@ -21,5 +22,7 @@ Operand layout_of(const Graph& graph, TensorId id);
 // InputError (place: the tensor) if there is no such dimension, it has one slice only, or it is no
 // axis of its storage.
 Axis axis_of(const Graph& graph, const Seed& seed);
+// The same, or nothing.
+std::optional<Axis> find_axis(const Graph& graph, const Seed& seed);
 
 }  // namespace lowtide::dimensions
