@@ -14,7 +14,6 @@
 
 #include "lowtide/base/error.h"
 #include "lowtide/base/parallel.h"
-#include "lowtide/graph/blocks.h"
 #include "lowtide/solve/hierarchy/block/all_or_nothing.h"
 #include "lowtide/solve/hierarchy/hiremate/option_cache.h"
 #include "lowtide/solve/sequence/sequence.h"
@@ -110,9 +109,9 @@ SolvedBlocks::SolvedBlocks(const Graph& graph, const Partition& partition,
   find_classes(reruns, limits);
 }
 
-void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& limits) {
+// From the smallest on; of as many ops, what is inside first.
+std::vector<BlockId> SolvedBlocks::blocks_by_size() const {
   const auto& blocks = partition_.blocks;
-  // From the smallest on, as long as the graphs to be made stay small all together.
   std::vector<BlockId> by_size;
   IdVector<BlockId, std::size_t> level(blocks.size(), 0);
   for (const BlockId id : blocks.ids()) {
@@ -120,37 +119,66 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
     level[id] = level[blocks[id].parent] + 1;
     if (settings_.levels == 0 || level[id] < settings_.levels) by_size.push_back(id);
   }
-  // Of as many ops, what is inside first: it has the larger number.
+  // What is inside has the larger number.
   std::ranges::sort(by_size, {}, [&](BlockId id) {
     return std::pair(blocks[id].op_count(), -static_cast<std::ptrdiff_t>(id.index()));
   });
+  return by_size;
+}
+
+// All that makes a difference to plans of a block.
+std::vector<std::int64_t> SolvedBlocks::key_of(const BlockForm& form,
+                                               std::span<const std::uint8_t> reruns) const {
+  std::vector<std::int64_t> key = {static_cast<std::int64_t>(form.hash.high),
+                                   static_cast<std::int64_t>(form.hash.low)};
+  for (const OpId op : form.ops) {
+    key.push_back(graph_.time(op).count());
+    key.push_back(partition_.phases.of[op] == Phase::forward ? 1 : 0);
+    key.push_back(reruns[op.index()]);
+    for (const TensorId input : graph_.inputs(op)) {
+      const OpId maker = graph_.producer(input);
+      key.push_back(maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
+                                      !partition_.phases.layer[maker].valid())
+                        ? 1
+                        : 0);
+    }
+  }
+  return key;
+}
+
+// One more than that of the highest block inside that has a class.
+std::size_t SolvedBlocks::height_of(BlockId id,
+                                    const IdVector<BlockId, std::vector<BlockId>>& inside) const {
+  std::size_t height = 0;
+  std::vector<BlockId> stack = inside[id];
+  while (!stack.empty()) {
+    const BlockId child = stack.back();
+    stack.pop_back();
+    if (is_block(child))
+      height = std::max(height, classes_[static_cast<std::size_t>(class_of_[child])].height + 1);
+    else
+      stack.insert(stack.end(), inside[child].begin(), inside[child].end());
+  }
+  return height;
+}
+
+void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& limits) {
+  const auto& blocks = partition_.blocks;
   IdVector<BlockId, std::vector<BlockId>> inside(blocks.size());
   for (const BlockId id : blocks.ids())
     if (id != Partition::root()) inside[blocks[id].parent].push_back(id);
   std::map<std::vector<std::int64_t>, std::int32_t> found;
   std::size_t total = 0;
-  for (const BlockId id : by_size) {
+  for (const BlockId id : blocks_by_size()) {
     const std::vector<OpId> own = ops_of(partition_, blocks[id]);
     if (limits.spend_all(static_cast<std::int64_t>(own.size()))) break;
     BlockForm form = block_form(graph_, own, Alike::plan);
-    std::vector<std::int64_t> key = {static_cast<std::int64_t>(form.hash.high),
-                                     static_cast<std::int64_t>(form.hash.low)};
-    for (const OpId op : form.ops) {
-      key.push_back(graph_.time(op).count());
-      key.push_back(partition_.phases.of[op] == Phase::forward ? 1 : 0);
-      key.push_back(reruns[op.index()]);
-      for (const TensorId input : graph_.inputs(op)) {
-        const OpId maker = graph_.producer(input);
-        key.push_back(maker.valid() && (partition_.phases.of[maker] == Phase::backward ||
-                                        !partition_.phases.layer[maker].valid())
-                          ? 1
-                          : 0);
-      }
-    }
+    std::vector<std::int64_t> key = key_of(form, reruns);
     // Forms that say less than all do not tell which ops correspond: such a block is like no other.
     class_of_[id] = static_cast<std::int32_t>(classes_.size());
     if (form.exact) class_of_[id] = found.try_emplace(key, class_of_[id]).first->second;
     if (static_cast<std::size_t>(class_of_[id]) == classes_.size()) {
+      // As long as the graphs to be made stay small all together.
       total += own.size();
       if (total > std::max(kFewOps, kMostNested * graph_.op_count())) {
         class_of_[id] = -1;
@@ -161,16 +189,7 @@ void SolvedBlocks::find_classes(std::span<const std::uint8_t> reruns, Limits& li
       one.ops = form.ops;
       if (form.exact) one.key = std::move(key);
       // By what is in the one that is solved: equal blocks may be cut otherwise inside.
-      std::vector<BlockId> stack = inside[id];
-      while (!stack.empty()) {
-        const BlockId child = stack.back();
-        stack.pop_back();
-        if (is_block(child))
-          one.height =
-              std::max(one.height, classes_[static_cast<std::size_t>(class_of_[child])].height + 1);
-        else
-          stack.insert(stack.end(), inside[child].begin(), inside[child].end());
-      }
+      one.height = height_of(id, inside);
       one.problem = std::make_unique<BlockProblem>(graph_, partition_, id, form.ops, reruns);
       classes_.push_back(std::move(one));
     }

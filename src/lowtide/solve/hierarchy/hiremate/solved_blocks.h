@@ -12,6 +12,7 @@
 
 #include "lowtide/base/id_vector.h"
 #include "lowtide/base/limits.h"
+#include "lowtide/graph/blocks.h"
 #include "lowtide/graph/partition.h"
 #include "lowtide/solve/hierarchy/block/block_solver.h"
 
@@ -69,6 +70,10 @@ class SolvedBlocks {
   class ClassRun;
 
   void find_classes(std::span<const std::uint8_t> reruns, Limits& limits);
+  std::vector<BlockId> blocks_by_size() const;
+  std::vector<std::int64_t> key_of(const BlockForm& form,
+                                   std::span<const std::uint8_t> reruns) const;
+  std::size_t height_of(BlockId id, const IdVector<BlockId, std::vector<BlockId>>& inside) const;
   bool is_block(BlockId id) const { return class_of_[id] >= 0; }
   void add_nodes(BlockId id, bool forward, std::size_t most_ops, Level& level,
                  IdVector<BlockId, std::size_t>& child_of) const;
