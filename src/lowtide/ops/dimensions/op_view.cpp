@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lowtide/plan/dimensions/axis.h"
+#include "lowtide/ops/dimensions/axis.h"
 
 namespace lowtide::dimensions {
 
