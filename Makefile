@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build wheel wheels demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
-  install clean
+  site install clean
 
 DATA ?=
 MODELS ?=
@@ -114,6 +114,10 @@ lint: ## Includes, file sizes, clang-format, shellcheck, ruff, mypy, clang-tidy 
 fuzz: ## Run each fuzzer for FUZZ_SECONDS=60
 	@tools/deps build fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
+
+site: build wheel ## The documentation as a site, build/site/index.html, every link checked
+	@tools/deps site
+	@tools/site
 
 install: build ## Command, headers and CMake package under PREFIX=/usr/local
 	@cmake --install build/release --prefix $(PREFIX)
