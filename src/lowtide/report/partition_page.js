@@ -69,7 +69,7 @@ function drawChart() {
       if (kind === "block") shape.style.fill = colour(block);
       node.append(shape);
       const room = Math.floor((box.width - 10) / 6.6), text = title(block);
-      if (room >= 3) node.append(svg("text", { x: box.x + 5, y: box.y + 16, "pointer-events": "none" }, text.length > room ? `${text.slice(0, room - 1)}\u2026` : text));
+      if (room >= Math.min(text.length, 6)) node.append(svg("text", { class: kind === "block" ? "on-colour" : "on-page", x: box.x + 5, y: box.y + 16, "pointer-events": "none" }, text.length > room ? `${text.slice(0, room - 1)}\u2026` : text));
     }
   node.append(svg("g", { id: "over" }));
   $("outward").disabled = $("whole").disabled = focus.parent === null;
@@ -114,7 +114,9 @@ function listen() {
     const block = blockAt(event);
     if (block && block !== selected) { selected = block; drawSelection(); }
   });
-  chart.addEventListener("pointerleave", () => { selected = null; drawSelection(); });
+  const leave = () => { selected = null; drawSelection(); };
+  chart.addEventListener("pointerleave", leave);
+  chart.addEventListener("blur", leave);
   chart.addEventListener("click", (event) => {
     const block = blockAt(event);
     if (block) look(block === focus && block.parent !== null ? blocks[block.parent] : block);

@@ -101,12 +101,10 @@ function drawChart() {
     svg("path", { class: "rug", d: again.map((part) => `M${px(part.from)},${y(0) + 3}V${y(0) + 9}h${px(Math.max(part.to - part.from, 1))}V${y(0) + 3}z`).join("") }),
     svg("line", { class: "axis", x1: LEFT, x2: right, y1: y(0), y2: y(0) }));
   drawColumns(node, range, x, y(0), right);
-  if (D.budget !== null && D.budget <= top) {
-    node.append(
-      svg("line", { class: "budget-line", x1: LEFT, x2: right, y1: y(D.budget), y2: y(D.budget) }),
-      svg("text", { class: "budget-text halo", x: right - 4, y: y(D.budget) - 7, "text-anchor": "end" }, `budget ${bytesText(D.budget)}`));
-  }
+  const budgetSeen = D.budget !== null && D.budget <= top;
+  if (budgetSeen) node.append(svg("line", { class: "budget-line", x1: LEFT, x2: right, y1: y(D.budget), y2: y(D.budget) }));
   for (const each of runs) drawPeak(node, each, range);
+  if (budgetSeen) drawBudgetText(node, right, y(D.budget));
   const pin = state.pinned < 0 ? -1 : centre(run, state.pinned);
   if (pin >= range[0] && pin <= range[1]) {
     const height = y(run.live[state.pinned]);
@@ -115,6 +113,15 @@ function drawChart() {
   node.append(svg("g", { id: "over" }));
   drawLanes(range);
   drawOverview();
+}
+
+// Above its line, or below where the label of a peak is there.
+function drawBudgetText(node, right, line) {
+  const text = svg("text", { class: "budget-text halo", x: right - 4, y: line - 7, "text-anchor": "end" }, `budget ${bytesText(D.budget)}`);
+  node.append(text);
+  const mine = text.getBBox();
+  const covers = ({ x, y, width, height }) => x < mine.x + mine.width && mine.x < x + width && y < mine.y + mine.height && mine.y < y + height;
+  if ([...node.querySelectorAll(".peak-text")].some((label) => covers(label.getBBox()))) text.setAttribute("y", line + 16);
 }
 
 function drawRows(node, top, right, y) {
@@ -146,7 +153,7 @@ function drawPeak(node, run, [low, high]) {
   const shown = run === state.shown;
   node.append(
     svg("circle", { class: shown ? "dot" : "dot other", cx: at, cy: height, r: 4 }),
-    svg("text", { class: shown ? "strong halo" : "halo", x: at + (right ? 9 : -9), y: height - 8, "text-anchor": right ? "start" : "end" }, bytesText(run.peak)));
+    svg("text", { class: shown ? "peak-text strong halo" : "peak-text halo", x: at + (right ? 9 : -9), y: height - 8, "text-anchor": right ? "start" : "end" }, bytesText(run.peak)));
 }
 
 function drawOverview() {

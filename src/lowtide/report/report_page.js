@@ -149,7 +149,7 @@ function pin(point) {
 function drawFigures() {
   const figure = (title, before, value, note) => element("div", {},
     element("div", { class: "muted" }, title),
-    element("div", { class: "value" }, before ? element("span", { class: "muted" }, `${before} \u2192 `) : "", value),
+    element("div", { class: "value" }, before ? element("span", { class: "muted" }, `${before} \u2192 `) : "", element("b", {}, value)),
     element("div", { class: "muted small" }, note));
   const peak = (plan || own).peak, left = D.budget - peak;
   const list = [plan
