@@ -115,8 +115,8 @@ fuzz: ## Run each fuzzer for FUZZ_SECONDS=60
 	@tools/deps build fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
 
-site: build wheel ## The documentation as a site, build/site/index.html, every link checked
-	@tools/deps site
+site: build ## The documentation as a site, build/site/index.html, every link checked
+	@tools/deps wheel site
 	@tools/site
 
 install: build ## Command, headers and CMake package under PREFIX=/usr/local

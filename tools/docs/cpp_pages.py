@@ -122,7 +122,7 @@ def page_of(room: str, root: Path, page: Path) -> str:
     text = [f"# C++: {room}", ""]
     for name in public_headers(root / "src/lowtide" / room):
         header = read_header((root / "src/lowtide" / room / name).read_text())
-        text += [f"## lowtide/{room}/{name}", "", markdown(header.comment, root, page), ""]
+        text += [f"## {name}", "", "```cpp", f'#include "lowtide/{room}/{name}"', "```", "", markdown(header.comment, root, page), ""]
         for declaration in header.declarations:
             if declaration.type_name:
                 text += [f"### {declaration.type_name}", ""]

@@ -100,7 +100,7 @@ def page_of(module: griffe.Module) -> str:
     for name, item in sorted(items.items()):
         kind = "functions" if item.is_function else "exceptions" if is_exception(item) else "classes"
         groups[kind].append(entry(name, item))
-    text = [f"# Python: {module.path}", "", f"```{{py:module}} {module.path}\n```", "", text_of(module), ""]
+    text = [f"# Python: {module.path}", "", f"```{{py:module}} {module.path}\n```", "```{highlight} python\n```", "", text_of(module), ""]
     for kind in KINDS:
         if groups[kind]:
             text += [f"## {kind.capitalize()}", "", *groups[kind]]

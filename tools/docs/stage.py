@@ -14,7 +14,6 @@ from pathlib import Path
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md", "bench/results/*.md", "examples/README.md"]
 PROJECT = "Project"  # the section of what docs/README.md does not list
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
-CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 
 
 def pages_of(root: Path) -> list[Path]:
@@ -50,22 +49,24 @@ def with_site_links(text: str, page: Path, root: Path, files: set[Path]) -> str:
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The sections of docs/README.md and the pages that each lists, as paths from docs."""
-    title, listed = "", []
+    """The sections of docs/README.md and what each lists, as entries of a table of contents: "What it says <its/path.md>"."""
+    title: str = ""
+    listed: list[str] = []
     for line in text.splitlines():
         if heading := re.match(r"\*\*(.+?):?\*\*", line):
             if listed:
                 yield title, listed
             title, listed = heading[1], []
-        if line.startswith(("- ", "**")) and (target := re.search(r"\]\(([^)#\s]+\.md)\)", line)):
-            listed.append(target[1])
+        if line.startswith(("- ", "**")) and (found := re.search(r"\[([^\]]+)\]\(([^)#\s]+\.md)\)", line)):
+            label = found[1].replace("`", "")
+            listed.append(f"{label[0].upper()}{label[1:]} <{os.path.normpath(Path('docs', found[2]))}>")
     if listed:
         yield title, listed
 
 
 def contents(title: str, pages: list[str]) -> str:
     """A list of pages for the navigation, which the page itself does not show."""
-    lines = [f"```{{toctree}}\n:caption: {title}", ":hidden:", "", *(page.removesuffix(".md") for page in pages), "```"]
+    lines = [f"```{{toctree}}\n:caption: {title}", ":hidden:", "", *pages, "```"]
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -73,7 +74,7 @@ def navigation(root: Path, made: dict[str, list[str]]) -> str:
     """All pages by section: those of docs/README.md, then those in `made`, then the rest of the repository's."""
     text = ""
     for title, listed in sections((root / "docs/README.md").read_text()):
-        text += contents(title, [os.path.normpath(f"docs/{page}") for page in listed])
+        text += contents(title, listed)
     for title, listed in made.items():
         text += contents(title, listed)
     project = ["docs/README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/releasing.md", "examples/README.md",
