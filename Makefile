@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build wheel wheels demo test test-long bench bench-hiremate bench-kumar bench-magis bench-moccasin bench-offload bench-torch bench-prices bench-transforms gpu format lint fuzz \
-  site install clean
+  coverage site install clean
 
 DATA ?=
 MODELS ?=
@@ -13,6 +13,7 @@ BENCH_SEEDS ?= 1
 BENCH_THREADS ?= 1
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+ONLY ?=
 GPU_PYTHON ?= python3.12
 GPU_FLAGS ?=
 
@@ -54,6 +55,10 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 	@tools/deps zoo || echo "Without these packages their architectures are skipped."
 	@tools/test long
 	@tools/fuzz 600
+
+coverage: ## Which lines the tests run, into build/coverage; ONLY="base plan tests/frontend": of these rooms and suites
+	@tools/deps build wheel test capture engines coverage
+	@tools/coverage $(ONLY)
 
 bench: ## Tables and pictures over examples, generated graphs and DATA=DIR; BENCH_TIME=1: quick
 	@tools/deps build bench

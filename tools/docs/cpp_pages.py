@@ -26,6 +26,17 @@ class Declaration(NamedTuple):
         return found[1] if found else None
 
 
+    @property
+    def title(self) -> str | None:
+        """The name of what is declared first; of a function with parentheses."""
+        text = "\n".join(self.code)
+        if self.type_name:
+            return self.type_name
+        if found := re.search(r"\busing (\w+) =|(\boperator\W+|\b\w+)\(|\b(\w+)(?:\[\w*\])? ?[={;]", text):
+            return found[1] or found[3] or f"{found[2]}()"
+        return None
+
+
 class Header(NamedTuple):
     comment: list[str]
     declarations: list[Declaration]
@@ -61,7 +72,9 @@ def read_header(text: str) -> Header:
     lines = text.splitlines()
     start = lines.index("#pragma once")
     first = [line[3:] for line in lines[:start] if line.startswith("//")]
-    body = [line for line in lines[start + 1:] if not re.match(r"#|namespace [\w:]+ \{|\}  // namespace", line)]
+    # What is internal has a namespace of its own.
+    rest = re.sub(r"^namespace detail \{\n.*?^\}.*?$", "", "\n".join(lines[start + 1:]), flags=re.DOTALL | re.MULTILINE)
+    body = [line for line in rest.splitlines() if not re.match(r"#|namespace [\w:]+ \{|\}  // namespace", line)]
     declarations: list[Declaration] = []
     comment: list[str] = []
     code: list[str] = []
@@ -105,7 +118,7 @@ def markdown(comment: list[str], root: Path, page: Path) -> str:
         in_code = indented and not in_list
         if line.startswith("- ") and not in_list:
             lines.append("")
-        in_list = line.startswith("- ") or in_list and (indented or not line)
+        in_list = line.startswith("- ") or in_list and indented
         lines.append(line if in_code else _escaped(line, root, page))
     return "\n".join([*lines, "```"] if in_code else lines)
 
@@ -124,8 +137,8 @@ def page_of(room: str, root: Path, page: Path) -> str:
         header = read_header((root / "src/lowtide" / room / name).read_text())
         text += [f"## {name}", "", "```cpp", f'#include "lowtide/{room}/{name}"', "```", "", markdown(header.comment, root, page), ""]
         for declaration in header.declarations:
-            if declaration.type_name:
-                text += [f"### {declaration.type_name}", ""]
+            if declaration.title:
+                text += [f"### {declaration.title}", ""]
             if declaration.comment:
                 text += [markdown(declaration.comment, root, page), ""]
             if declaration.code:
