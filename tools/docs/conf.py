@@ -12,6 +12,7 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 6  # the anchors that other renderers of Markdown give to headings
 root_doc = "index"
+smartquotes = False  # texts have code in them
 highlight_language = "none"  # what a block without a language is
 exclude_patterns = ["live"]
 suppress_warnings = [
