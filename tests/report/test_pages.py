@@ -1,5 +1,7 @@
 """The pages in a browser: what is seen of them, and what pointer and keys do.  A picture of each is kept in build/pictures."""
 
+import functools
+
 import pytest
 from conftest import SCHEMES, SOURCE, WIDTHS
 
@@ -172,7 +174,7 @@ def test_tables_are_sorted_by_their_headings(name, host, opened):
     for i in range(heads.count()):
         head, column = heads.nth(i), heads.nth(i).evaluate("head => head.cellIndex")
         orders = []
-        for press in (lambda: head.locator("button").click(), lambda: page.keyboard.press("Enter")):
+        for press in (head.locator("button").click, functools.partial(page.keyboard.press, "Enter")):
             press()
             assert head.get_attribute("aria-sort") in ("ascending", "descending")
             assert page.locator(f"{host} th[aria-sort]").count() == 1

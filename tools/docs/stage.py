@@ -7,7 +7,6 @@ in the order of docs/README.md, so that no second list is to be kept.
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
