@@ -6,10 +6,6 @@
 
 namespace lowtide {
 
-// Neither in the header nor before a literal is destroyed: there clang 16 takes pairs of literals,
-// which the comparison is the first to ask for, for incomplete.
-[[maybe_unused]] static void destroy(Literal& literal) { literal.~Literal(); }
-
 bool Literal::operator==(const Literal& other) const { return value == other.value; }
 
 bool Operand::laid_out_as(const Operand& other) const {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,11 +29,19 @@ struct Operand {
 
 // A literal value, as JSON has them. Floats that JSON cannot write are doubles here too.
 struct Literal {
+  struct Member;
   using List = std::vector<Literal>;
-  using Members = std::vector<std::pair<std::string, Literal>>;  // {"dtype": "bf16"}
+  using Members = std::vector<Member>;  // {"dtype": "bf16"}
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List, Members> value;
 
   bool operator==(const Literal& other) const;
+};
+
+struct Literal::Member {
+  std::string name;
+  Literal value;
+
+  bool operator==(const Member&) const = default;
 };
 
 struct Argument {

@@ -49,7 +49,7 @@ Literal read_literal(JsonValue value) {
       if (value.size() == 1 && value.find("float")) return {read_special(value)};
       Literal::Members members;
       for (const auto& [key, item] : value.members())
-        members.emplace_back(std::string(key), read_literal(item));
+        members.push_back({std::string(key), read_literal(item)});
       return {std::move(members)};
     }
   }
@@ -86,9 +86,9 @@ struct LiteralWriter {
     out += '{';
     for (const auto& member : members) {
       if (&member != members.data()) out += ", ";
-      append_json_string(out, member.first);
+      append_json_string(out, member.name);
       out += ": ";
-      std::visit(*this, member.second.value);
+      std::visit(*this, member.value.value);
     }
     out += '}';
   }

@@ -119,9 +119,9 @@ std::vector<Proposed> those_that_leave(const Graph& graph, const std::vector<Pro
 
 Applied substituted(const Graph& graph, Applied given, const Device& device, const CostTable* costs,
                     Taken taken, const std::function<bool()>& stops) {
-  constexpr int kRounds = 4;
+  constexpr int kMostRounds = 4;
   Applied made = std::move(given);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kMostRounds; ++round) {
     const std::size_t before = made.transforms.size();
     std::vector<Proposed> found =
         substitutions(made.now, PartPricer(made.now.graph, device, costs), stops);

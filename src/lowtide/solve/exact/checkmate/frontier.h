@@ -52,7 +52,6 @@ class FrontierProgram {
   std::vector<std::size_t> critical_;     // positions
   std::vector<std::size_t> last_needed_;  // of each op, the last segment that may make it again
   std::int64_t tick_unit_ = 1;
-  double bytes_unit_ = 1;
   engines::MipModel model_;
   // R: by segment and op. L: live at the end of a segment, by segment and tensor.
   std::vector<std::vector<std::int32_t>> again_, live_;

@@ -127,7 +127,7 @@ void RotorTable::count_slots() {
     slots.may_pass = stage.may_pass;
     slots.is_held = std::exchange(is_held, false);
     lasting += stage.lasting;
-    for (const std::size_t first : {0, 1}) {
+    for (std::size_t first = 0; first < 2; ++first) {
       slots.pass[first] = narrow(stage.pass_peak.of(first));
       slots.pass_with_border[first] = narrow(stage.pass_peak_with_border.of(first));
       slots.border[first] = narrow(stage.border.of(first));
@@ -138,7 +138,7 @@ void RotorTable::count_slots() {
       own.backward_time = as_float(option.backward_time);
       slots.may_be_given |= slots.may_pass && option.needs_forward && !option.needs_inside;
       is_held = is_held || option.needs_border;
-      for (const std::size_t first : {0, 1}) {
+      for (std::size_t first = 0; first < 2; ++first) {
         own.forward[0][first] = narrow(option.forward_peak.of(first));
         own.forward[1][first] = narrow(option.forward_peak_with_border.of(first));
         own.backward[0][first] = narrow(option.backward_peak.of(first));
