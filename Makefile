@@ -56,7 +56,7 @@ test-long: ## Every test in every preset, sweeps at full length, fuzzers
 	@tools/test long
 	@tools/fuzz 600
 
-coverage: ## Which lines the tests run, into build/coverage; ONLY="base plan tests/frontend": of these rooms and suites
+coverage: ## Which lines the tests run, into build/coverage-report; ONLY="base plan tests/frontend": of these rooms and suites
 	@tools/deps build wheel test capture engines coverage
 	@tools/coverage $(ONLY)
 
