@@ -4,7 +4,7 @@
                                        [-o FILE]
 
 prices each graph (those of `examples/` unless told) for each device (`lowtide convert`), plans it within shares of its
-own peak, once with recomputation and steps in place alone and once with copies over the device's link as well, from the
+baseline peak, once with recomputation and steps in place alone and once with copies over the device's link as well, from the
 same seeds with the same counted work and one thread, and writes the medians as a table.
 """
 import argparse
@@ -29,7 +29,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graphs", nargs="*", type=Path)
     parser.add_argument("--devices", default="l4,rtx4090,a100,h100", help="of 'lowtide devices', with a link to the host")
-    parser.add_argument("--budgets", default="80,60,50,40", help="shares of the own peak, in per cent")
+    parser.add_argument("--budgets", default="80,60,50,40", help="shares of the baseline peak, in per cent")
     parser.add_argument("--work", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, help="write the table here, as Markdown")

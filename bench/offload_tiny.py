@@ -4,7 +4,7 @@
                                                 [--time S] [-o NAME]
 
 draws networks of a few layers with skips, plans them in the given order in what room there is between the least that any
-op needs and the graph's own peak, over links of so many GB/s and 100 us, and writes NAME.csv and NAME.md:
+op needs and the graph's baseline peak, over links of so many GB/s and 100 us, and writes NAME.csv and NAME.md:
 
 | column | what |
 | --- | --- |
@@ -57,7 +57,7 @@ def drawn(layers, seed):
 
 
 def budget_of(graph, path, room):
-    """Bytes, from the least that any op needs (0 %) to the graph's own peak (100 %)."""
+    """Bytes, from the least that any op needs (0 %) to the graph's baseline peak (100 %)."""
     own = json.loads(run("plan", path, "--budget", "100%", "--work", 1, "--json"))["budget"]
     least = max(sum(graph["tensors"][v]["bytes"] for v in {*op["inputs"], *op["outputs"]}) for op in graph["ops"])
     return math.floor(least + room / 100 * (own - least))
@@ -123,7 +123,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", default="2,3,4")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rooms", default="60,30,0", help="from what the largest op needs to the own peak, in per cent")
+    parser.add_argument("--rooms", default="60,30,0", help="from what the largest op needs to the baseline peak, in per cent")
     parser.add_argument("--links", default="20,5", help="GB/s each way")
     parser.add_argument("--work", type=int, default=300_000, help="units of counted work for each of ours")
     parser.add_argument("--time", type=float, default=60, help="seconds for HiGHS")
@@ -171,7 +171,7 @@ def main():
                         shown[5] += "" if status in ("optimal", "infeasible") else " (not proven)"
                         table.add(len(graph["ops"]), seed, f"{room:g} %", rate, *shown)
                         print(*table.rows[-1], sep="  ", flush=True)
-    table.notes.append(f"Room: from what the largest op needs to the own peak. {given.work:,} units of counted work for each "
+    table.notes.append(f"Room: from what the largest op needs to the baseline peak. {given.work:,} units of counted work for each "
                        f"of ours, {given.time:g} s for HiGHS on one thread.")
     table.notes.append(agreement(measured))
     given.output.with_suffix(".md").write_text(table.markdown())

@@ -4,7 +4,7 @@
 
 plans each graph (those of `examples/` unless told; `--networks` captures bench/networks.py first, which needs torch,
 torchvision and transformers) with and without the technique `in_place`, from the same seeds with the same counted work
-and one thread, and writes the medians as a table. Budgets are shares of the graph's own peak, which is the same for both.
+and one thread, and writes the medians as a table. Budgets are shares of the graph's baseline peak, which is the same for both.
 """
 import argparse
 import json
@@ -62,7 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("graphs", nargs="*", type=Path)
     parser.add_argument("--networks", action="store_true", help="those of bench/networks.py, captured anew")
-    parser.add_argument("--budgets", default="80,60,50,40,30", help="shares of the own peak, in per cent")
+    parser.add_argument("--budgets", default="80,60,50,40,30", help="shares of the baseline peak, in per cent")
     parser.add_argument("--work", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("-o", "--output", type=Path, help="write the table here, as Markdown")

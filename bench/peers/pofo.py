@@ -173,7 +173,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--budgets", default="70,55,40", help="shares of the chain's own peak, in per cent")
+    parser.add_argument("--budgets", default="70,55,40", help="shares of the chain's baseline peak, in per cent")
     parser.add_argument("--rates", default="20,10,5", help="GB/s each way")
     parser.add_argument("--slots", type=int, default=500, help="parts of the memory that it plans with")
     parser.add_argument("--time", type=float, default=1, help="seconds for ours")
@@ -184,7 +184,7 @@ def main():
     table = Table("Overhead in per cent on chains over a link",
                   [(name, 0) for name in ("seed", "budget", "GB/s", "POFO", "auto", "bound")])
     table.notes.append("POFO's by its own model: copies free their bytes as they go. Ours are whole copies.")
-    table.notes.append(f"Chains of {given.layers} layers, budgets as shares of their own peak; ours with one thread and " + (
+    table.notes.append(f"Chains of {given.layers} layers, budgets as shares of their baseline peak; ours with one thread and " + (
         f"{given.time:g} s." if given.work is None else f"{given.work:,} units of counted work."))
     with tempfile.TemporaryDirectory() as folder, open(given.output.with_suffix(".csv"), "w", newline="") as file:
         rows = csv.writer(file)

@@ -3,7 +3,7 @@
     python bench/torch/parts.py [--rounds N] [--out build/bench/torch-parts.md]
 
 writes a table. Rows of a small GPT with many words: eager; `torch.utils.checkpoint` on its blocks; gradient accumulation
-over micro-batches; a cross-entropy fused with the last layer, in chunks that make their gradients in the forward (as Liger
+over microbatches; a cross-entropy fused with the last layer, in chunks that make their gradients in the forward (as Liger
 Kernel's); PyTorch's activation_memory_budget; Lowtide within several budgets, by recomputation and with all techniques.
 Peaks are measured above what is there before the forward. Times are medians of steps that take turns, by eager's.
 """

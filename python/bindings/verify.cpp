@@ -44,7 +44,7 @@ Cost judge(nb::handle asked, const PlanObject& plan, nb::handle budget,
   if (verdict.kind == PlanVerdict::Kind::another_graph) throw WrongGraph(verdict.reason);
   if (verdict.kind == PlanVerdict::Kind::broken) throw PlanRefused(verdict.reason, verdict.step);
   if (!verdict.cost)
-    throw PlanRefused("the file holds no plan; it says: " +
+    throw PlanRefused("the file has no plan; its status is: " +
                           std::string(to_string(file.claims.status.value_or(Status::unknown))),
                       std::nullopt);
   if (problem) {

@@ -75,10 +75,10 @@ def test_less_is_called_less():
 
 def test_a_report_is_one_line_and_a_page(tmp_path):
     report = report_of(chain(*[4096] * 6))
-    assert str(report) == (f"lowtide: chain: 12 KiB of 14.4 KiB (without a plan 24 KiB), {time_text(report.overhead)}, "
-                           f"{report.status}, planned in {report.seconds:.2f} s; every bit as without a plan")
+    assert str(report) == (f"lowtide: chain: peak 12 KiB, budget 14.4 KiB (unplanned 24 KiB), overhead {100 * report.overhead:.2f} %, "
+                           f"{report.status}, planned in {report.seconds:.2f} s; bit-identical")
     report.cached, report.outside, report.transforms = True, 3, ["a hoist"]
-    assert ", from the cache, a hoist; every bit" in str(report) and "the gradients of 3 parameters are made outside" in str(report)
+    assert ", from the cache, a hoist; bit-identical" in str(report) and "the gradients of 3 parameters are made outside" in str(report)
     report.save_html(tmp_path / "plan.html")
     assert (tmp_path / "plan.html").read_text() == lowtide.report_html(report.graph, report.plan)
     report.own_duration = 0

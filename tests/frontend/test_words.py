@@ -32,21 +32,21 @@ MANY = tuple(f"w{i}" for i in range(6))
 
 
 @pytest.mark.parametrize(("exactness", "words"), [
-    (Exactness(), "every bit as without a plan"),
-    (Exactness(hoisted=True), "every bit as without a plan, if the loss is scaled by powers of two alone"),
-    (Exactness(tried="AVX2"), "every bit as without a plan, rows as tried here with AVX2"),
+    (Exactness(), "bit-identical"),
+    (Exactness(hoisted=True), "bit-identical, if the loss is scaled by powers of two only"),
+    (Exactness(tried="AVX2"), "bit-identical, rows tested here with AVX2"),
     (Exactness(traced=("a product", "a sum")),
-     "every bit as without a plan, traced; eager execution may have others: a product, and a sum"),
-    (Exactness(**SUMS), "every bit as without a plan but for the gradients of head.weight (sums over 4 parts)"),
+     "bit-identical to the traced step; eager execution may differ: a product, and a sum"),
+    (Exactness(**SUMS), "bit-identical but for the gradients of head.weight (sums over 4 parts)"),
     (Exactness(sums=MANY, parts=(2, 4), in_single=True, updates=True),
-     "every bit as without a plan but for the parameters of w0, w1, w2, w3 and 2 more (sums over 2 or 4 parts in single precision)"),
+     "bit-identical but for the parameters of w0, w1, w2, w3 and 2 more (sums over 2 or 4 parts in single precision)"),
     (Exactness(sums=MANY, parts=(4,), whole=True, masks=True),
-     "every bit as without a plan but for all gradients (sums over 4 parts, as of a loop over 4 micro-batches with slices of the "
-     "whole's masks)"),
+     "bit-identical but for all gradients (sums over 4 parts, as in a loop over 4 microbatches with slices of the "
+     "whole batch's masks)"),
     (Exactness(sums=("loss", "buffers"), parts=(2,), follows=("w",)),
-     "every bit as without a plan but for the loss and buffers (sums over 2 parts) and the gradients of w (computed in another "
-     "way, or of such sums)"),
-    (Exactness(fused=True, **SUMS), "bits as near to those of Inductor without a plan as another choice of fusions is"),
+     "bit-identical but for the loss and buffers (sums over 2 parts) and the gradients of w (computed "
+     "differently, or from such sums)"),
+    (Exactness(fused=True, **SUMS), "not bit-identical: as close to Inductor without a plan as another choice of fusions"),
 ])
 def test_which_bits_are_kept_is_said_in_words(exactness, words):
     assert str(exactness) == words

@@ -21,7 +21,7 @@ def test_committed_examples_are_sound(name):
 
 
 def test_the_page_says_what_the_examples_hold():
-    """The table in examples/README.md: ops, bytes of inputs and parameters, own peak."""
+    """The table in examples/README.md: ops, bytes of inputs and parameters, baseline peak."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")]
             for line in (EXAMPLES / "README.md").read_text().splitlines() if line.startswith("|")]
     said = {row[0]: row[-3:] for row in rows if (EXAMPLES / f"{row[0]}-train.graph.json.gz").exists()}

@@ -285,7 +285,7 @@ def test_what_cannot_be_found_is_a_value(chain, tmp_path):
         "infeasible", None, None, None, None, None, None)
     assert none.floor > 14
     none.save(tmp_path / "none.plan.json")
-    with pytest.raises(lowtide.PlanError, match="the file holds no plan; it says: infeasible"):
+    with pytest.raises(lowtide.PlanError, match="the file has no plan; its status is: infeasible"):
         lowtide.verify(chain, lowtide.Plan.load(tmp_path / "none.plan.json"))
     unsupported = lowtide.plan(chain, objective="memory", solver="greedy")
     assert unsupported.status == "unsupported" and "cannot minimise memory" in unsupported.note

@@ -137,10 +137,10 @@ def test_a_report_says_against_what_it_is_equal():
     torch.manual_seed(0)
     x = (torch.randn(4, 8),)
     plain = reported(Dropped(0.1), (torch.randn(16, 32),))
-    assert plain.as_eager and str(plain) == "every bit as without a plan"
+    assert plain.as_eager and str(plain) == "bit-identical"
     asks = reported(Asks(), x)
     assert asks.equal and not asks.as_eager
-    assert str(asks) == ("every bit as without a plan, traced; eager execution may have others: its code asks whether it is "
+    assert str(asks) == ("bit-identical to the traced step; eager execution may differ: its code asks whether it is "
                          "traced (forward in test_torch_as_eager.py)")
     torch._dynamo.reset()
     before = len(lowtide.torch.reports())

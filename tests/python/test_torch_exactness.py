@@ -1,5 +1,5 @@
 """A report says which bits are those of a step without a plan, and so it is: what it does not name is equal, and what it
-calls a loop's is what a loop over micro-batches gives."""
+calls a loop's is what a loop over microbatches gives."""
 
 import pytest
 
@@ -101,7 +101,7 @@ def named(exactness):
 
 
 def looped(module, inputs, parts):
-    """Gradients of a loop over micro-batches, which single precision adds up."""
+    """Gradients of a loop over microbatches, which single precision adds up."""
     totals = {}
     for given in zip(*(t.chunk(parts) for t in inputs), strict=True):
         module.zero_grad()
@@ -118,7 +118,7 @@ def test_a_hoisted_backward_is_equal_for_powers_of_two(monkeypatch):
     take(monkeypatch, "hoist")
     step, report = planned(module, inputs, techniques="all", loss_scale=1)
     assert report.exactness.equal
-    assert str(report.exactness) == "every bit as without a plan, if the loss is scaled by powers of two alone"
+    assert str(report.exactness) == "bit-identical, if the loss is scaled by powers of two only"
     for scale in (1, 0.5, 64):
         got = results(module, inputs, lambda *given, scale=scale: scale * step(*given))
         assert not unlike(got, results(plain, inputs, lambda *given, scale=scale: scale * plain(*given)))
@@ -152,7 +152,7 @@ def test_a_whole_step_in_parts_is_a_loop_over_micro_batches(make, dtype, monkeyp
     found = report.exactness
     assert found.whole and {*found.sums} >= {name for name, _ in module.named_parameters()} and not found.follows
     assert found.in_single == (dtype is torch.bfloat16)
-    assert f"all gradients (sums over {PARTS} parts" in str(report) and f"a loop over {PARTS} micro-batches" in str(report)
+    assert f"all gradients (sums over {PARTS} parts" in str(report) and f"a loop over {PARTS} microbatches" in str(report)
     got = results(module, inputs, step)
     assert unlike(got, expected) <= named(found)
     loop = looped(plain, inputs, PARTS)
@@ -163,7 +163,7 @@ def test_masks_in_parts_are_said(monkeypatch):
     module, inputs = fresh(words(dropout=0.3))
     take(monkeypatch, "largest")
     _, report = planned(module, inputs, techniques="all")
-    assert report.exactness.masks and "with slices of the whole's masks" in str(report)
+    assert report.exactness.masks and "with slices of the whole batch's masks" in str(report)
 
 
 def test_weights_of_classes_are_counted_in_another_order(monkeypatch):
@@ -173,7 +173,7 @@ def test_weights_of_classes_are_counted_in_another_order(monkeypatch):
     _, report = planned(module, inputs, techniques="all")
     found = report.exactness
     assert "loss" in named(found) and not found.whole and "head.weight" in found.follows
-    assert "(computed in another way, or of such sums)" in str(report)
+    assert "(computed differently, or from such sums)" in str(report)
 
 
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])

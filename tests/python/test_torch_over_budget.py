@@ -62,7 +62,7 @@ class Layers(nn.Module):
 
 
 def accumulate(module, step, x, how):
-    """Three optimizer steps of two micro-batches each, or of one over zeros."""
+    """Three optimizer steps of two microbatches each, or of one over zeros."""
     for _ in range(3):
         step(x).backward()
         if how == "two batches":

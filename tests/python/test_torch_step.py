@@ -217,7 +217,7 @@ def test_what_a_call_refuses():
     with pytest.raises(lowtide.torch.UpdateError, match="hooks on its gradient"):
         step(*inputs)
     hook.remove()
-    with lowtide.torch.accumulate(module), pytest.raises(lowtide.torch.UpdateError, match="add up over micro-batches"):
+    with lowtide.torch.accumulate(module), pytest.raises(lowtide.torch.UpdateError, match="add up over microbatches"):
         step(*inputs)
     assert equal(before, list(module.parameters())), "nothing was updated"
     step(*inputs)

@@ -148,7 +148,7 @@ def test_a_report_says_what_trials_found(keeps, monkeypatch):
     lowtide.torch.optimize(twin(module), inputs, budget=10**9, techniques="all", costs="cpu", work=20_000, time=None,
                            fallback="error")
     found = lowtide.torch.reports()[-1].exactness
-    assert f"rows as tried here with {torch.backends.cpu.get_cpu_capability()}" in str(found)
+    assert f"rows tested here with {torch.backends.cpu.get_cpu_capability()}" in str(found)
     assert found.whole == keeps and ("up.weight" in found.sums) == keeps and ("up.weight" in found.follows) != keeps
 
 

@@ -47,7 +47,7 @@ def priced(lowtide_binary: Path, graph: Path, device: Path, costs: str) -> Path:
 
 
 def answers(at: Question, own_peak: int, in_use: int, systems: dict[str, Any]) -> list[dict[str, Any]]:
-    """in_use: bytes of the own peak that are there from the start, weights and inputs."""
+    """in_use: bytes of the baseline peak that are there from the start, weights and inputs."""
     rows = []
 
     def add(system: str, question: str, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""Which bits a plan keeps, in words for people."""
+"""Which results of a planned step are bit-identical, in words for people."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ OF_FORWARD = {"loss": "the loss", "results": "the results", "buffers": "buffers"
 
 @dataclass(frozen=True)
 class Exactness:
-    """Which results of a step have the bits that they have without a plan; str() says it in words.
+    """Which results of a planned step are bit-identical to those of the unplanned step; str() says it in words.
 
-    sums: results that are added up over parts, each of which has the bits that a loop over the slices would give it.
-    follows: other results that may differ.  Whatever is in neither is equal.  What the forward gives is "loss" ("results" if
-    that is several, or nothing is trained) and "buffers"; the others are gradients, or with updates in the step parameters,
-    by the names of the parameters.
-    whole: are all gradients sums over slices of the batch?  parts: of these sums.  in_single: does single precision add
-    up what is in half?  masks: are draws of the whole read in slices?  hoisted: is the loss's gradient guessed?
-    fused: has Inductor made the kernels?  tried: the instructions with which kernels of parts were tried on this machine
-    ("AVX2"); empty where none had to be, or none can run here.
-    traced: why the step as PyTorch traces it, with which all this compares, may have other bits than eager execution; empty
-    where they are the same.
+    sums: results summed over parts; each addend has the bits that a loop over the slices would give it.  follows: other
+    results that may differ.  Results in neither are equal.  Results of the forward are named "loss" ("results" if there are
+    several, or if nothing is trained) and "buffers".  Gradients are named by their parameter, and so are the parameters if the
+    step updates them.
+    whole: are all gradients sums over slices of the batch?  parts: numbers of parts of these sums.  in_single: are sums in
+    half precision accumulated in single precision?  masks: are random masks drawn for the whole batch and sliced?
+    hoisted: does the backward run with a predicted gradient of the loss?  fused: are the kernels Inductor's?
+    tried: the instruction set with which the kernels of parts were tested on this machine ("AVX2"); empty if no test was
+    needed, or if none can run here.
+    traced: why the traced step, to which all this compares, may differ from eager execution; empty if it does not.
     """
 
     sums: tuple[str, ...] = ()
@@ -38,32 +38,32 @@ class Exactness:
 
     @property
     def equal(self) -> bool:
-        """Is every bit that of the step without a plan, as PyTorch traces it?"""
+        """Are all results bit-identical to the unplanned step, as PyTorch traces it?"""
         return not (self.sums or self.follows or self.fused)
 
     @property
     def as_eager(self) -> bool:
-        """Is every bit that of eager execution?"""
+        """Are all results bit-identical to eager execution?"""
         return self.equal and not self.traced
 
     def __str__(self) -> str:
         if self.fused:
-            return "bits as near to those of Inductor without a plan as another choice of fusions is"
+            return "not bit-identical: as close to Inductor without a plan as another choice of fusions"
         things = "parameters" if self.updates else "gradients"
         differ = []
         if self.sums:
             many = " or ".join(map(str, self.parts))
             how = f"sums over {many} parts" + (" in single precision" if self.in_single else "")
             if self.whole:
-                how += f", as of a loop over {many} micro-batches" + (" with slices of the whole's masks" if self.masks else "")
+                how += f", as in a loop over {many} microbatches" + (" with slices of the whole batch's masks" if self.masks else "")
             differ.append(_named(self.sums, things, self.whole) + f" ({how})")
         if self.follows:
-            differ.append(_named(self.follows, things, False) + " (computed in another way, or of such sums)")
-        words = "every bit as without a plan" + (", traced" if self.traced else "")
+            differ.append(_named(self.follows, things, False) + " (computed differently, or from such sums)")
+        words = "bit-identical" + (" to the traced step" if self.traced else "")
         words += f" but for {' and '.join(differ)}" if differ else ""
-        words += f", rows as tried here with {self.tried}" if self.tried else ""
-        words += ", if the loss is scaled by powers of two alone" if self.hoisted else ""
-        return words + (f"; eager execution may have others: {', and '.join(self.traced)}" if self.traced else "")
+        words += f", rows tested here with {self.tried}" if self.tried else ""
+        words += ", if the loss is scaled by powers of two only" if self.hoisted else ""
+        return words + (f"; eager execution may differ: {', and '.join(self.traced)}" if self.traced else "")
 
 
 def _named(names: tuple[str, ...], things: str, all_: bool) -> str:

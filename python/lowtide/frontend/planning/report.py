@@ -1,4 +1,4 @@
-"""What became of the graphs that this process compiled, for people and for tests."""
+"""Reports on the captured graphs that this process compiled, for people and for tests."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from .copies import Step
 
 @dataclass(frozen=True)
 class Technique:
-    """What one technique did for a plan.
+    """The effect of one technique in a plan.
 
-    name: as in the options.  detail: how, in words.  saved: bytes of the peak: of a transform by how much it lowers the
-    peak of the graph in its own order, of the others what their plan takes less than that.  cost: share of the time of
-    one pass.  modules: where, with how many ops.
+    name: as in the options.  detail: in words.  saved: bytes; for a transform the fall of the baseline peak, for other
+    techniques the baseline peak less the plan's peak.  cost: share of the time of one pass.  modules: module path -> ops.
     """
 
     name: str
@@ -46,17 +45,16 @@ def time_text(overhead: float) -> str:
 
 @dataclass
 class Report:
-    """What became of one compiled graph.  Bytes and ticks; seconds where said.
+    """The plan of one captured graph.  Memory is in bytes, times in ticks of the graph, unless the name says seconds.
 
-    peak: what the code will hold at most, by the plan; own_peak: the same without a plan (every tensor
-    freed after its last use).  early_peak, late_peak: the parts of `peak` before the end of the forward and from
-    there on; between: what is held at that moment.  saved: bytes that the forward leaves for its backward.
-    floor: bytes that no plan can go below.  again: module path -> op names that
-    run more than once, with how often.  updated: parameters that are updated within the backward.  transforms: what is
-    done to the graph before the plan, in words.  techniques: what each did, in the order in which they were applied.
-    offloaded: bytes of what is copied to the host, by the tensors' names.  link: by which the plan has those copies' times,
-    as lowtide.plan takes it, before a tenth is left to others.  exactness: which bits are those of the step without a plan.
-    outside: how many of the model's parameters were seen to get their gradients from no graph, of which no plan knows.
+    peak: of the plan.  own_peak: the baseline peak (unplanned, each tensor freed after its last use).  early_peak,
+    late_peak: the peaks before and after the end of the forward.  between: bytes live at that moment.  saved: bytes that the
+    forward saves for its backward.  floor: a lower bound on the peak of every plan.  again: module path -> names of recomputed
+    ops, with the number of their runs.  updated: number of parameters that the backward updates.  transforms: in words, in the
+    order of their application.  techniques: the effect of each.
+    offloaded: bytes copied to the host, by tensor name.  link: the link that prices those copies, as lowtide.plan takes it,
+    before the reserved tenth is subtracted.  exactness: which results are bit-identical.
+    outside: number of the model's parameters whose gradients come from no captured graph, and so are not planned.
     graph, plan: what runs, as a lowtide.Graph and a lowtide.Plan of it.
     """
 
@@ -91,12 +89,12 @@ class Report:
 
     @property
     def overhead(self) -> float:
-        """Share of the time of one pass that the plan adds."""
+        """Time that the plan adds, as a share of the time of one pass."""
         return self.duration / self.own_duration - 1 if self.own_duration else 0.0
 
     @property
     def duration_full_link(self) -> int:
-        """What the plan takes over the whole link, of which no other program takes a tenth; `duration` where nothing is copied."""
+        """Duration over the full link, without the reserved tenth; `duration` if nothing is copied."""
         if not self.offloaded or self.link is None:
             return self.duration
         named = lowtide.Problem(self.graph, "100%", techniques=["offload"], link=self.link, derate=0)
@@ -105,20 +103,20 @@ class Report:
         return lowtide.simulate(self.graph, lowtide.Plan.from_json(json.dumps(plan | {"machine": named.machine}))).duration
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write a page that shows the plan: memory over its steps, and what moves over the link meanwhile."""
+        """Write a page that draws the plan: memory over its steps, and the copies over the link."""
         Path(path).write_text(lowtide.report_html(self.graph, self.plan), encoding="utf-8")
 
     def __str__(self) -> str:
         took = "from the cache" if self.cached else f"planned in {self.seconds:.2f} s"
-        return (f"lowtide: {self.name}: {size_text(self.peak)} of {size_text(self.budget)} (without a plan "
+        return (f"lowtide: {self.name}: peak {size_text(self.peak)}, budget {size_text(self.budget)} (unplanned "
                 f"{size_text(self.own_peak)}), "
-                f"{time_text(self.overhead)}, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
-                + (f"; the gradients of {self.outside} parameters are made outside of every graph, and in no plan"
+                f"overhead {100 * self.overhead:.2f} %, {self.status}, {took}{', '.join(['', *self.transforms])}; {self.exactness}"
+                + (f"; the gradients of {self.outside} parameters are made outside of every graph, and are not planned"
                    if self.outside else ""))
 
 
 def held_by(program: Program, steps: list[Step], graph: lowtide.Graph, memory: Sequence[int], constraints: Constraints) -> dict[str, int]:
-    """Of a Report what it says of memory.  graph: on which the steps are the code's.  memory: at each of them."""
+    """The memory figures of a Report.  graph: the one that the steps refer to.  memory: live bytes at each step."""
     cut, inputs = steps.index(("compute", program.barrier)), input_bytes(program)
     made = sum(graph.tensor(t).bytes for t in graph.op(program.barrier).outputs)
     return {"early_peak": max(memory[:cut], default=inputs), "late_peak": max(memory[cut:]), "between": memory[cut],
@@ -129,12 +127,12 @@ _reports: list[Report] = []
 
 
 def reports() -> list[Report]:
-    """What became of the graphs that this process compiled, in their order; the latest plan of each."""
+    """The reports of the captured graphs that this process compiled, in that order; the latest of each."""
     return list(_reports)
 
 
 def publish(report: Report, place: int | None) -> int:
-    """Put a report at its graph's place among all, by default behind them; returns the place."""
+    """Store a report at the index of its graph, by default at the end; returns the index."""
     if place is None:
         place = len(_reports)
         _reports.append(report)

@@ -30,7 +30,7 @@ class Accounts:
         return self.peak(pass_, others) <= self.limit(pass_)
 
     def limit(self, pass_: ObservedPass) -> int:
-        """Bytes that the step may take at a pass.  A share was one of the graph's own peak, without parameters
+        """Bytes that the step may take at a pass.  A share was one of the graph's baseline peak, without parameters
         that it was not given."""
         captured = pass_.captured
         unseen = self.is_share and not captured.plans

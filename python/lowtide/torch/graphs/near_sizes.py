@@ -40,7 +40,7 @@ class NearSizes:
     """A schedule that may run at other sizes.
 
     program: what it is of.  constraints, budget: what it was planned with; budget as an option, of which a share is one of each
-    size's own peak.  report: of the schedule at its own sizes.
+    size's baseline peak.  report: of the schedule at its own sizes.
     """
 
     def __init__(self, planned: Schedule, program: PlannableProgram, sizes: OpenSizes, constraints: Constraints,

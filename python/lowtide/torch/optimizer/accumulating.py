@@ -1,4 +1,4 @@
-"""Micro-batches: backwards that add to gradients, and update nothing."""
+"""Microbatches: backwards that add to gradients, and update nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _accumulating: Counter[int] = Counter()  # parameters by id, and in how many blo
 def accumulate(model: nn.Module) -> Iterator[None]:
     """Backwards within the block add to `p.grad`, and update nothing, for every parameter of the model.
 
-    For all micro-batches but the last: the first backward outside adds to what stands and updates.  It changes nothing for
+    For all microbatches but the last: the first backward outside adds to what stands and updates.  It changes nothing for
     a model without updates in its backward, and may be nested.  Raises TypeError for what is no module.
     """
     if not isinstance(model, nn.Module):

@@ -118,7 +118,7 @@ class GraphUpdates:
             updater.check_gradients(parameters)
         if any(p.grad is not None or accumulates(p) for p in self.slots.values()):
             raise UpdateError("step makes its own gradients, and some stand already: set them to None first "
-                              "(optimizer.zero_grad()); what is to add up over micro-batches needs "
+                              "(optimizer.zero_grad()); what is to add up over microbatches needs "
                               "lowtide.torch.optimize")
         self._groups = self.groups()
         names = [(self.slots[slot], name) for slot, name in self.homes]

@@ -128,7 +128,7 @@ class Updater:
         if self._updated and any(id(value) in self._updated for value in values):
             raise UpdateError("a forward before optimizer.step(): the backward has updated parameters already, which an "
                               "ordinary one would leave to the step. Call optimizer.step() right after the backward, or, for "
-                              "micro-batches, run all backwards but the last within lowtide.torch.accumulate(model)")
+                              "microbatches, run all backwards but the last within lowtide.torch.accumulate(model)")
 
     def open(self, number: int, token: torch.Tensor, parameters: frozenset[int]) -> None:
         """A forward of that number runs now, in a graph with these parameters."""
@@ -146,7 +146,7 @@ class Updater:
             shape = f"a parameter of shape {list(p.shape)}"
             if id(p) in self._updated:
                 raise UpdateError(f"a second backward before optimizer.step(): {shape} is updated already. Call "
-                                  "optimizer.step() after each step as ever, or, for micro-batches, run all backwards but "
+                                  "optimizer.step() after each step as ever, or, for microbatches, run all backwards but "
                                   "the last within lowtide.torch.accumulate(model)")
             if isinstance(p.grad, UsedGradient) and not p.grad.zeroed:
                 raise UpdateError(f"the gradient of {shape} was used by its update in an earlier step and has not been set "
