@@ -179,7 +179,7 @@ def test_points_say_what_the_link_is_worth(resnet):
     run = ("curve", resnet, "--points", 3, "--from", "40%", *WORK, "--json")
     assert all(point["link_price"] is None for point in lowtide(*run).json()["points"])
     points = lowtide(*run, "--link", "2GB/s").json()["points"]
-    # Of the own peak nothing has to leave; of less, what the link carries counts.
+    # Of the baseline peak nothing has to leave; of less, what the link carries counts.
     assert points[0]["link_price"] == 0 and 0 < points[-1]["link_price"] < 1
     done = lowtide("fit", resnet, "--overhead", "3%", "--link", "2GB/s", *WORK, "--json").json()
     assert done["found"] and 0 <= done["link_price"] < 1

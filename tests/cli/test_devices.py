@@ -187,7 +187,7 @@ def test_verify_takes_the_machine_from_the_file(chain, swap):
 def test_a_start_that_transfers_needs_a_link(chain, swap):
     start = ["plan", chain, "--budget", "100%", "--time", "0.3", "--start", swap]
     done = lowtide(*start)
-    assert done.code == 2 and "say over which link (--device or --link)" in done.err
+    assert done.code == 2 and "name the link (--device or --link)" in done.err
     # Over another link the same steps take another time.
     for link in ("25GB/s,10us", "12GB/s,10us"):
         assert lowtide(*start, "--link", link).code == 0

@@ -211,10 +211,10 @@ def test_a_plan_to_start_from(resnet, chain, tmp_path):
     assert lowtide("plan", resnet, "--budget", "50%", "--solver", "given", "--start", first).code == 1
     done = lowtide("plan", chain, "--budget", "60%", "--start", first)
     assert done.code == 2 and done.out == ""
-    assert all(words in done.err for words in ("first.json", "nothing to start from", "another graph"))
+    assert all(words in done.err for words in ("first.json", "not usable as a start plan", "another graph"))
     # A file without a plan, one that is not there, and a solver that makes no start of its own.
     assert lowtide("plan", resnet, "--budget", 1, "-o", second).code == 1
-    for start, words in ((second, ["second.json", "nothing to start from"]), ("absent.json", ["absent.json"]),
+    for start, words in ((second, ["second.json", "not usable as a start plan"]), ("absent.json", ["absent.json"]),
                          ("auto", ["option start"])):
         done = lowtide("plan", resnet, "--budget", "60%", "--solver", "search", "--start", start)
         assert done.code == 2 and all(word in done.err for word in words), done.err

@@ -110,7 +110,7 @@ def test_auto_finds_transforms(tmp_path):
     assert found["bound_scope"] == "graph" and found["bound"] <= found["duration"]
     assert lowtide("verify", GPT2, plan).code == 0
     said = lowtide("plan", GPT2, *limits, "--techniques", "all")
-    assert "own peak" in said.out and "with these transforms" in said.out
+    assert "baseline peak" in said.out and "with these transforms" in said.out
     page = tmp_path / "page.html"
     assert lowtide("show", GPT2, plan, "--html", page).code == 0 and "split of " in page.read_text()
 

@@ -197,7 +197,7 @@ TEST_CASE("curve: what it refuses") {
   CHECK_THROWS_AS(driver::curve(table, graph, request), InputError);
 }
 
-// Fails below half of the own peak; claims too much below three quarters.
+// Fails below half of the baseline peak; claims too much below three quarters.
 class Faulty final : public solve::Solver {
  public:
   explicit Faulty(Bytes peak) : peak_(peak) {}

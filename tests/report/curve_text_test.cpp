@@ -104,9 +104,9 @@ TEST_CASE("fit text: how it ended, and graphs without times") {
   fit.stopped_by = StopReason::cancelled;
   CHECK(has(said(), "interrupted"));
   fit.floor = Bytes(700);
-  CHECK(has(said(), "proven: no smaller budget will do"));
+  CHECK(has(said(), "proven: no smaller budget has such a plan"));
   CHECK_FALSE(has(said(), "interrupted"));
-  CHECK(has(said(0), "the graph has no times"));
+  CHECK(has(said(0), "the graph has no durations"));
   CHECK_FALSE(has(said(0), "allowed"));
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("lanes: in the terminal, over time") {
  compute  #####xxxxxxxxxxxxxxxxxxxxxxxxxxx##xxxxxxxxxxxxxx##
      out     _############################
       in                                   _##############
-# plan   . own order   - budget 1.13 KiB
+# plan   . unplanned   - budget 1.13 KiB
 x waiting for copies
 )"),
                 text);

@@ -51,7 +51,7 @@ TEST_CASE("plot: a hill and a plan below it, in ASCII") {
          ++-----------+-----------------
           0           2          5 steps
                             ######
-# plan   . own order   - budget 2.00 KiB
+# plan   . unplanned   - budget 2.00 KiB
 : recomputing
 )");
 }

@@ -144,7 +144,7 @@ TEST_CASE("report: text by hand") {
                                                {.width = 60, .height = 6, .unicode = false});
   for (const char* part :
        {"4 ops, 5 tensors, 1010 B in use from the start\n",
-        "                  own order      plan\n"
+        "                  unplanned      plan\n"
         "  peak             1.21 KiB  1.13 KiB  -6.9 %\n"
         "  duration               16        23\n"
         "  overhead           0.00 %   43.75 %\n"

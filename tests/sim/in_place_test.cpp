@@ -89,7 +89,7 @@ TEST_CASE("home: begins and ends with a host copy, and is not there at the start
   CHECK(accept(updated, steps("p0 c0 o0 f0")).peak == Bytes(10));
 }
 
-TEST_CASE("own peak: nothing in place") {
+TEST_CASE("baseline peak: nothing in place") {
   CHECK(own_peak(chain().graph()) == Bytes(50));
   CHECK(simulate(chain().graph(), plan_from_sequence(chain().graph(), chain().graph().order()))
             .cost.peak == Bytes(35));

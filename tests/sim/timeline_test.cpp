@@ -138,7 +138,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("own peak: given order, everything freed after its last use") {
+TEST_CASE("baseline peak: given order, everything freed after its last use") {
   const Sketch chain = Sketch({10, 20, 30, 5}).op({0}, {1}).op({1}, {2}).op({2}, {3}).keep({3});
   CHECK(own_peak(chain.graph()) == Bytes(60));
   CHECK(own_peak(Sketch(chain).releasable({0}).graph()) == Bytes(50));

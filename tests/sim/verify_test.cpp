@@ -178,7 +178,7 @@ TEST_CASE("verify: a plan mutated at random never breaks the verifier") {
 }
 
 TEST_CASE("budgets: shares of the peak and of what is plannable") {
-  const Graph graph = chain();  // own peak 65, of which 10 are inputs
+  const Graph graph = chain();  // baseline peak 65, of which 10 are inputs
   const auto bytes = [&](std::string_view text) {
     return resolve_budget(parse_budget(text), graph).count();
   };

@@ -45,7 +45,7 @@ int run(const ApplyArguments& given) {
 
 void add_apply(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "apply", "Write the graph that a plan's transforms make, and the plan for it without them");
+      "apply", "Apply a plan's transforms: write the transformed graph, and the plan for it");
   const auto given = std::make_shared<ApplyArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file")->required();

@@ -46,20 +46,19 @@ Graph priced(Graph graph, const ConvertArguments& given) {
 }  // namespace
 
 void add_convert(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("convert", "Write a graph in another format");
+  CLI::App* command = app.add_subcommand(
+      "convert", "Convert a graph to another format, or price its ops for another device");
   const auto given = std::make_shared<ConvertArguments>();
   command->add_option("from", given->from, "Graph file (ours or networkx node-link)")->required();
-  command->add_option("to", given->to, "Where to: .json, .json.gz, .dot; - is standard output")
+  command->add_option("to", given->to, "Output file: .json, .json.gz, .dot; - is standard output")
       ->capture_default_str();
-  command->add_option("--format", given->format, "Instead of what the name says")
+  command->add_option("--format", given->format, "Output format (default: by file name)")
       ->check(CLI::IsMember({"lowtide", "dot"}));
   command->add_option("--device", given->device,
-                      "Price every op anew on this device, by the roofline: a name ('lowtide "
-                      "devices') or a file");
+                      "Replace the time of every op by a roofline estimate for this device: a name "
+                      "('lowtide devices') or a file");
   command
-      ->add_option("--costs", given->costs,
-                   "Before that: time and workspace of the ops that this table of measured calls "
-                   "knows; a file")
+      ->add_option("--costs", given->costs, "Measured costs (a file); they override the roofline")
       ->needs("--device");
   command->callback([given, &status] {
     const std::string format = format_of(*given);

@@ -152,27 +152,28 @@ int run(const CurveArguments& given) {
 
 void add_curve(CLI::App& app, int& status) {
   CLI::App* command =
-      app.add_subcommand("curve", "Plan a whole range of budgets: overhead against memory");
+      app.add_subcommand("curve", "Plan a range of budgets: overhead against memory");
   const auto given = std::make_shared<CurveArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--from", given->from,
-                   "Smallest budget: bytes (8GiB), share of the own peak (20%), act:20%")
+                   "Smallest budget: bytes (8GiB), share of the baseline peak (20%), act:20%")
       ->capture_default_str();
   command->add_option("--to", given->to, "Largest budget")->capture_default_str();
-  command->add_option("--points", given->points, "So many budgets, evenly spaced")
+  command->add_option("--points", given->points, "Number of budgets, evenly spaced")
       ->check(CLI::Range(std::int64_t{2}, std::int64_t{10000}))
       ->capture_default_str();
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
-  command->add_option("--csv", given->csv, "Write the points here; - prints them and nothing else");
-  command->add_option("--html", given->html, "Write one self-contained page");
+  command->add_option("--csv", given->csv,
+                      "Write the points to this CSV file; - prints them and nothing else");
+  command->add_option("--html", given->html, "Write a self-contained page");
   command->add_option("-o,--output", given->folder,
                       "Write the plan of each point into this folder, named by its budget");
   command->footer(
-      "The limits are for the whole curve. Ctrl-C returns the best so far; a second one ends at "
-      "once.");
+      "The limits are for the whole curve. Ctrl-C returns the best plans so far; a second one ends "
+      "at once.");
   command->callback([given, &status] { status = run(*given); });
 }
 

@@ -107,16 +107,16 @@ int run(const DemoArguments& given) {
 
 void add_demo(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "demo", "Plan the training of a ResNet-50 into half its memory, and draw it");
+      "demo", "Plan a training step of a ResNet-50 for half its memory, and draw the plan");
   const auto given = std::make_shared<DemoArguments>();
-  command->add_option("--budget", given->budget, "Bytes, or a share of the graph's own peak")
+  command->add_option("--budget", given->budget, "Bytes, or a share of the baseline peak")
       ->capture_default_str();
-  add_time_flag(*command, given->time,
-                fmt::format("Stop after so many seconds ({})", kDemoSeconds));
-  command->add_option("-o,--output", given->output, "Write the page here")->capture_default_str();
-  command->add_flag("--no-open", given->no_open,
-                    "Name the page and do not open it; where there is no desktop, or no terminal, "
-                    "it is not opened anyway");
+  add_time_flag(*command, given->time, fmt::format("Time limit in seconds ({})", kDemoSeconds));
+  command->add_option("-o,--output", given->output, "Output file of the page")
+      ->capture_default_str();
+  command->add_flag(
+      "--no-open", given->no_open,
+      "Print the page's path, do not open it (the default without a desktop or a terminal)");
   command->callback([given, &status] { status = run(*given); });
 }
 

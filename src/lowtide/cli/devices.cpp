@@ -41,11 +41,11 @@ void add_devices(CLI::App& app, int& status) {
     std::string device;
     bool json = false;
   };
-  CLI::App* command = app.add_subcommand("devices", "List the devices and what each can do");
+  CLI::App* command = app.add_subcommand("devices", "List the devices: rates, memory, links");
   const auto given = std::make_shared<Arguments>();
-  command->add_option("device", given->device, "Only this one: a name, or a file to be checked");
+  command->add_option("device", given->device, "Show only this device: a name, or a file to check");
   command->add_flag("--json", given->json,
-                    "Print one JSON list of device files, or the file of the one named");
+                    "Print a JSON list of device files, or the file of the named device");
   command->callback([given, &status] {
     const bool all = given->device.empty();
     const Device one = all ? Device() : io::device_of(given->device);

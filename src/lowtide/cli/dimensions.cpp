@@ -161,18 +161,19 @@ int run(const DimensionsArguments& given) {
 }  // namespace
 
 void add_dimensions(CLI::App& app, int& status) {
-  CLI::App* command =
-      app.add_subcommand("dimensions", "Say how far an axis reaches, and what stops it");
+  CLI::App* command = app.add_subcommand(
+      "dimensions",
+      "Show which ops can be split along a dimension of a tensor, and which ops stop it");
   const auto given = std::make_shared<DimensionsArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--axis", given->axes,
-                   "TENSOR:DIM, a tensor by its name or number and a dimension of its shape; more "
-                   "than once for several at a time")
+                   "TENSOR:DIM, a tensor's name or number and a dimension of its shape; repeat it "
+                   "to follow several together")
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--json", given->json, "Print one JSON object");
+  command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->callback([given, &status] { status = run(*given); });
 }
 

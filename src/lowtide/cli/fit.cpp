@@ -156,16 +156,16 @@ int run(const FitArguments& given) {
 
 void add_fit(CLI::App& app, int& status) {
   CLI::App* command =
-      app.add_subcommand("fit", "Find the smallest budget that keeps the overhead low");
+      app.add_subcommand("fit", "Find the smallest budget with a plan of at most this overhead");
   const auto given = std::make_shared<FitArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
-  command->add_option("--overhead", given->overhead, "The most that the plan may take longer (5%)")
+  command->add_option("--overhead", given->overhead, "Largest overhead of the plan (5%)")
       ->required();
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
-  command->footer("Ctrl-C returns the best so far; a second one ends at once.");
+  command->footer("Ctrl-C returns the best plan so far; a second one ends at once.");
   command->callback([given, &status] { status = run(*given); });
 }
 

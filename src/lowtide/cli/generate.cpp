@@ -23,22 +23,24 @@ void add_generate(CLI::App& app, int& status) {
     LayeredSettings layered;
   };
   constexpr std::int64_t kMostOps = 10'000'000;
-  CLI::App* command = app.add_subcommand("generate", "Make a graph of any size");
+  CLI::App* command = app.add_subcommand("generate", "Generate a graph of any size");
   const auto given = std::make_shared<Arguments>();
   std::vector<std::string> kinds;
   for (std::string_view kind : generator_kinds()) kinds.emplace_back(kind);
-  command->add_option("kind", given->kind, "Which network")
+  command->add_option("kind", given->kind, "Kind of network")
       ->required()
       ->check(CLI::IsMember(kinds));
-  command->add_option("--ops", given->ops, "About so many ops")
+  command->add_option("--ops", given->ops, "Approximate number of ops")
       ->check(CLI::Range(std::int64_t{1}, kMostOps))
       ->capture_default_str();
-  command->add_option("--seed", given->seed, "Another seed, another graph")->capture_default_str();
+  command->add_option("--seed", given->seed, "Seed of the random parts of the graph")
+      ->capture_default_str();
   CLI::Option* width =
-      command->add_option("--width", given->layered.width, "Of a layered graph: more, wider layers")
+      command
+          ->add_option("--width", given->layered.width, "Layered graphs only: width of the layers")
           ->check(CLI::Range(0.01, 0.99))
           ->capture_default_str();
-  command->add_option("-o,--output", given->output, "Where to (.json or .json.gz)")
+  command->add_option("-o,--output", given->output, "Output file (.json or .json.gz)")
       ->capture_default_str();
   command->callback([given, width, &status] {
     const auto ops = static_cast<std::size_t>(given->ops);

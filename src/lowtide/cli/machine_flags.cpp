@@ -55,22 +55,23 @@ Techniques asked_techniques(const std::string& list, bool has_machine) {
 }
 
 void add_machine_flags(CLI::App& command, MachineFlags& flags) {
-  command.add_option("--device", flags.device,
-                     "Whose link to the host a plan may use: a name ('lowtide devices') or a file");
   command.add_option(
-      "--link", flags.link,
-      "That link itself: bytes a second and the latency of a transfer (25GB/s,10us)");
+      "--device", flags.device,
+      "Device whose link to the host plans may use: a name ('lowtide devices') or a file");
+  command.add_option("--link", flags.link,
+                     "Link to the host: bytes a second and latency of a transfer (25GB/s,10us); "
+                     "overrides the device's");
   command.add_option("--derate", flags.derate,
-                     "How much of the link's bytes a second to leave to others (10%)");
+                     "Share of link bandwidth reserved for other traffic (10%)");
   command.add_option("--host-budget", flags.host_budget,
-                     "The most bytes that may lie on the host at any time (64GiB)");
-  command.add_option("--costs", flags.costs,
-                     "What parts of ops take: a table of measured calls, which counts before the "
-                     "device; a file");
+                     "Most bytes of host memory that a plan may use (64GiB)");
+  command.add_option(
+      "--costs", flags.costs,
+      "Measured costs of slices of ops (a file); they override the device's roofline");
   command
       .add_option("--techniques", flags.techniques,
-                  "All that a plan may use: a list of recompute, in_place, offload, split, hoist, "
-                  "substitute; default; all")
+                  "Techniques that a plan may use: a list of recompute, in_place, offload, split, "
+                  "hoist, substitute; default; all")
       ->capture_default_str();
 }
 

@@ -19,12 +19,12 @@ namespace {
 
 int run(int argc, char** argv) {
   using namespace lowtide::cli;
-  CLI::App app("Fits the computation of a neural network into the memory there is.", "lowtide");
+  CLI::App app("Plans the computation of a neural network within a memory budget.", "lowtide");
   app.set_version_flag("--version", "lowtide " + std::string(lowtide::kVersion));
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 a plan within the budget, 1 none, 2 bad input, 3 not verified.\n"
-      "'lowtide COMMAND --help' says more.");
+      "Exit status: 0 a plan within the budget, 1 no plan, 2 bad input, 3 not verified.\n"
+      "'lowtide COMMAND --help' lists the options of a command.");
   int status = kPlanFound;
   add_demo(app, status);
   add_plan(app, status);
@@ -46,7 +46,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "lowtide: {}\nRun 'lowtide --help' for what there is.\n", error.what());
+    fmt::print(stderr, "lowtide: {}\nRun 'lowtide --help' for the list of commands.\n",
+               error.what());
     return kBadInput;
   }
   return status;

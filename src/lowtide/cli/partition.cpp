@@ -141,20 +141,21 @@ std::string footer(const solve::partition::PartitionerTable& table) {
 
 void add_partition(CLI::App& app, int& status) {
   CLI::App* command =
-      app.add_subcommand("partition", "Cut a graph into a tree of blocks, and say what they are");
+      app.add_subcommand("partition", "Partition a graph into a tree of blocks, and describe it");
   const auto given = std::make_shared<PartitionArguments>();
   std::vector<std::string> names;
   const auto table = solve::partition::make_partitioners();
   for (const auto& one : table.all()) names.emplace_back(one->name());
   command->add_option("graph", given->graph, "Graph file")->required();
-  command->add_option("--with", given->with, "Which partitioner")
+  command->add_option("--with", given->with, "Partitioner")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  command->add_option("--option", given->options, "NAME=VALUE of the partitioner; may be repeated");
-  command->add_option("--most", given->most, "How many levels and kinds of blocks to print")
+  command->add_option("--option", given->options,
+                      "Option of the partitioner, NAME=VALUE; may be repeated");
+  command->add_option("--most", given->most, "Most levels and kinds of blocks to print")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();
-  command->add_option("--html", given->html, "Write one self-contained page that draws the blocks");
+  command->add_option("--html", given->html, "Write a self-contained page that draws the blocks");
   command->add_option("--dot", given->dot, "Write the graph for Graphviz, blocks as clusters");
   command->add_flag("--json", given->json, "Print one JSON object, with all blocks");
   command->footer(footer(table));

@@ -39,12 +39,14 @@ void demand_transforms(const std::string& path, const Plan& start, const Problem
                        bool looked_for) {
   if (start.transforms == problem.transforms) return;
   if (!looked_for)
-    throw InputError(path, "nothing to start from: it has other transforms than those asked for");
+    throw InputError(path,
+                     "not usable as a start plan: its transforms differ from those of --transform");
   for (const Transform& transform : start.transforms)
     if (!has_technique(problem.techniques, kind_of(transform)))
-      throw InputError(path, fmt::format("nothing to start from: it has a {}, which --techniques "
-                                         "does not allow",
-                                         kind_of(transform)));
+      throw InputError(
+          path,
+          fmt::format("not usable as a start plan: it has a {}, which --techniques does not allow",
+                      kind_of(transform)));
 }
 
 // A plan over the budget is something to begin from, too.
@@ -56,12 +58,12 @@ Plan load_start(const std::string& path, const Problem& problem, bool looked_for
   file.order = problem.order;
   const PlanVerdict verdict = check_plan(problem.graph, file);
   if (verdict.kind != PlanVerdict::Kind::holds)
-    throw InputError(path, "nothing to start from: " + verdict.reason);
+    throw InputError(path, "not usable as a start plan: " + verdict.reason);
   demand_transforms(path, file.plan, problem, looked_for);
   if (transfers(file.plan) && !problem.machine)
-    throw InputError(path,
-                     "nothing to start from: it copies to the host; say over which link (--device "
-                     "or --link)");
+    throw InputError(
+        path,
+        "not usable as a start plan: it copies to the host; name the link (--device or --link)");
   return std::move(file.plan);
 }
 
@@ -151,23 +153,23 @@ int run(const PlanArguments& given) {
 }  // namespace
 
 void add_plan(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("plan", "Plan a graph into a memory budget");
+  CLI::App* command = app.add_subcommand("plan", "Plan a graph for a memory budget");
   const auto given = std::make_shared<PlanArguments>();
   command
       ->add_option("graph", given->graph,
-                   "Graph file (ours or networkx node-link; .gz; - reads standard input)")
+                   "Graph file (Lowtide's or networkx node-link; may be .gz; - is standard input)")
       ->required();
   command
       ->add_option("--budget", given->budget,
-                   "Bytes (8GiB, 512MB), share of the graph's own peak (80%), or of what is "
-                   "plannable (act:50%)")
+                   "Bytes (8GiB, 512MB), a share of the baseline peak (80%), or of the plannable "
+                   "bytes (act:50%)")
       ->required();
-  command->add_option("--start", given->start,
-                      "A plan file to begin from; auto: what the other solvers find first, for "
-                      "moccasin and checkmate");
-  command->add_option("--transform", given->transforms,
-                      "A file with a list of transforms, such as a plan file: plan the graph that "
-                      "they make");
+  command->add_option(
+      "--start", given->start,
+      "Start plan (a file); auto, for moccasin and checkmate: a plan of the other solvers");
+  command->add_option(
+      "--transform", given->transforms,
+      "Plan the graph that these transforms make: a file with a list of them, such as a plan file");
   add_search_flags(*command, given->search);
   add_machine_flags(*command, given->links);
   command->add_option("-o,--output", given->output, "Write the plan here (.json or .json.gz)");

@@ -89,7 +89,7 @@ std::optional<Ticks> full_link_duration(const PlanSummary& summary) {
 }
 
 std::string link_text(double price) {
-  if (price == 0) return "no bottleneck: the bound leaves it time to spare";
+  if (price == 0) return "no bottleneck: idle for a part of the time of the bound";
   return fmt::format("the bottleneck: 1% more bytes a second saves about {:.2g}% of the time",
                      price);
 }
@@ -140,7 +140,7 @@ std::string summary_text(const PlanSummary& summary, const report::TerminalStyle
                                 report::ticks_text(outcome.cost.duration, graph.tick()),
                                 report::ticks_text(base, graph.tick())));
     if (const auto full = full_link_duration(summary))
-      row("full link", fmt::format("{}, overhead {}: where nobody else uses the link",
+      row("full link", fmt::format("{}, overhead {}: if no other traffic uses the link",
                                    report::ticks_text(*full, graph.tick()),
                                    report::percent_text(overhead_percent(*full, base))));
     if (transfers(*outcome.plan)) {

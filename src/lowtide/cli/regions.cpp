@@ -241,30 +241,31 @@ int run(const RegionsArguments& given) {
 
 void add_regions(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "regions", "List regions that could be split, with what each would save and cost");
+      "regions", "List regions that a split could run in slices, with estimated savings and costs");
   const auto given = std::make_shared<RegionsArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command
       ->add_option("--device", given->device,
-                   "On which device parts are priced: a name ('lowtide devices') or a file")
+                   "Device that prices slices of ops: a name ('lowtide devices') or a file")
       ->capture_default_str();
-  command->add_option("--costs", given->costs, "Before that: a table of measured calls; a file");
-  command->add_option("--most", given->most, "How many to print")
+  command->add_option("--costs", given->costs,
+                      "Measured costs (a file); they override the roofline");
+  command->add_option("--most", given->most, "Most regions to print")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}))
       ->capture_default_str();
   command
       ->add_option("--pick", given->pick,
-                   "The number of a region: write its transforms to -o, for 'plan --transform'")
+                   "Number of a region: write its transforms to -o, for 'plan --transform'")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
-  command->add_option("-o,--output", given->output, "Where to");
-  command->add_flag("!--no-hoist", given->hoist,
-                    "Look at the graph as it is, without hoisting its backward");
-  command->add_flag("--tree", given->tree,
-                    "Draw the F-Tree of MAGIS instead: regions below those that hold them");
-  command->add_option("--levels", given->levels, "Of the tree")
+  command->add_option("-o,--output", given->output, "Output file of --pick");
+  command->add_flag("!--no-hoist", given->hoist, "Do not hoist the backward first");
+  command->add_flag(
+      "--tree", given->tree,
+      "Print the F-Tree of MAGIS instead: each region below the one that contains it");
+  command->add_option("--levels", given->levels, "Levels of the F-Tree")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{32}))
       ->capture_default_str();
-  command->add_flag("--json", given->json, "Print one JSON object");
+  command->add_flag("--json", given->json, "Print one JSON object and nothing else");
   command->callback([given, &status] { status = run(*given); });
 }
 

@@ -61,21 +61,26 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
   std::vector<std::string> names;
   const solve::SolverTable solvers = driver::all_solvers();
   for (const auto& solver : solvers.all()) names.emplace_back(solver->name());
-  command.add_option("--solver", flags.solver, "Which solver; 'lowtide solvers' lists them")
+  command.add_option("--solver", flags.solver, "Solver; 'lowtide solvers' lists them")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
-  command.add_option("--option", flags.options, "NAME=VALUE of the solver; may be repeated");
-  add_time_flag(command, flags.time, "Stop after so many seconds (10, or none with --work)");
+  command.add_option("--option", flags.options,
+                     "Option of the solver, NAME=VALUE; may be repeated");
+  add_time_flag(command, flags.time, "Time limit in seconds (10; none with --work)");
   command
-      .add_option("--work", flags.work, "Stop after so much work: the same result on every machine")
+      .add_option("--work", flags.work,
+                  "Limit on counted work instead of time: the same result on every machine")
       ->check(no_less_than_zero<std::int64_t>("a whole number"));
-  command.add_option("--order", flags.order, "Keep the graph's order or choose one")
+  command
+      .add_option(
+          "--order", flags.order,
+          "Order of first computations: the graph's (given), or any topological order (free)")
       ->check(CLI::IsMember({"free", "given"}))
       ->capture_default_str();
-  command.add_option("--seed", flags.seed, "Seed of all that is random")
+  command.add_option("--seed", flags.seed, "Seed of the random numbers")
       ->check(no_less_than_zero<std::uint64_t>("a whole number"))
       ->capture_default_str();
-  command.add_option("--threads", flags.threads, "Threads to use (all cores)")
+  command.add_option("--threads", flags.threads, "Number of threads (all cores)")
       ->check(CLI::Range(1, 4096));
 }
 

@@ -55,13 +55,11 @@ int run(const ShowArguments& given) {
 
 void add_show(CLI::App& app, int& status) {
   CLI::App* command =
-      app.add_subcommand("show", "Draw memory over steps, and say what it is spent on");
+      app.add_subcommand("show", "Draw memory over the steps of a plan, and list what takes it");
   const auto given = std::make_shared<ShowArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
-  command->add_option("plan", given->plan,
-                      "Plan file; without one, the graph's own order is shown");
-  command->add_option("--html", given->html,
-                      "Write one self-contained page with the same, zoomable");
+  command->add_option("plan", given->plan, "Plan file (default: the given order, unplanned)");
+  command->add_option("--html", given->html, "Write a self-contained page with zoom");
   command->callback([given, &status] { status = run(*given); });
 }
 

@@ -87,10 +87,11 @@ void add_solvers(CLI::App& app, int& status) {
   struct Arguments {
     bool json = false, options = false;
   };
-  CLI::App* command = app.add_subcommand("solvers", "List the solvers and what each is for");
+  CLI::App* command =
+      app.add_subcommand("solvers", "List the solvers, their traits and the engines found");
   const auto given = std::make_shared<Arguments>();
   command->add_flag("--json", given->json, "Print one JSON list and nothing else");
-  command->add_flag("--options", given->options, "Say also what each solver's options are");
+  command->add_flag("--options", given->options, "List the options of each solver");
   command->callback([given, &status] {
     const solve::SolverTable table = driver::all_solvers();
     if (given->json)

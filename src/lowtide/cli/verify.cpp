@@ -55,11 +55,11 @@ void print_text(const Graph& graph, const PlanFile& file, const PlanVerdict& ver
     return;
   }
   if (!has_plan) {
-    fmt::print("the file holds no plan; it says: {}\n",
+    fmt::print("the file has no plan; its status is: {}\n",
                to_string(file.claims.status.value_or(Status::unknown)));
     return;
   }
-  fmt::print("verified: every rule holds and every claim is true\n");
+  fmt::print("verified: every rule is kept and every figure is right\n");
   for (const auto some : together(file.plan.transforms))
     fmt::print("transform  {}\n", describe(some));
   fmt::print("peak       {}\n", report::exact_bytes_text(verdict.cost->peak));
@@ -93,15 +93,15 @@ int run(const VerifyArguments& given) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& status) {
-  CLI::App* command =
-      app.add_subcommand("verify", "Check a plan file against its graph: every rule, every claim");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check a plan file against its graph: every rule and every figure");
   const auto given = std::make_shared<VerifyArguments>();
   command->add_option("graph", given->graph, "Graph file")->required();
   command->add_option("plan", given->plan, "Plan file")->required();
   command->add_option("--techniques", given->techniques,
-                      "Hold it to these instead of those that the file names");
+                      "Check against these techniques instead of the file's");
   command->add_flag("--json", given->json, "Print one JSON object and nothing else");
-  command->footer("Exit status: 0 it holds, 1 the file holds no plan, 2 bad input, 3 it does not.");
+  command->footer("Exit status: 0 verified, 1 the file has no plan, 2 bad input, 3 not verified.");
   command->callback([given, &status] { status = run(*given); });
 }
 

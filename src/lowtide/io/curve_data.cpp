@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 // A point's figures; absent: not known, or there is none.
 struct Figures {
-  double share = 0;  // of the own peak, per cent
+  double share = 0;  // of the baseline peak, per cent
   std::optional<std::int64_t> peak, duration, bound;
   std::optional<double> overhead, bound_overhead, gap;
 };

@@ -59,7 +59,7 @@ function drawAxes(node, { height, right, range, top, x, y }) {
   }
   node.append(
     svg("line", { class: "axis", x1: LEFT, x2: right, y1: y(0), y2: y(0) }),
-    svg("text", { x: right, y: height - 6, "text-anchor": "end" }, "budget, and its share of the own peak"));
+    svg("text", { x: right, y: height - 6, "text-anchor": "end" }, "budget, and its share of the baseline peak"));
 }
 
 // From its own peak on the plan's height to the right, from each point the bound's to the left.
@@ -122,7 +122,7 @@ function drawChart() {
 
 function linesOf(point) {
   const line = (kind, text) => element("div", { class: kind }, text);
-  const lines = [line("strong", `${bytesText(point.budget)}, ${shareText(point.budget)} of the own peak`)];
+  const lines = [line("strong", `${bytesText(point.budget)}, ${shareText(point.budget)} of the baseline peak`)];
   if (point.overhead === null) lines.push(line("", point.status === "infeasible" ? "proven: no plan fits" : "no plan was found"));
   else lines.push(
     line("", `overhead ${percentText(point.overhead)}${point.status === "optimal" ? ", proven the least" : ""}`),
@@ -177,10 +177,10 @@ function listen() {
 function drawFigures() {
   const figure = (title, value, note) => element("div", {}, element("div", { class: "muted" }, title),
     element("div", { class: "value" }, value), element("div", { class: "muted small" }, note));
-  const list = [figure("Own peak", bytesText(D.ownPeak), "in the graph's own order")];
-  // Its own peak, since the budgets that were asked for may all be larger.
+  const list = [figure("Baseline peak", bytesText(D.ownPeak), "without a plan")];
+  // A plan of the baseline peak, since the budgets that were asked for may all be larger.
   const free = Math.min(...all.filter((point) => point.duration === D.base).map((point) => point.peak));
-  if (Number.isFinite(free)) list.push(figure("Without overhead", bytesText(free), `${shareText(free)} of the own peak`));
+  if (Number.isFinite(free)) list.push(figure("Without overhead", bytesText(free), `${shareText(free)} of the baseline peak`));
   const half = planned.filter((point) => point.budget <= D.ownPeak / 2).pop();
   if (half) list.push(figure(`At ${shareText(half.budget)}`, percentText(half.overhead), half.status === "optimal" ? "overhead, proven the least" : half.boundOverhead === null ? "overhead" : `overhead; no plan has less than ${percentText(half.boundOverhead)}`));
   const where = !D.smallest || inRange(D.smallest.budget) ? "" : D.smallest.budget < D.points[0].budget ? ", below this range" : ", above this range";

@@ -28,7 +28,7 @@ std::string head(const Graph& graph, const TerminalStyle& style) {
 }
 
 std::string_view ending_of(const Fit& fit) {
-  if (fit.proven()) return "proven: no smaller budget will do";
+  if (fit.proven()) return "proven: no smaller budget has such a plan";
   switch (fit.stopped_by) {
     case StopReason::deadline: return "not proven the smallest; stopped by the time limit";
     case StopReason::work_limit: return "not proven the smallest; stopped by the work limit";
@@ -58,7 +58,8 @@ std::string table_row(const Graph& graph, Bytes own_peak, const TradeoffPoint& p
 
 std::string curve_text(const Graph& graph, const Tradeoff& curve, const TerminalStyle& style) {
   std::string out = head(graph, style);
-  out += fmt::format("{:<10} {} in its own order\n", "peak", exact_bytes_text(curve.own_peak));
+  out += fmt::format("{:<10} {}, the peak without a plan\n", "baseline",
+                     exact_bytes_text(curve.own_peak));
   const std::string plot = plot_curve(graph, curve, style);
   if (!plot.empty()) out += "\n" + plot;
   out += fmt::format("\n{:>10} {:>8} {:>11} {:>10} {:>10}  {}\n", "budget", "share", "overhead",
@@ -108,7 +109,7 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
   const auto row = [&](std::string_view key, std::string_view value) {
     out += fmt::format("{:<10} {}\n", key, value);
   };
-  row("peak", exact_bytes_text(fit.own_peak) + " in its own order");
+  row("baseline", exact_bytes_text(fit.own_peak) + ", the peak without a plan");
   if (fit.point) {
     const Outcome& outcome = fit.point->outcome;
     row("budget", fmt::format("{}, {} of it", exact_bytes_text(fit.point->budget),
@@ -117,7 +118,7 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
       for (const TransformEffect& effect : effects_of(graph, outcome.plan->transforms))
         row("transform", effect_text(effect, base));
     if (base.count() == 0)
-      row("overhead", "the graph has no times: no plan is slower than another");
+      row("overhead", "the graph has no durations: all plans are equally fast");
     else
       row("overhead", fmt::format("{} (allowed: {})",
                                   percent_text(overhead_percent(outcome.cost.duration, base)),
@@ -126,13 +127,13 @@ std::string fit_text(const Graph& graph, const Fit& fit, const TerminalStyle& st
       row("bound", fmt::format("{}: no plan for this budget has less",
                                percent_text(overhead_percent(outcome.bound.duration, base))));
   } else {
-    row("budget", "none was found");
+    row("budget", "no plan was found");
   }
   row("status", ending_of(fit));
   if (fit.proven())
-    row("too small", "every smaller budget, proven");
+    row("too small", "every smaller budget (proven)");
   else
-    row("too small", fmt::format("below {}, proven", exact_bytes_text(fit.floor)));
+    row("too small", fmt::format("below {} (proven)", exact_bytes_text(fit.floor)));
   return out;
 }
 

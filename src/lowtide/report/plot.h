@@ -43,7 +43,7 @@ struct MemoryPlot {
   std::optional<MemoryProfile> before = std::nullopt;  // drawn behind it
   std::optional<Bytes> budget = std::nullopt;          // drawn as a line, if it is not far above
   std::span<const std::size_t> recomputed = {};  // steps of `run`, ascending; drawn below the axis
-  std::string_view run_name = "plan", before_name = "own order";
+  std::string_view run_name = "plan", before_name = "unplanned";
   std::optional<TimeAxis> time = std::nullopt;  // absent: over steps
 };
 

@@ -15,7 +15,7 @@ std::string regions_text(std::span<const RegionRow> rows, const TerminalStyle& s
                                       {.title = "ops", .align = Align::right, .rank = 2},
                                       {.title = "parts", .align = Align::right},
                                       {.title = "peak", .align = Align::right},
-                                      {.title = "of own", .align = Align::right, .rank = 1},
+                                      {.title = "share", .align = Align::right, .rank = 1},
                                       {.title = "time", .align = Align::right},
                                       {.title = "along", .flexible = true, .rank = 3}};
   for (const RegionRow& row : rows) {

@@ -230,7 +230,7 @@ void PageData::write_head() {
 void PageData::write_run(const Run& run) {
   const Timeline& timeline = run.timeline;
   json_.object([&] {
-    json_.key("label").text(&run == &report_.before ? "own order" : "plan");
+    json_.key("label").text(&run == &report_.before ? "unplanned" : "plan");
     json_.key("peak").number(timeline.cost.peak);
     json_.key("peakStep").number(run.peak_step);
     json_.key("start").number(timeline.start);

@@ -1,6 +1,6 @@
 // The page's data and everything but the chart (report_chart.js).
 //
-// D.runs are one or two runs: the own order, the plan. A run has points: in full pages one for each
+// D.runs are one or two runs: the unplanned step, the plan. A run has points: in full pages one for each
 // step, in sampled ones one for each stretch of steps, standing for the step with the most bytes.
 //   what   5 x index + kind: an index into D.ops (compute, in place or not) or D.tensors (the rest)
 //   over   in full pages: by point, the tensors that a step in place overwrites
@@ -153,8 +153,8 @@ function drawFigures() {
     element("div", { class: "muted small" }, note));
   const peak = (plan || own).peak, left = D.budget - peak;
   const list = [plan
-    ? figure("Peak memory", bytesText(own.peak), bytesText(peak), own.peak === peak ? "as in the own order" : `${changeText(own.peak, peak)} against the own order`)
-    : figure("Peak memory", "", bytesText(peak), "in the graph's own order")];
+    ? figure("Peak memory", bytesText(own.peak), bytesText(peak), own.peak === peak ? "as unplanned" : `${changeText(own.peak, peak)} against unplanned`)
+    : figure("Peak memory", "", bytesText(peak), "unplanned")];
   if (D.budget !== null) list.push(figure("Budget", "", bytesText(D.budget), plan && D.notice ? "the plan breaks a rule" : left < 0 ? `exceeded by ${bytesText(-left)}` : `kept, ${bytesText(left)} to spare`));
   if (plan) {
     const bound = D.bound === null || !D.base ? "" : `; no plan${D.transforms ? " with these transforms" : ""} has less than ${percentText(100 * (D.bound / D.base - 1))}`;

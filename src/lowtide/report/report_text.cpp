@@ -131,7 +131,7 @@ void Writer::plot_over_time() {
 }
 
 void Writer::figures() {
-  TableColumn names, before{"own order", Align::right}, after{"plan", Align::right},
+  TableColumn names, before{"unplanned", Align::right}, after{"plan", Align::right},
       changes{"", Align::right, false, 1};
   const auto row = [&](const char* name, const std::string& own, const std::string& plan,
                        const std::string& changed = {}) {
@@ -165,7 +165,7 @@ void Writer::remarks() {
   // What a plan that breaks a rule comes to is no answer.
   if (report_.budget && !(has_plan() && !report_.notice.empty())) {
     const Bytes budget = *report_.budget, peak = run_.timeline.cost.peak;
-    const std::string who = has_plan() ? "the plan" : "the own order";
+    const std::string who = has_plan() ? "the plan" : "the unplanned step";
     remarks.push_back(
         fmt::format("Budget {}: {} {}.", bytes_text(budget), who,
                     peak > budget ? "exceeds it by " + bytes_text(peak - budget)

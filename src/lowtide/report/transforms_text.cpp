@@ -29,7 +29,7 @@ std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Tran
 }
 
 std::string effect_text(const TransformEffect& effect, Ticks base) {
-  return fmt::format("{}: own peak {} to {}, time {}{}", effect.text,
+  return fmt::format("{}: baseline peak {} to {}, time {}{}", effect.text,
                      bytes_text(effect.peak_before), bytes_text(effect.peak),
                      effect.added < Ticks(0) ? "" : "+",
                      percent_text(overhead_percent(base + effect.added, base)));

@@ -21,7 +21,7 @@ struct TransformEffect {
 // In their order. Throws as apply_transforms does.
 std::vector<TransformEffect> effects_of(const Graph& graph, std::span<const Transform> transforms);
 
-// "split of 12 ops into 4 parts: own peak 3.2 GiB to 1.1 GiB, time +0.31%"
+// "split of 12 ops into 4 parts: baseline peak 3.2 GiB to 1.1 GiB, time +0.31%"
 std::string effect_text(const TransformEffect& effect, Ticks base);
 
 }  // namespace lowtide::report

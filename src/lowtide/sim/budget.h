@@ -1,4 +1,4 @@
-// Budgets in bytes: shares need the graph's own peak, which only this room can tell.
+// Budgets in bytes: shares need the graph's baseline peak, which only this room can tell.
 #pragma once
 
 #include "lowtide/graph/graph.h"

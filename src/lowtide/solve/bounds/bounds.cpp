@@ -30,13 +30,18 @@ namespace {
 
 const std::vector<OptionSpec>& option_table() {
   static const std::vector<OptionSpec> table = {
-      switch_option("gaps", "the cover of the gaps between uses; given order only"),
-      switch_option("cuts", "the minimum cut of what one cut point keeps"),
-      switch_option("branching", "branch on what the best cut points keep, one or several"),
-      switch_option("windows", "several cut points at once"),
-      switch_option("stages", "branch on what several cut points make run again; given order only"),
+      switch_option(
+          "gaps", "retention gaps: which must be evicted, as a covering problem; given order only"),
+      switch_option("cuts", "minimum cut over the tensors live at one cut point"),
+      switch_option(
+          "branching",
+          "branch and bound on the tensors live at one or several of the best cut points"),
+      switch_option("windows", "minimum cuts over several cut points at once"),
+      switch_option(
+          "stages",
+          "branch and bound on the ops recomputed for several cut points; given order only"),
       {.name = "nodes",
-       .usage = "branching gives a cut point up after so many nodes",
+       .usage = "most nodes of a branch and bound before its cut point is given up",
        .default_number = 20000,
        .low = 1,
        .high = 1e6,
@@ -58,7 +63,8 @@ class Bounds final : public Solver {
  public:
   std::string_view name() const override { return "bounds"; }
   std::string_view summary() const override {
-    return "proves how good a plan can be: minimum cuts, gap covers, branching";
+    return "proves lower bounds on the duration and the peak: minimum cuts, covers of retention "
+           "gaps, branch and bound";
   }
   Traits traits() const override { return {Trait::proving, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return option_table(); }

@@ -46,11 +46,12 @@ constexpr std::array<std::pair<std::string_view, EvictScore>, 6> kScores = {{
 const std::array<OptionSpec, 2>& specs() {
   static const std::array<OptionSpec, 2> table = {{
       {.name = "score",
-       .usage = "what is evicted first: one of the published scores, or all of them in turn",
+       .usage = "eviction score: one of those published, or all of them in turn",
        .default_choice = "all",
        .choices = {"all", "msps", "dtr_eq", "dtr", "local", "lru", "size"}},
       {.name = "growth",
-       .usage = "give a try up when its plan computes this many times as many ops as the graph has",
+       .usage = "give up a score when its plan has more computations than this times the ops of "
+                "the graph",
        .default_number = 8,
        .low = 1,
        .high = 1000,
@@ -63,7 +64,8 @@ class Evict final : public Solver {
  public:
   std::string_view name() const override { return "evict"; }
   std::string_view summary() const override {
-    return "eviction by DTR's scores with the future known; fast at any size, moderate budgets";
+    return "evicts tensors by DTR's scores, offline, with all later uses known; fast at any size; "
+           "moderate budgets";
   }
   Traits traits() const override { return {Trait::constructive}; }
   std::span<const OptionSpec> options() const override { return specs(); }

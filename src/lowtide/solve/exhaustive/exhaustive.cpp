@@ -146,7 +146,7 @@ class Exhaustive final : public Solver {
  public:
   std::string_view name() const override { return "exhaustive"; }
   std::string_view summary() const override {
-    return "graphs of a dozen ops: every schedule, by a shortest path through what may be live";
+    return "exact, for graphs of about a dozen ops: a shortest path over all sets of live tensors";
   }
   Traits traits() const override { return {Trait::constructive}; }
   Support supports(const Problem& problem) const override {

@@ -2,7 +2,7 @@
 // Idea: compute every op once in the given order and free each tensor after its last use, as a
 // framework without any planning does (the NoRemat baseline of Kumar et al., NeurIPS 2019).
 // Invariant: the plan's duration is the bound, so a plan within the budget is optimal.
-// Loses: whenever the budget is below the graph's own peak, it has nothing to offer.
+// Loses: whenever the budget is below the baseline peak, it has no plan.
 #include "lowtide/solve/given/given.h"
 
 namespace lowtide::solve::given {
@@ -13,7 +13,7 @@ class Given final : public Solver {
  public:
   std::string_view name() const override { return "given"; }
   std::string_view summary() const override {
-    return "the graph's own order, frees at last use; nothing is computed twice";
+    return "the given order, each tensor freed after its last use; no recomputation";
   }
   Traits traits() const override { return {Trait::constructive, Trait::transfers}; }
   Support supports(const Problem&) const override { return {}; }

@@ -51,18 +51,18 @@ constexpr std::array<std::pair<std::string_view, GreedyChoice>, 2> kChoices = {
 const std::array<OptionSpec, 3>& specs() {
   static const std::array<OptionSpec, 3> table = {{
       {.name = "choice",
-       .usage = "what goes first: what frees most bytes (Kumar et al.), most bytes for its time "
-                "(XLA), or each in turn",
+       .usage = "tensor to recompute next: the largest (Kumar et al.), the one with most bytes per "
+                "tick (XLA), or both in turn",
        .default_choice = "both",
        .choices = {"both", "bytes", "bytes_per_tick"}},
       {.name = "repeats",
-       .usage = "how often one op may be computed again",
+       .usage = "most recomputations of an op",
        .default_number = 4,
        .low = 1,
        .high = 1000,
        .whole = true},
       {.name = "block",
-       .usage = "how many ops at most are repeated together for one tensor: 1, then 2, 4, ...",
+       .usage = "most ops recomputed together for one tensor; 1, 2, 4, ... are tried",
        .default_number = 8,
        .low = 1,
        .high = 1000,
@@ -75,7 +75,7 @@ class Greedy final : public Solver {
  public:
   std::string_view name() const override { return "greedy"; }
   std::string_view summary() const override {
-    return "recompute what frees most, op by op, as XLA does; a baseline for moderate budgets";
+    return "greedy recomputation, op by op, as in XLA; a baseline for moderate budgets";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }

@@ -17,26 +17,28 @@ const std::array<OptionSpec, 8>& specs() {
        .low = 1,
        .high = 4},
       {.name = "levels",
-       .usage = "levels of the F-Tree",
+       .usage = "most levels of the F-Tree",
        .default_number = 4,
        .low = 1,
        .high = 32,
        .whole = true},
       {.name = "patience",
-       .usage = "ends after so many expansions for each op of the graph without a better state",
+       .usage = "stop after this many expansions per op of the graph without a better state",
        .default_number = 2,
        .low = 0,
        .high = 50},
       {.name = "enable",
-       .usage = "which nodes of the F-Tree may be enabled: leaves and parents of enabled ones, as "
-                "in the paper, or any",
+       .usage = "F-Tree nodes that may be enabled: any, or, as in the paper, leaves and parents of "
+                "enabled nodes",
        .default_choice = "any",
        .choices = {"any", "leaves"}},
       switch_option("rollout",
-                    "from each state, rules one after the other as long as they lower the peak"),
-      switch_option("spread", "every second state expanded is one of the fission least looked at"),
-      switch_option("chains", "what an op that runs again reads and is not there runs again, too"),
-      switch_option("reorder", "orders blocks between narrow waists anew, where the order is free"),
+                    "from each state, apply rules one after the other while the peak falls"),
+      switch_option("spread",
+                    "expand, every second time, a state of the fission that was expanded least"),
+      switch_option("chains",
+                    "a recomputed op also recomputes those of its inputs that were freed"),
+      switch_option("reorder", "free order only: reorder the ops between narrow cuts"),
   }};
   return table;
 }
@@ -45,7 +47,8 @@ class Magis final : public Solver {
  public:
   std::string_view name() const override { return "magis"; }
   std::string_view summary() const override {
-    return "MAGIS: best-first over splits, recomputation and swapping, priced before they are made";
+    return "MAGIS: best-first search over splits, recomputation and swaps, each priced before it "
+           "is applied";
   }
   Traits traits() const override { return {Trait::transforms}; }
   std::span<const OptionSpec> options() const override { return specs(); }

@@ -38,8 +38,8 @@ constexpr std::array<double, 4> kSpare = {0, 0.03, 0.1, 0.25};
 const std::array<OptionSpec, 1>& specs() {
   static const std::array<OptionSpec, 1> table = {{
       {.name = "score",
-       .usage = "what leaves first: that which relieves most for its transfer time, that which is "
-                "needed last, or each in turn",
+       .usage = "tensor to offload next: most relief per transfer time, farthest next use, or both "
+                "in turn",
        .default_choice = "all",
        .choices = {"all", "relief", "farthest"}},
   }};
@@ -50,7 +50,7 @@ class Offload final : public Solver {
  public:
   std::string_view name() const override { return "offload"; }
   std::string_view summary() const override {
-    return "greedy swapping to the host in the order that it is given; needs a link";
+    return "greedy offload to the host in the given order; needs a link";
   }
   Traits traits() const override { return {Trait::constructive, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return specs(); }

@@ -36,13 +36,13 @@ struct OrderPiece {
 const std::array<OptionSpec, 2>& specs() {
   static const std::array<OptionSpec, 2> table = {{
       {.name = "max_piece",
-       .usage = "pieces of more ops than this are left to the heuristics",
+       .usage = "largest piece, in ops, that is ordered exactly; the heuristics order larger ones",
        .default_number = 400,
        .low = 0,
        .high = 4096,
        .whole = true},
       {.name = "max_states",
-       .usage = "the exact search of a piece gives up after this many sets of computed ops",
+       .usage = "most states (sets of computed ops) of the exact search of a piece",
        .default_number = 100000,
        .low = 1,
        .high = 10000000,
@@ -162,7 +162,8 @@ class OrderSolver final : public Solver {
  public:
   std::string_view name() const override { return "order"; }
   std::string_view summary() const override {
-    return "re-orders for memory alone: list heuristics, then exact where pieces are small";
+    return "reorders ops for least memory without recomputation: list heuristics, then exactly "
+           "within small pieces";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override {

@@ -44,7 +44,7 @@ const std::array<OptionSpec, 1>& specs() {
   static const std::array<OptionSpec, 1> table = {{
       {.name = "cuts",
        .usage = "where a segment may end: where a single tensor crosses (Chen et al.), where few "
-                "bytes cross, or each in turn",
+                "bytes cross, or both in turn",
        .default_choice = "both",
        .choices = {"both", "single", "narrow"}},
   }};
@@ -100,7 +100,8 @@ class Sqrt final : public Solver {
  public:
   std::string_view name() const override { return "sqrt"; }
   std::string_view summary() const override {
-    return "Chen's segments between cut tensors: about sqrt(n) kept, the rest computed again";
+    return "Chen et al.: about sqrt(n) segments between cut tensors; cut tensors are kept, the "
+           "others recomputed";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   Support supports(const Problem& problem) const override { return least_time_only(problem); }

@@ -44,16 +44,17 @@ constexpr int kSamples = 50;             // of randomised rounding
 const std::array<OptionSpec, 4>& specs() {
   static const std::array<OptionSpec, 4> table = {{
       {.name = "mode",
-       .usage = "the integer program; its relaxation, rounded at thresholds or at random; or the "
-                "smaller program of the frontier, which proves bounds of the problem itself",
+       .usage = "the integer program; its LP relaxation, rounded by thresholds or at random; or a "
+                "smaller program over the frontier, whose bounds hold for the problem itself",
        .default_choice = "milp",
        .choices = {"milp", "rounding", "random", "frontier"}},
       {.name = "form",
-       .usage = "up to when a value is held, or the paper's FREE and kappa",
+       .usage = "how frees are modelled: by the last stage that holds a value, or by the paper's "
+                "FREE and kappa",
        .default_choice = "tight",
        .choices = {"tight", "paper"}},
       {.name = "allowance",
-       .usage = "share of the budget that the relaxation is given before it is rounded",
+       .usage = "share of the budget given to the LP relaxation that is rounded",
        .default_number = 0.9,
        .low = 0.1,
        .high = 1},
@@ -290,8 +291,8 @@ class Checkmate final : public Solver {
  public:
   std::string_view name() const override { return "checkmate"; }
   std::string_view summary() const override {
-    return "integer program over stages by HiGHS, or its relaxation rounded (Jain et al.); a "
-           "baseline";
+    return "Checkmate (Jain et al.): integer program over stages, or its rounded LP relaxation, by "
+           "HiGHS; a baseline";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   std::string missing(const std::function<bool()>& stop) const override {

@@ -49,8 +49,8 @@ void run_others(const Problem& problem, Context& context, const Solver& others) 
 OptionSpec start_option() {
   return {.name = "start",
           .usage =
-              "begin from the best plan given, from what the other solvers find in a part of the "
-              "time, or from nothing",
+              "start plan: the best one given, one that the other solvers find in a share of the "
+              "time, or none",
           .default_choice = "given",
           .choices = {"given", "auto", "none"}};
 }

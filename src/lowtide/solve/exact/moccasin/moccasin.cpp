@@ -46,26 +46,26 @@ constexpr int kMostIntervals = 8;     // of an op
 const std::array<OptionSpec, 5>& specs() {
   static const std::array<OptionSpec, 5> table = {{
       {.name = "intervals",
-       .usage = "C_v of the paper: how often an op may be computed; a start that computes an op "
-                "more often raises it for that op",
+       .usage = "C_v of the paper: most computations of an op; a start plan with more raises it "
+                "for that op",
        .default_number = 2,
        .low = 1,
        .high = kMostIntervals,
        .whole = true,
        .of_ops = true},
       {.name = "events",
-       .usage = "domain of the times: free as in (9), staged in an order as in (11), or free for "
-                "small graphs in any order",
+       .usage = "domain of event times: free (9), staged by the order (11), or auto: free only for "
+                "small graphs with a free order",
        .default_choice = "auto",
        .choices = {"auto", "free", "staged"}},
       {.name = "precedence",
-       .usage = "how (5) is written: a literal for each interval of an input, or the paper's "
-                "reservoirs",
+       .usage = "encoding of the precedence constraint (5): a literal for each interval of an "
+                "input, or the paper's reservoirs",
        .default_choice = "literals",
        .choices = {"literals", "reservoir"}},
       {.name = "lengths",
-       .usage = "lengths of the intervals: any that ends at a reader, or about 5n of them, "
-                "log-spaced, as in the authors' program",
+       .usage = "lengths of intervals: any that ends at a reader, or about 5n log-spaced values, "
+                "as in the authors' code",
        .default_choice = "any",
        .choices = {"any", "log"}},
       start_option(),
@@ -263,7 +263,8 @@ class Moccasin final : public Solver {
  public:
   std::string_view name() const override { return "moccasin"; }
   std::string_view summary() const override {
-    return "retention intervals by CP-SAT (Bartan et al.): exact for few recomputations of each op";
+    return "Moccasin (Bartan et al.): retention intervals, solved by CP-SAT; exact for few "
+           "recomputations of each op";
   }
   std::span<const OptionSpec> options() const override { return specs(); }
   std::string missing(const std::function<bool()>& stop) const override {

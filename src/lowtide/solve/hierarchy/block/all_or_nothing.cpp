@@ -15,7 +15,7 @@ std::int64_t work_of(const BlockTask& task) {
 class SaveAll final : public BlockSolver {
  public:
   std::string_view name() const override { return "save_all"; }
-  std::string_view summary() const override { return "each op once, and all saved"; }
+  std::string_view summary() const override { return "compute each op once and save all tensors"; }
   Support supports(const BlockTask&) const override { return {}; }
   std::vector<BlockOption> solve(const BlockTask& task, Limits& limits) const override {
     if (limits.spend(work_of(task))) return {};
@@ -27,7 +27,7 @@ class RecomputeAll final : public BlockSolver {
  public:
   std::string_view name() const override { return "recompute_all"; }
   std::string_view summary() const override {
-    return "nothing saved: made again from what crosses the border";
+    return "save nothing; recompute from the tensors that cross the border";
   }
   Support supports(const BlockTask& task) const override {
     return task.block.has_backward() ? Support{} : Support::no("the block has no backward half");

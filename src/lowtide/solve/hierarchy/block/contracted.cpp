@@ -32,7 +32,7 @@ class Contracted final : public BlockSolver {
  public:
   std::string_view name() const override { return "contracted"; }
   std::string_view summary() const override {
-    return "local search where a half of a block is a single op";
+    return "local search, with each half of an inner block contracted to one op";
   }
   bool is_slow() const override { return true; }
   Support supports(const BlockTask& task) const override {

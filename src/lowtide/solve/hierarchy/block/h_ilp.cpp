@@ -129,7 +129,7 @@ class HIlp final : public BlockSolver {
  public:
   std::string_view name() const override { return "h_ilp"; }
   std::string_view summary() const override {
-    return "HiRemate's integer program over phases and options, by HiGHS";
+    return "HiRemate's integer program over phases and options, solved by HiGHS";
   }
   std::string missing(const std::function<bool()>& stop) const override {
     return engines::find_engine(engines::EngineKind::highs, {}, stop).missing;

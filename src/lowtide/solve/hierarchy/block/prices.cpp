@@ -16,7 +16,8 @@ class Prices final : public BlockSolver {
  public:
   std::string_view name() const override { return "prices"; }
   std::string_view summary() const override {
-    return "each block once, the option by what a saved byte is worth; a million ops";
+    return "one price per saved byte selects an option of each inner block; fast up to a million "
+           "ops";
   }
   bool is_quick_start() const override { return true; }
   Support supports(const BlockTask& task) const override {

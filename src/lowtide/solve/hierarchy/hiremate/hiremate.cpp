@@ -51,32 +51,34 @@ class HiRemate final : public Solver {
     for (const auto& one : block_solvers_.all()) blocks.push_back(one->name());
     specs_ = {
         {.name = "partition",
-         .usage = "what cuts the graph into blocks; of several the best plan is taken",
+         .usage = "partitioners to run; the best plan of all is taken",
          .default_choice = "h_partition",
          .choices = partitions,
          .several = true},
         {.name = "block",
-         .usage = "what solves blocks; each has the options that all of them find, and those to "
-                  "save all and to recompute all",
+         .usage = "block solvers to run; their Pareto options are pooled, with save-all and "
+                  "recompute-all",
          .default_choice = "cut,prices,rotor",
          .choices = blocks,
          .several = true},
         {.name = "top",
-         .usage = "what solves the whole network; of several the best plan is taken",
+         .usage = "solvers of the root block; the best plan of all is taken",
          .default_choice = "prices,rotor,contracted",
          .choices = blocks,
          .several = true},
-        whole("levels", "levels of blocks, the whole network the first; 0: all that there are", 0,
-              0, 1e6),
-        whole("options", "N_o: options at a level, of all blocks inside, for h_ilp", 100, 2, 1e6),
+        whole("levels", "levels of the partition to use, counted from the root; 0: all", 0, 0, 1e6),
+        whole("options",
+              "N_o of the paper: options of all inner blocks together that h_ilp may choose among",
+              100, 2, 1e6),
         {.name = "choice",
-         .usage = "which of them: spread over their peaks, as the paper has it, or by what a saved "
-                  "byte costs",
+         .usage = "how those options are chosen: spread over their peaks (the paper), or by cost "
+                  "per saved byte",
          .default_choice = "peaks",
          .choices = {"peaks", "prices"}},
-        whole("peaks", "budgets of a block: so many limits of what it uses", 4, 1, 100),
-        whole("saves", "for each of these so many limits of what it saves", 6, 1, 100),
-        switch_option("polish", "search on the whole graph, from the best plan"),
+        whole("peaks", "number of limits on a block's peak for which it is solved", 4, 1, 100),
+        whole("saves", "number of limits on a block's saved bytes, for each limit on its peak", 6,
+              1, 100),
+        switch_option("polish", "at the end run search on the whole graph, from the best plan"),
     };
     own_options_ = specs_.size();
     // Partitioners' options, by which whoever has one of that name goes.
@@ -91,7 +93,8 @@ class HiRemate final : public Solver {
 
   std::string_view name() const override { return "hiremate"; }
   std::string_view summary() const override {
-    return "HiRemate: blocks in blocks, solved from the inside out; large graphs, and what repeats";
+    return "HiRemate: a hierarchical partition, solved bottom-up; large graphs, and graphs with "
+           "repeated blocks";
   }
   std::span<const OptionSpec> options() const override { return specs_; }
   Traits traits() const override { return {Trait::blocks}; }

@@ -48,13 +48,13 @@ class Chain final : public Partitioner {
   std::span<const OptionSpec> options() const override {
     static const std::array table{
         OptionSpec{.name = "crossing",
-                   .usage = "tensors that may cross from a block to those behind it",
+                   .usage = "most tensors that may cross from a block to later ones",
                    .default_number = 1,
                    .low = 1,
                    .high = 1000,
                    .whole = true},
         OptionSpec{.name = "blocks",
-                   .usage = "join neighbours until there are no more blocks than so many",
+                   .usage = "most blocks; neighbours are joined until there are no more",
                    .default_number = 100,
                    .low = 2,
                    .high = 1e6,

@@ -22,24 +22,24 @@ class HPartition final : public Partitioner {
  public:
   std::string_view name() const override { return "h_partition"; }
   std::string_view summary() const override {
-    return "HiRemate's: small blocks with little at their borders, from the bottom up";
+    return "HiRemate's: bottom-up; small blocks with few bytes across their borders";
   }
   std::span<const OptionSpec> options() const override {
     static const std::array table{
         OptionSpec{.name = "top_size",
-                   .usage = "go on until the root has at most so many nodes, blocks counted twice",
+                   .usage = "most nodes of the root block, an inner block counted as two",
                    .default_number = 30,
                    .low = 2,
                    .high = kMostNodes,
                    .whole = true},
         OptionSpec{.name = "block_size",
-                   .usage = "nodes of any other block, blocks in it counted twice",
+                   .usage = "most nodes of any other block, an inner block counted as two",
                    .default_number = 20,
                    .low = 4,
                    .high = kMostNodes,
                    .whole = true},
         OptionSpec{.name = "alpha",
-                   .usage = "how far small blocks come before those with little at their borders",
+                   .usage = "weight of a block's size against the bytes that cross its border",
                    .default_number = 0.5,
                    .low = 0,
                    .high = 4}};

@@ -26,18 +26,19 @@ class Multilevel final : public Partitioner {
  public:
   std::string_view name() const override { return "multilevel"; }
   std::string_view summary() const override {
-    return "blocks of about one size with little between them, from the whole down";
+    return "top-down; blocks of similar size with few bytes between them (multilevel graph "
+           "partitioning)";
   }
   std::span<const OptionSpec> options() const override {
     static const std::array table{
         OptionSpec{.name = "block_size",
-                   .usage = "children of a block",
+                   .usage = "most children of a block",
                    .default_number = 20,
                    .low = 2,
                    .high = 1e6,
                    .whole = true},
         OptionSpec{.name = "imbalance",
-                   .usage = "how far a cut may be off its share, as a share",
+                   .usage = "how far the sizes of two halves may differ, as a share",
                    .default_number = 0.1,
                    .low = 0,
                    .high = 0.5}};

@@ -39,15 +39,16 @@ class Origin final : public Partitioner {
  public:
   std::string_view name() const override { return "origin"; }
   std::string_view summary() const override {
-    return "the modules that the network is written in, where ops say their origin";
+    return "the network's modules, from the origin that ops name";
   }
   std::span<const OptionSpec> options() const override {
-    static const std::array table{OptionSpec{.name = "levels",
-                                             .usage = "levels of modules, from the outermost on",
-                                             .default_number = 100,
-                                             .low = 1,
-                                             .high = 1000,
-                                             .whole = true}};
+    static const std::array table{
+        OptionSpec{.name = "levels",
+                   .usage = "levels of modules, counted from the outermost",
+                   .default_number = 100,
+                   .low = 1,
+                   .high = 1000,
+                   .whole = true}};
     return table;
   }
 

@@ -38,14 +38,15 @@ class Repeat final : public Partitioner {
   std::string_view summary() const override { return "equal blocks, and equal runs of them"; }
   std::span<const OptionSpec> options() const override {
     static const std::array table{
-        OptionSpec{.name = "top_size",
-                   .usage = "children of the root, before neighbours go into blocks of their own",
-                   .default_number = 30,
-                   .low = 2,
-                   .high = 1e6,
-                   .whole = true},
+        OptionSpec{
+            .name = "top_size",
+            .usage = "most children of the root; with more, neighbours are grouped into blocks",
+            .default_number = 30,
+            .low = 2,
+            .high = 1e6,
+            .whole = true},
         OptionSpec{.name = "run",
-                   .usage = "children of such a block",
+                   .usage = "children of each such group",
                    .default_number = 10,
                    .low = 2,
                    .high = 1e6,

@@ -36,19 +36,21 @@ namespace {
 const std::array<OptionSpec, 4>& specs() {
   static const std::array<OptionSpec, 4> table = {{
       {.name = "decomposition",
-       .usage = "what order the path decomposition comes from: the given one, a greedy one, or the "
-                "best",
+       .usage = "order that the path decomposition follows: the given one, a greedy one, or the "
+                "better of both",
        .default_choice = "best",
        .choices = {"best", "given", "greedy"}},
-      switch_option("improve", "exchange neighbours in that order while bags get smaller"),
+      switch_option("improve", "exchange neighbours in that order while this makes bags smaller"),
       {.name = "limit",
-       .usage = "stretches of fewer bags are computed without repetition; 0: many are tried",
+       .usage = "stretches with fewer bags are computed without recomputation; 0: several values "
+                "are tried",
        .default_number = 0,
        .low = 0,
        .high = 1e9,
        .whole = true},
       switch_option("filter",
-                    "hold what there is room for; off: the paper's schedules as they are"),
+                    "hold tensors while memory allows, which saves recomputation; off: the paper's "
+                    "schedules unchanged"),
   }};
   return table;
 }
@@ -178,7 +180,7 @@ class PwRemat final : public Solver {
  public:
   std::string_view name() const override { return "pwremat"; }
   std::string_view summary() const override {
-    return "Kumar et al.'s second algorithm, by path decompositions; long, narrow graphs";
+    return "Kumar et al.'s algorithm over path decompositions; long, narrow graphs";
   }
   Traits traits() const override { return {Trait::tight}; }
   std::span<const OptionSpec> options() const override { return specs(); }

@@ -45,23 +45,28 @@ constexpr std::size_t kMinFill = 0, kMinDegree = 1, kGiven = 2;
 const std::array<OptionSpec, 5>& specs() {
   static const std::array<OptionSpec, 5> table = {{
       {.name = "decomposition",
-       .usage = "how the tree decomposition is made: one elimination order, the narrowest, or "
-                "all: the narrowest, then the others and variations of them",
+       .usage = "elimination order of the tree decomposition: one of three, the narrowest, or all: "
+                "the narrowest, then the others and random variations",
        .default_choice = "all",
        .choices = {"all", "narrowest", "min_fill", "min_degree", "given"}},
       {.name = "separators",
-       .usage = "what they halve: bags (Kumar et al.), times and bytes of ops, or each in turn",
+       .usage = "what separators balance: bags (Kumar et al.), the times and bytes of ops, or both "
+                "in turn",
        .default_choice = "both",
        .choices = {"both", "unit", "real"}},
       {.name = "limit",
-       .usage = "the paper's k: parts with fewer bags are not divided; 0: many are tried",
+       .usage =
+           "k of TWRemat(k): parts with fewer bags are not divided; 0: several values are tried",
        .default_number = 0,
        .low = 0,
        .high = 1e9,
        .whole = true},
-      switch_option("spine", "link ops as the order gives them; off: where it is free, only then"),
+      switch_option("spine",
+                    "decompose the graph with consecutive ops of the given order linked; off: only "
+                    "if the order is given"),
       switch_option("filter",
-                    "hold what there is room for; off: the paper's schedules as they are"),
+                    "hold tensors while memory allows, which saves recomputation; off: the paper's "
+                    "schedules unchanged"),
   }};
   return table;
 }
@@ -220,7 +225,8 @@ class TwRemat final : public Solver {
  public:
   std::string_view name() const override { return "twremat"; }
   std::string_view summary() const override {
-    return "Kumar et al.: parts between balanced separators again and again; tight budgets";
+    return "Kumar et al.: recursive recomputation between balanced separators of a tree "
+           "decomposition; tight budgets";
   }
   Traits traits() const override { return {Trait::tight}; }
   std::span<const OptionSpec> options() const override { return specs(); }

@@ -19,7 +19,8 @@ class Drop final : public Solver {
  public:
   std::string_view name() const override { return "drop"; }
   std::string_view summary() const override {
-    return "tensors that wait are made again or swapped, those first in which a byte costs least";
+    return "greedy: evicts the retention gap with the lowest cost per byte (lazy greedy), by "
+           "recomputation or swap";
   }
   Traits traits() const override { return {Trait::constructive, Trait::tight}; }
   Support supports(const Problem& problem) const override { return supports_dropping(problem); }

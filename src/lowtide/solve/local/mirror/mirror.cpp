@@ -93,7 +93,8 @@ class Mirror final : public Solver {
  public:
   std::string_view name() const override { return "mirror"; }
   std::string_view summary() const override {
-    return "re-orders, what the forward makes last first in the backward; then as drop";
+    return "reorders the backward to consume the forward's tensors last-made first; then the same "
+           "greedy as drop";
   }
   Traits traits() const override { return {Trait::constructive}; }
   Support supports(const Problem& problem) const override {

@@ -29,46 +29,56 @@ namespace {
 const std::array<OptionSpec, 17>& specs() {
   static const std::array<OptionSpec, 17> table = {{
       {.name = "rounds",
-       .usage = "annealings in a row, each from the best so far and longer than the one before",
+       .usage = "annealing rounds; each starts from the best plan so far and is longer than the "
+                "one before",
        .default_number = 7,
        .low = 1,
        .high = 20,
        .whole = true},
       {.name = "hot",
-       .usage = "temperature at which a round begins, in mean op times",
+       .usage = "temperature at the start of a round, in mean op durations",
        .default_number = 0.03,
        .low = 0,
        .high = 100},
       {.name = "cold",
-       .usage = "temperature at which it ends",
+       .usage = "temperature at the end of a round, in mean op durations",
        .default_number = 0.0005,
        .low = 0,
        .high = 100},
       {.name = "reorder",
-       .usage = "with a free order: share of the limits in which the order alone is searched",
+       .usage =
+           "free order only: share of the limits spent on the order alone, without recomputation",
        .default_number = 0.2,
        .low = 0,
        .high = 1},
       switch_option("orders",
-                    "with a free order: searches that too; off: keeps those of its starts"),
+                    "free order only: change the order of first computations; off: keep that of "
+                    "the start plan"),
       switch_option("near",
-                    "begins at what a byte costs in its start; off: at far less, so that it gives "
-                    "up most of that at first"),
-      switch_option("remove", "the move that deletes a repeated computation"),
-      switch_option("exchange", "the move that deletes one and drops a gap at once"),
-      switch_option("shift", "the move that shifts a computation"),
-      switch_option("push", "the move that shifts one with what stands in its way"),
+                    "price of a byte over the budget at the start of a round: the start plan's "
+                    "marginal price; off: far lower, which first discards most of the start plan"),
+      switch_option("remove", "move: delete a recomputation"),
+      switch_option(
+          "exchange",
+          "move: delete a recomputation and evict another tensor over a retention gap, at once"),
+      switch_option("shift", "move: shift a computation within the order"),
+      switch_option("push", "move: shift a computation together with the ops that block it"),
       switch_option("chains",
-                    "a repeated computation takes along the inputs that it is dearer to hold"),
-      switch_option("estimates", "hopeless proposals are refused before the state is touched"),
-      switch_option("recompute", "with a link: computes again what was freed"),
+                    "a recomputation also recomputes those of its inputs that cost more to hold"),
+      switch_option("estimates",
+                    "estimate each move first, and reject hopeless ones before changing the state"),
+      switch_option("recompute", "with a link: allow recomputation"),
       switch_option("swap",
-                    "with a link: moves tensors to the host and back; off: those of its starts "
-                    "stay as they are"),
-      switch_option("holds", "with a link: a tensor is held until its copy to the host has ended"),
-      switch_option("queues", "with a link: what is in the way of a copy is moved along with it"),
+                    "with a link: allow moves that offload and prefetch; off: keep the copies of "
+                    "the start plan"),
+      switch_option(
+          "holds", "with a link: hold a tensor on the device until its copy to the host has ended"),
+      switch_option(
+          "queues",
+          "with a link: a move of one copy also moves the copies that block it in the queue"),
       switch_option("handover",
-                    "with a link: what is computed again takes the place there of what is swapped"),
+                    "with a link: move: swap a recomputed tensor, and recompute or hold swapped "
+                    "ones to free the link for it"),
   }};
   return table;
 }
@@ -77,7 +87,8 @@ class Search final : public Solver {
  public:
   std::string_view name() const override { return "search"; }
   std::string_view summary() const override {
-    return "local search over sequences, from the best of the above; any graph, any budget";
+    return "local search (simulated annealing) over sequences of ops, from the best plan so far; "
+           "any graph, any budget";
   }
   Traits traits() const override { return {Trait::anytime, Trait::transfers}; }
   std::span<const OptionSpec> options() const override { return specs(); }
