@@ -42,7 +42,7 @@ class FakeProgram:
     def order(self, computes):
         return computes
 
-    def idle(self, computes):
+    def elided(self, computes):
         return set()
 
     def as_run(self, computes):

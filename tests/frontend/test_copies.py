@@ -72,7 +72,7 @@ def test_a_tensor_goes_home_at_last():
     assert ("offload", 0) not in with_copies(program, steps, [0, 1], set())
 
 
-def test_what_an_idle_op_makes_is_not_copied():
+def test_what_an_elided_op_makes_is_not_copied():
     program = FakeProgram(bare(([0], [1]), ([], []), ([1], [2])), barrier=1, can_move=frozenset({1}))
     steps = [("compute", 0), ("offload", 1), ("free", 1), ("compute", 1), ("prefetch", 1), ("compute", 2), ("free", 1)]
     assert with_copies(program, steps, [0, 1, 2], set()) == steps

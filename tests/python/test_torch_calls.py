@@ -1,4 +1,4 @@
-"""The record of a model's calls: what is one burst, what waits, what stands beside whom."""
+"""The record of a model's calls: what is one step, what waits, what stands beside whom."""
 
 import pytest
 
@@ -33,12 +33,12 @@ class Model:
         del self.kept[i]
         return observed
 
-    def bursts(self):
-        return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.captured.number}" for e in burst)
-                      for burst in self.calls.bursts())
+    def steps(self):
+        return sorted(" ".join(f"{'b' if e.backward else 'f'}{e.captured.number}" for e in step)
+                      for step in self.calls.steps())
 
 
-def test_a_burst_ends_where_nothing_waits():
+def test_a_step_ends_where_nothing_waits():
     model = Model(True, True)
     for _ in range(2):
         model.calls.news = False
@@ -47,7 +47,7 @@ def test_a_burst_ends_where_nothing_waits():
         observed = model.backward(0)
         model.forward(1)
         model.backward(1)
-    assert model.bursts() == ["f0 f1 b1 b0", "f1 b1"] and observed is None and not model.calls.news
+    assert model.steps() == ["f0 f1 b1 b0", "f1 b1"] and observed is None and not model.calls.news
 
 
 def test_a_forward_that_is_dropped_waits_no_more():
@@ -68,12 +68,12 @@ def test_a_backward_that_keeps_its_graph_waits_on():
     assert model.calls.waiting_bytes() == 0
 
 
-def test_evaluations_are_bursts_from_their_first_region_on():
+def test_evaluations_are_steps_from_their_first_region_on():
     model, x, y = Model(False, False), torch.zeros(5), torch.zeros(6)
     for _ in range(3):
         begins = [model.forward(0, x)[0], model.forward(1, y)[0], model.forward(1, y)[0]]
         assert begins == [True, False, False]
-    assert model.bursts() == ["f0 f1 f1"]
+    assert model.steps() == ["f0 f1 f1"]
 
 
 def test_what_stands_beside_a_pass():
@@ -99,8 +99,8 @@ def test_a_batch_and_a_parameter_of_another_step_do_not_stand_beside_a_pass():
     accounts = Accounts(model.calls, model.captured_graphs)
 
     def others():
-        (burst,) = model.calls.bursts()
-        return [accounts.others(pass_, burst, accounts.staying(), {}) for pass_ in burst]
+        (step,) = model.calls.steps()
+        return [accounts.others(pass_, step, accounts.staying(), {}) for pass_ in step]
 
     for step, batch in enumerate(batches):
         if step == 4:
@@ -124,5 +124,5 @@ def test_the_tree_does_not_grow_without_end(monkeypatch):
             model.forward(0)
             model.kept[n, _] = model.kept.pop(0)
         model.kept.clear()
-    assert sum(len(burst) for burst in model.calls.bursts()) <= 8
+    assert sum(len(step) for step in model.calls.steps()) <= 8
     assert model.forward(0)[0]

@@ -266,7 +266,7 @@ def test_an_output_that_somebody_keeps_ends_no_step():
     calls = last_group().calls
     nodes = calls._nodes
     steps(30)
-    assert calls._nodes == nodes and len(calls.burst) <= 6
+    assert calls._nodes == nodes and len(calls.step) <= 6
     assert calls.waiting_bytes() > 0 and kept.requires_grad
 
 

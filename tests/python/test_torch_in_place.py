@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from lowtide.torch.device.meter import peak_rise
 from lowtide.torch.pricing.costs import materialise
-from lowtide.torch.program.in_place import is_laid_out_as, overwritable, twin_of
+from lowtide.torch.program.in_place import is_laid_out_as, out_variant_of, overwritable
 from lowtide.torch.program.lowering import lower
 from lowtide.torch.tensors.operators import arguments_of, leaves
 from lowtide.torch.tensors.storages import storage
@@ -34,13 +34,13 @@ DENSE = ["rows", "channels last", "transposed", "permuted"]  # layouts that fill
 
 
 def operators(device="cpu"):
-    """All operators that have a twin."""
+    """All operators that have a variant."""
     found = []
     for name in sorted(torch._C._dispatch_get_all_op_names()):
         if name.startswith("aten::"):
             base, _, overload = name.removeprefix("aten::").partition(".")
             target = getattr(getattr(aten, base, None), overload or "default", None)
-            if target is not None and twin_of(target, device):
+            if target is not None and out_variant_of(target, device):
                 found.append(target)
     return found
 
@@ -73,15 +73,15 @@ def proved(target, args, kwargs):
     except (RuntimeError, TypeError, NotImplementedError):
         return set()  # no such number type
     done = set()
-    twin, names = twin_of(target, made.device.type), [a.name for a in target._schema.arguments]
-    for name in twin.over:
+    variant, names = out_variant_of(target, made.device.type), [a.name for a in target._schema.arguments]
+    for name in variant.over:
         place = names.index(name)
         operand = args[place] if place < len(args) else kwargs[name]
         if not isinstance(operand, torch.Tensor) or not is_laid_out_as(operand, made):
             continue
         mine = [a.clone() if a is operand else a for a in args]
         others = [(a, a.clone().contiguous()) for a in args if isinstance(a, torch.Tensor) and a is not operand]
-        got = twin.function(*mine, **twin.kwargs(mine[place], kwargs))
+        got = variant.function(*mine, **variant.kwargs(mine[place], kwargs))
         words = f"{target} over {name}: {made.dtype} {list(made.shape)} {list(made.stride())} {kwargs}"
         assert got.data_ptr() == mine[place].data_ptr() and same_bytes(got, made), words
         assert all(same_bytes(a.contiguous(), b) for a, b in others), f"{words}: another operand has changed"
@@ -110,7 +110,7 @@ def test_pointwise_operators_write_over_any_operand(device):
                     return LAYOUTS[other if k and other and dice.random() < 0.7 else layout](x)
 
                 done |= proved(target, *dice.choice(list(calls(target, tensors))))
-        if done != set(twin_of(target, device).over):  # all alike, of every type and with all literals
+        if done != set(out_variant_of(target, device).over):  # all alike, of every type and with all literals
             for dtype in TYPES:
                 same = numbers(SIZES[0], dtype, device)
                 def alike(k, name, same=same):
@@ -118,7 +118,7 @@ def test_pointwise_operators_write_over_any_operand(device):
 
                 for args, kwargs in calls(target, alike):
                     done |= proved(target, args, kwargs)
-        missing += [f"{target} over {name}" for name in twin_of(target, device).over if name not in done]
+        missing += [f"{target} over {name}" for name in out_variant_of(target, device).over if name not in done]
     assert not missing
 
 
@@ -128,7 +128,7 @@ def test_operands_of_several_threads(target, device):
     torch.manual_seed(0)
     for dtype in REAL:
         for args, kwargs in calls(target, lambda k, name, dtype=dtype: numbers((2, 3, 64, 181), dtype, device)):
-            assert proved(target, args, kwargs) == set(twin_of(target, device).over)
+            assert proved(target, args, kwargs) == set(out_variant_of(target, device).over)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -230,13 +230,13 @@ def test_no_twin_takes_memory_of_its_own():
             continue
         plain = peak_rise(functools.partial(target, *args, **kwargs))
         names = [a.name for a in target._schema.arguments]
-        twin = twin_of(target, "cpu")
-        for name in twin.over:
+        variant = out_variant_of(target, "cpu")
+        for name in variant.over:
             operand = args[names.index(name)]
             if not isinstance(operand, torch.Tensor) or not is_laid_out_as(operand, made):
                 continue
-            named = twin.kwargs(operand, kwargs)
-            rise = peak_rise(functools.partial(twin.function, *args, **named))
+            named = variant.kwargs(operand, kwargs)
+            rise = peak_rise(functools.partial(variant.function, *args, **named))
             assert rise <= plain - made.untyped_storage().nbytes() + 64, f"{target} over {name}"
 
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 import lowtide.torch
 import torch.nn.functional as F
 from lowtide.torch.device.meter import peak_rise
-from lowtide.torch.emission import side
+from lowtide.torch.emission import half_graph
 from lowtide.torch.program.lowerings import call
 from torch import nn
 from torch._higher_order_ops.effects import _EffectType
@@ -236,7 +236,7 @@ def test_a_region_whose_backward_computes_nothing():
     assert equal(got, expected)
 
 
-@pytest.mark.parametrize("place, broken", [(call, "operations"), (side.Side, "arguments")])
+@pytest.mark.parametrize("place, broken", [(call, "operations"), (half_graph.HalfGraphBuilder, "arguments")])
 def test_what_nobody_foresaw_names_its_node_and_runs_without_a_plan(monkeypatch, place, broken):
     class Noisy(Body):
         def forward(self, x):

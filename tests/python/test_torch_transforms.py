@@ -420,7 +420,7 @@ def test_hoisted_gradients_are_equal_for_powers_of_two(hoisted):
         assert all(map(torch.equal, a, b)), scale
 
 
-def test_gradients_are_scaled_wherever_a_plan_makes_the_guess_again(hoisted, monkeypatch):
+def test_gradients_are_scaled_wherever_a_plan_makes_the_assumed_tangent_again(hoisted, monkeypatch):
     """The engine holds the tangent to the end, so a plan may free it and make it again behind the forward."""
     module, inputs, make = hoisted
     scheduled, again = planner.schedule, []
@@ -439,7 +439,7 @@ def test_gradients_are_scaled_wherever_a_plan_makes_the_guess_again(hoisted, mon
         assert all(map(torch.equal, a, b)), scale
 
 
-def test_the_last_tangent_is_the_next_guess(hoisted):
+def test_the_last_tangent_is_the_next_assumed_one(hoisted):
     module, inputs, make = hoisted
     plain, step = twin(module), make()
     for _ in range(2):

@@ -40,7 +40,7 @@ class Program(Protocol):
     def order(self, computes: list[int]) -> list[int]:
         """The computations of a plan in the order in which code will make them."""
 
-    def idle(self, computes: list[int]) -> set[int]:
+    def elided(self, computes: list[int]) -> set[int]:
         """Ops that need not run when the step makes these computations: no code is made of them."""
 
     def as_run(self, computes: list[int]) -> lowtide.Graph:

@@ -65,6 +65,6 @@ def schedule(program: Program, steps: list[Step]) -> Schedule:
     computes = program.order(computes)
     graph = program.as_run(computes)
     if any(kind in COPIES for kind, *_ in steps):
-        return Schedule(with_copies(program, steps, computes, program.idle(computes)), graph, program)
+        return Schedule(with_copies(program, steps, computes, program.elided(computes)), graph, program)
     plan = lowtide.Plan.from_sequence(graph, computes)
     return Schedule(list(plan.steps), graph, program)

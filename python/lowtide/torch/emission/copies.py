@@ -1,4 +1,4 @@
-"""The copies to the host and back of one side of a step, as nodes of its FX graph.
+"""The copies to the host and back of one half of a step, as nodes of its FX graph.
 
 A tensor that leaves is known by its copy from where the plan frees it on: its name is forgotten, and whoever reads it
 later reads what a copy back has made.  A state whose home is the host is known to the optimizer alone, and the
@@ -20,8 +20,8 @@ from ..runtime import transfers
 from ..tensors.operators import fake_mode_of
 
 
-class Side(Protocol):
-    """The side of a step on which copies are made (side.py)."""
+class HalfGraph(Protocol):
+    """The half of a step on which copies are made (half_graph.py)."""
 
     program: Program
     values: dict[Value, fx.Node]
@@ -38,9 +38,9 @@ class Side(Protocol):
 class Copies:
     """parent: those of the forward, for the backward."""
 
-    def __init__(self, side: Side, parent: Copies | None) -> None:
-        self._side, self._parent = side, parent
-        self._owners, self._homes = side.program.owners, side.program.homes()
+    def __init__(self, half: HalfGraph, parent: Copies | None) -> None:
+        self._half, self._parent = half, parent
+        self._owners, self._homes = half.program.owners, half.program.homes()
         self._leaving: dict[int, fx.Node] = {}  # tensor -> a copy to the host that has begun
         self._hosts: dict[int, fx.Node] = {}  # tensor -> its copy on the host
         self._likes: dict[int, torch.Tensor] = {}  # tensor -> a fake one of what has left
@@ -50,28 +50,28 @@ class Copies:
         """Append a step of a plan: "offload", "prefetch", or the "free" of a tensor that is copied somewhere."""
         if tensor in self._homes:
             way = {"prefetch": "fetch", "offload": "leave", "free": "gone"}[kind]
-            self._side.add(move_state, (self._side.program.updates, way, *self._homes[tensor]), None)
+            self._half.add(move_state, (self._half.program.updates, way, *self._homes[tensor]), None)
             return
         key, node = self._owners[tensor]
         if kind == "offload":
-            value = self._side.value(key, node)
+            value = self._half.value(key, node)
             self._likes[tensor] = value.meta["val"]
-            self._leaving[tensor] = self._side.call(transfers.leave, (value,), node, None)
+            self._leaving[tensor] = self._half.call(transfers.leave, (value,), node, None)
         elif kind == "prefetch":
             host, like = self._host(tensor), self._like(tensor)
             args = (host, list(like.shape), list(like.stride()), like.storage_offset(), like.dtype, like.device)
-            self._coming[key] = self._side.call(transfers.fetch, args, node, None)
+            self._coming[key] = self._half.call(transfers.fetch, args, node, None)
             self._coming[key].meta["like"] = like
         elif tensor in self._leaving or self._is_copied(tensor):
             self.arrive(key)  # or its block could be taken while the copy still writes there
             self.land(tensor, transfers.gone)
-            self._side.values.pop(key, None)
+            self._half.values.pop(key, None)
 
     def arrive(self, key: Any) -> None:
         """Wait for the copy back of a value, if one is under way: somebody reads it now."""
         coming = self._coming.pop(key, None)
         if coming is not None:
-            self._side.values[key] = self._side.add(transfers.arrive, (coming,), coming.meta["like"])
+            self._half.values[key] = self._half.add(transfers.arrive, (coming,), coming.meta["like"])
 
     def land(self, tensor: int, how: Any = None) -> None:
         """Wait for the copy to the host of a tensor, if one is under way."""
@@ -80,10 +80,10 @@ class Copies:
             like = self._likes[tensor]
             with fake_mode_of(like):
                 host = torch.empty(like.untyped_storage().nbytes(), dtype=torch.uint8, device="cpu")
-            self._hosts[tensor] = self._side.add(how or transfers.landed, (leaving,), host)
+            self._hosts[tensor] = self._half.add(how or transfers.landed, (leaving,), host)
 
     def settle(self) -> None:
-        """Wait for all copies that have begun on this side."""
+        """Wait for all copies that have begun on this half."""
         for tensor in list(self._leaving):
             self.land(tensor)
         for key in list(self._coming):
@@ -95,8 +95,8 @@ class Copies:
     def _host(self, tensor: int) -> fx.Node:
         self.land(tensor)
         if tensor not in self._hosts:
-            assert self._parent, "it has left on one of the two sides"
-            self._hosts[tensor] = self._side.take(self._parent._host(tensor))
+            assert self._parent, "it has left on one of the two halves"
+            self._hosts[tensor] = self._half.take(self._parent._host(tensor))
         return self._hosts[tensor]
 
     def _like(self, tensor: int) -> torch.Tensor:

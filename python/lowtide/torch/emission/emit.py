@@ -1,6 +1,6 @@
 """A schedule -> the FX graphs of forward and backward that compute exactly its steps, in its order.
 
-The step is cut in two at the barrier; side.py makes the nodes of each side.  What must not happen twice does not:
+The step is cut in two at the barrier; half_graph.py makes the nodes of each half.  What must not happen twice does not:
 how each kind of op runs for the second time is said in its file in `lowerings`.
 """
 
@@ -15,14 +15,14 @@ from torch import fx
 from ...frontend.planning.schedule import Computation, Transfers
 from ..compat.aot import SavedForBackwardsAOTOutput, graph_module
 from ..optimizer.graph_updates import begin_backward, fake_token, open_forward
-from ..program.lowerings import idle_ops
+from ..program.lowerings import elided_ops
 from ..program.program import Program, owned
 from ..tensors.operators import is_tangent, leaves
 from ..tensors.storages import storage
 from ..tracing.origins import unexpected
 from ..transforms.hoist import scale_gradients
+from .half_graph import HalfGraphBuilder
 from .repeated import share_code
-from .side import Side
 from .write_back import writes_back
 
 
@@ -33,23 +33,23 @@ def emit(program: Program, computes: list[Computation],
 
     Raises CaptureError, and nothing else, for what cannot be put into code, with the node named.
     """
-    with _named() as sides:
+    with _named() as halves:
         ops, transfers = [op for op, _ in computes], transfers or {}
         cut = ops.index(program.barrier)
         inputs = program.joint.graph.find_nodes(op="placeholder")
-        idle = idle_ops(program, ops)
+        elided = elided_ops(program, ops)
         done: set[int] = set()
-        sides.append(forward := Side(program, None, idle, done))
+        halves.append(forward := HalfGraphBuilder(program, None, elided, done))
         for node in inputs:
             if not is_tangent(node):
                 forward.placeholder(node)
         forward.run(computes[:cut], transfers)
         forward.settle()
-        sides.append(backward := Side(program, forward, idle, done))
+        halves.append(backward := HalfGraphBuilder(program, forward, elided, done))
         for node in inputs:
             if is_tangent(node):
                 backward.placeholder(node)
-        if program.guess:  # ops that read the tangent read the guess
+        if program.assumed_tangent:  # ops that read the tangent read the assumed one
             (tangent,) = filter(is_tangent, inputs)
             arrived = backward.values.pop(tangent)
         if program.updates is not None and not program.in_one_call:
@@ -57,7 +57,7 @@ def emit(program: Program, computes: list[Computation],
             backward.add(begin_backward, (program.updates, backward.take(token)), None)
         backward.run(computes[cut + 1:], transfers, cut + 1)
         backward.settle()
-        if program.guess:
+        if program.assumed_tangent:
             _scale(program, backward, tangent, arrived)
         given_back = [backward.get(n) if isinstance(n, fx.Node) else n for n in program.backward_outputs]
         handed_out = [forward.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
@@ -72,21 +72,21 @@ def emit(program: Program, computes: list[Computation],
 
 def emit_forward(program: Program, computes: list[Computation], transfers: Transfers | None = None) -> fx.GraphModule:
     """The module of a program without a backward; what comes after the barrier nobody reads.  Raises as `emit`."""
-    with _named() as sides:
+    with _named() as halves:
         ops = [op for op, _ in computes]
         cut = ops.index(program.barrier)
-        sides.append(side := Side(program, None, idle_ops(program, ops), set()))
+        halves.append(half := HalfGraphBuilder(program, None, elided_ops(program, ops), set()))
         for node in program.joint.graph.find_nodes(op="placeholder"):
-            side.placeholder(node)
-        side.run(computes[:cut], transfers or {})
-        side.settle()
-        handed_out = [side.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
-        side.graph.output(tuple(writes_back(side, [], program, handed_out))).meta["desc"] = list(program.forward_descriptors)
-        return _module(program, side)
+            half.placeholder(node)
+        half.run(computes[:cut], transfers or {})
+        half.settle()
+        handed_out = [half.get(n) if isinstance(n, fx.Node) else n for n in program.forward_outputs]
+        half.graph.output(tuple(writes_back(half, [], program, handed_out))).meta["desc"] = list(program.forward_descriptors)
+        return _module(program, half)
 
 
-def _scale(program: Program, backward: Side, tangent: fx.Node, arrived: fx.Node) -> None:
-    """Have what the backward hands out scaled by the tangent that has arrived, of all that was made with a guess of it."""
+def _scale(program: Program, backward: HalfGraphBuilder, tangent: fx.Node, arrived: fx.Node) -> None:
+    """Scale the gradients that a hoisted backward returns from the assumed tangent to the actual one."""
     made = [(owner, owned(*owner)) for owner in program.owners.values()]
     owners = {storage(t): owner for owner, t in made if t is not None}
     seen = {storage(t) for n in program.forward_outputs if isinstance(n, fx.Node) for t in leaves(n.meta["val"])}
@@ -97,24 +97,24 @@ def _scale(program: Program, backward: Side, tangent: fx.Node, arrived: fx.Node)
             if maker.op != "placeholder" and key not in gradients:
                 gradients[key] = maker
                 mine.append(storage(t) not in seen and maker.op != "get_attr")
-    if gradients and program.guess is not None:
-        scale_gradients(backward, program.guess, tangent, arrived, list(gradients.items()), mine)
+    if gradients and program.assumed_tangent is not None:
+        scale_gradients(backward, program.assumed_tangent, tangent, arrived, list(gradients.items()), mine)
 
 
 @contextlib.contextmanager
-def _named() -> Iterator[list[Side]]:
-    """What goes wrong within is a CaptureError that names the node at which the last of these sides is."""
-    sides: list[Side] = []
+def _named() -> Iterator[list[HalfGraphBuilder]]:
+    """What goes wrong within is a CaptureError that names the node at which the last of these halves is."""
+    halves: list[HalfGraphBuilder] = []
     try:
-        yield sides
+        yield halves
     except Exception as error:
-        raise unexpected(error, sides[-1].at if sides else None) from error
+        raise unexpected(error, halves[-1].at if halves else None) from error
 
 
-def _module(program: Program, side: Side) -> fx.GraphModule:
-    for node in reversed(list(side.graph.nodes)):
+def _module(program: Program, half: HalfGraphBuilder) -> fx.GraphModule:
+    for node in reversed(list(half.graph.nodes)):
         if node.target is operator.getitem and not node.users:
-            side.graph.erase_node(node)
-    share_code(program.joint, side.graph)
-    side.graph.lint()
-    return graph_module(program.joint, side.graph)
+            half.graph.erase_node(node)
+    share_code(program.joint, half.graph)
+    half.graph.lint()
+    return graph_module(program.joint, half.graph)

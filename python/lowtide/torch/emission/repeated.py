@@ -95,7 +95,7 @@ class _Run:
         over = overwriting(node)
         inputs = node.all_input_nodes  # each once: which of them are the same says where one is overwritten
         again = tuple(inputs.index(value) for value in pytree.tree_leaves([node.args, node.kwargs]) if isinstance(value, fx.Node))
-        return node.op, node.target, self._form([node.args, node.kwargs]), again, over and (over.argument, over.twin)
+        return node.op, node.target, self._form([node.args, node.kwargs]), again, over and (over.argument, over.variant)
 
     def _form(self, value: Any) -> Any:
         if isinstance(value, fx.Node) and value in self._places:
@@ -175,7 +175,7 @@ def _function(owner: fx.GraphModule, run: _Run, places: list[int | None], count:
         new.meta = dict(node.meta)
         if over := overwriting(node):
             written = node.all_input_nodes[over.argument]
-            note_overwriting(new, made.get(written) or outside[written], over.twin, None)
+            note_overwriting(new, made.get(written) or outside[written], over.variant, None)
     body.output(tuple(made[run.nodes[i]] for i in run.read_behind))
     number = next(_numbers)
     boxed = compile_graph(graph_module(owner, body), f"part {number}")

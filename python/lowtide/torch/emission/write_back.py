@@ -16,7 +16,7 @@ from ..compat.tensors import copy_all
 
 if TYPE_CHECKING:
     from ..program.program import Program
-    from .side import Side
+    from .half_graph import HalfGraphBuilder
 
 
 def write_back(into: list[torch.Tensor], new: list[torch.Tensor]) -> None:
@@ -24,10 +24,10 @@ def write_back(into: list[torch.Tensor], new: list[torch.Tensor]) -> None:
         copy_all(into, new)
 
 
-def writes_back(side: Side, saved: list[fx.Node], program: Program, handed_out: list[Any]) -> list[Any]:
+def writes_back(half: HalfGraphBuilder, saved: list[fx.Node], program: Program, handed_out: list[Any]) -> list[Any]:
     """Append what writes the new values of inputs back; the forward's results, inputs in the place of these values.  An input
     that the backward reads is left to the runtime."""
-    inputs = {n.meta["desc"]: n for n in side.graph.find_nodes(op="placeholder") if "desc" in n.meta}
+    inputs = {n.meta["desc"]: n for n in half.graph.find_nodes(op="placeholder") if "desc" in n.meta}
     groups: dict[Any, list[int]] = {}
     for i, (new, descriptor) in enumerate(zip(handed_out, program.forward_descriptors, strict=True)):
         old = inputs.get(getattr(descriptor, "mutated_input", None))
@@ -36,7 +36,7 @@ def writes_back(side: Side, saved: list[fx.Node], program: Program, handed_out: 
     results = list(handed_out)
     for places in groups.values():
         into = [inputs[program.forward_descriptors[i].mutated_input] for i in places]
-        side.add(write_back, (into, [handed_out[i] for i in places]), None)
+        half.add(write_back, (into, [handed_out[i] for i in places]), None)
         for i, old in zip(places, into, strict=True):
             results[i] = old
     return results

@@ -12,7 +12,7 @@ _PLANNED = "only passes of graphs with a plan are asked about"
 class Accounts:
     """Adds up what is held at a pass.
 
-    is_share: is the budget a share of one graph's peak?  first: the graph whose forward begins the present burst.
+    is_share: is the budget a share of one graph's peak?  first: the graph whose forward begins the present step.
     """
 
     def __init__(self, calls: Calls, captured_graphs: list[GraphRecord]) -> None:
@@ -38,14 +38,14 @@ class Accounts:
         assert captured.report is not None, _PLANNED
         return captured.report.budget + _staying_beside(pass_, staying)
 
-    def others(self, pass_: ObservedPass, burst: list[ObservedPass], staying: Sizes, now: Sizes) -> int:
-        """Bytes beside a pass of a burst, what forwards with a plan have saved apart.  now: gradients that stand
-        before the next burst."""
-        given = {key: size for other in burst for key, size in other.given.items()}
+    def others(self, pass_: ObservedPass, step: list[ObservedPass], staying: Sizes, now: Sizes) -> int:
+        """Bytes beside a pass of a step, what forwards with a plan have saved apart.  now: gradients that stand
+        before the next step."""
+        given = {key: size for other in step for key, size in other.given.items()}
         stands = _staying_beside(pass_, staying)
         stands += sum(size for key, size in given.items() if key not in pass_.own and key not in staying)
-        made = {key for other in burst if other.backward for key in other.captured.leaves}
-        made = set() if burst[0].captured is self.first else made
+        made = {key for other in step if other.backward for key in other.captured.leaves}
+        made = set() if step[0].captured is self.first else made
         old = {key: size for key, size in now.items() if key not in made} | pass_.old
         if old and pass_.captured.trains:  # gradients that add up are the user's own, and said elsewhere
             adding = self._one_model()

@@ -1,7 +1,7 @@
 """The order in which a model's graphs run, and what is held by others at each of their passes.
 
-A *pass* is one run of a graph's forward or backward.  A *burst* is what runs from a forward beside which no other
-waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Bursts are kept as
+A *pass* is one run of a graph's forward or backward.  A *step* is what runs from a forward beside which no other
+waits for its backward to the next such one: a step of training, or the forwards of an evaluation.  Steps are kept as
 a tree of prefixes, a node for each pass:
 
     root - forward 0 - forward 1 - backward 1 - backward 0      a step of training
@@ -9,8 +9,8 @@ a tree of prefixes, a node for each pass:
 
 so a step that has been seen before costs a look-up for each pass, and a look at the gradients that are there.  A new
 node notes what is held at that moment beyond what the graph is given: arguments of other graphs, gradients, forwards
-that wait.  From that follows what the burst takes at each pass under any plans of its graphs (planning/sharing.py).  A
-forward that waits while others come and go is one that somebody keeps; it ends no burst and begins none.
+that wait.  From that follows what the step takes at each pass under any plans of its graphs (planning/sharing.py).  A
+forward that waits while others come and go is one that somebody keeps; it ends no step and begins none.
 
 It sees tensors that graphs are given, their gradients, and what forwards leave; nothing else.
 """
@@ -28,7 +28,7 @@ from .records import GraphRecord, ObservedPass
 from .waiting import WaitingForwards
 
 _NODES = 2_000  # of the tree at most; passes that would need more are not noted
-_LENGTH = 512  # passes at which a burst of forwards that nothing waits for ends
+_LENGTH = 512  # passes at which a step of forwards that nothing waits for ends
 _LOOKS = 3  # at what is held, for each node: the first step knows no gradients of the last
 
 
@@ -44,9 +44,9 @@ class _Node:
 class Calls:
     """The record of one model's calls.
 
-    news: has a pass or a parameter come that no plan was made for?  fresh: the bursts in which it came; None: it
-    concerns all of them.  trained: the sets of parameters that bursts with a backward have trained.
-    known: the storages that graphs were given.  burst: the passes of the present one so far.
+    news: has a pass or a parameter come that no plan was made for?  fresh: the steps in which it came; None: it
+    concerns all of them.  trained: the sets of parameters that steps with a backward have trained.
+    known: the storages that graphs were given.  step: the passes of the present one so far.
     """
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Calls:
         self._root = self._at = _Node(None)
         self._nodes = self._depth = 0
         self._entries: set[GraphRecord] = set()
-        self.burst: list[ObservedPass] = []
+        self.step: list[ObservedPass] = []
         self._begun_with: Sizes = {}  # gradients that stood then
 
     # ---- what graphs tell
 
     def begins(self, captured: GraphRecord) -> bool:
-        """Is this forward, which is about to run, the first of a burst?"""
+        """Is this forward, which is about to run, the first of a step?"""
         if self._turned:
             self._waiting.turn()
         self._turned = False
@@ -81,12 +81,12 @@ class Calls:
 
     def _end(self) -> None:
         self._at = self._root
-        if not self.news or not self.burst:
+        if not self.news or not self.step:
             return
         if self.fresh is not None:
-            self.fresh.append(self.burst)
-        if any(pass_.backward for pass_ in self.burst):
-            self.trained.add(frozenset(key for pass_ in self.burst for key in pass_.captured.leaves))
+            self.fresh.append(self.step)
+        if any(pass_.backward for pass_ in self.step):
+            self.trained.add(frozenset(key for pass_ in self.step for key in pass_.captured.leaves))
 
     def planned(self) -> None:
         """What is new by now has been planned for."""
@@ -95,7 +95,7 @@ class Calls:
     def forward(self, captured: GraphRecord, args: Iterable[Any]) -> ObservedPass | None:
         """It runs now.  The pass, if it is a new one."""
         if self._at is self._root:
-            self._depth, self.burst = 0, []
+            self._depth, self.step = 0, []
             self._begun_with = self.known.gradients()
             self._entries.add(captured)
         return self._step(captured, False, args)
@@ -145,9 +145,9 @@ class Calls:
         """Bytes that stand beside a graph with these arguments, waiting forwards apart."""
         own = storages(args)
         left = self.left()
-        burst = [] if self._is_over() else self.burst
-        given = {key: size for pass_ in burst for key, size in pass_.given.items()}
-        stands = {key: s.size for key, s in self.known.alive().items() if s.stays or burst and s.made or key in given}
+        step = [] if self._is_over() else self.step
+        given = {key: size for pass_ in step for key, size in pass_.given.items()}
+        stands = {key: s.size for key, s in self.known.alive().items() if s.stays or step and s.made or key in given}
         return sum(size for key, size in stands.items() if key not in own and key not in left) \
             - sum(size for key, size in own.items() if key in left)
 
@@ -155,7 +155,7 @@ class Calls:
         """Storages that waiting forwards have handed out."""
         return self._waiting.handed_out()
 
-    def bursts(self) -> Iterator[list[ObservedPass]]:
+    def steps(self) -> Iterator[list[ObservedPass]]:
         """All that were seen."""
         stack: list[tuple[_Node, list[ObservedPass]]] = [(self._root, [])]
         while stack:
@@ -173,10 +173,10 @@ class Calls:
         node = self._at.next.get(key)
         if node is not None and node.looks >= _LOOKS and node.pass_ is not None:
             self._at = node
-            self.burst.append(node.pass_)
+            self.step.append(node.pass_)
             return None
         if node is None and self._nodes >= _NODES:
-            self._at = _Node(self._at.pass_)  # off the tree for the rest of the burst
+            self._at = _Node(self._at.pass_)  # off the tree for the rest of the step
             return None
         seen = self._look(captured, backward, args)
         known = node.pass_ if node is not None else None
@@ -188,7 +188,7 @@ class Calls:
             node.looks += 1
             is_fresh = self._grow(known, seen)
         self._at, pass_ = node, known or seen
-        self.burst.append(pass_)
+        self.step.append(pass_)
         return pass_ if is_fresh else None
 
     def _grow(self, pass_: ObservedPass, seen: ObservedPass) -> bool:
@@ -211,7 +211,7 @@ class Calls:
         given = {} if backward else {key: size for key, size in own.items() if key in alive and key not in left
                                      and not alive[key].stays and not alive[key].made}
         made = sum(s.size for key, s in alive.items() if s.made and key not in own and key not in left)
-        made_earlier = {key: size for pass_ in self.burst if pass_.backward
+        made_earlier = {key: size for pass_ in self.step if pass_.backward
                        for key, size in pass_.captured.leaves.items()}
         old, now = self._begun_with, self.known.gradients()
         new = sum(size for key, size in made_earlier.items() if key not in old and key in now)

@@ -28,8 +28,8 @@ from ..emission.inductor import compile_with_inductor
 from ..emission.saved import compile_backward, compile_forward
 from ..optimizer.backwards import mark
 from ..program.program import Program
+from ..runtime.assumed_tangent import place_of_assumed_tangent
 from ..runtime.backward_looks import look_at_backwards
-from ..runtime.guess import place_of_guess
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_tangent
@@ -206,7 +206,7 @@ class CapturedGraph:
         def compile_side(module: fx.GraphModule, _: Any) -> Callable[..., Any]:
             name = f"graph {self._record.number} {side}"
             if side == "forward":
-                return self._leaving(compile_forward(module, name, code), place_of_guess(module))
+                return self._leaving(compile_forward(module, name, code), place_of_assumed_tangent(module))
             if side == "backward":
                 tangents = len(list(filter(is_tangent, module.graph.nodes)))
                 return self._taking(compile_backward(module, name, code), tangents)
@@ -214,10 +214,10 @@ class CapturedGraph:
 
         return compile_side
 
-    def _leaving(self, run: Callable[..., Any], guess: int | None) -> Callable[..., Any]:
+    def _leaving(self, run: Callable[..., Any], assumed_tangent: int | None) -> Callable[..., Any]:
         """`run`, with a note of what it leaves for its backward.
 
-        By one of these tensors it is known whether the forward still waits.  guess: that which no backward hands on, where
+        By one of these tensors it is known whether the forward still waits.  assumed_tangent: the index of the result that no backward passes on, where
         the others are gradients, which live on when it has run; None where any will do.
         """
         group, record, handed_out = self._group, self._record, self._handed_out
@@ -241,7 +241,7 @@ class CapturedGraph:
                 private = {key: bytes_ for key, bytes_ in left.items() if key not in handed}
                 alone = bool(private)
                 key = max(private or left, key=left.__getitem__, default=None)
-                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1) if guess is None else guess
+                kept = next((i for i, t in enumerate(results) if key in storages([t])), -1) if assumed_tangent is None else assumed_tangent
             if kept >= 0 and not self._settings.whole:
                 with group.lock:
                     calls.leave(record, results[kept], alone, size, results[:handed_out])

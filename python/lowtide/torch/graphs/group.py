@@ -151,7 +151,7 @@ class Group:
         self.modules.clear()
 
     def begin(self, captured: GraphRecord, settings: Settings, args: tuple[Any, ...]) -> None:
-        """A forward of it is about to run.  Raises BudgetError if its burst can be planned in no way."""
+        """A forward of it is about to run.  Raises BudgetError if its step can be planned in no way."""
         with self.lock:
             if self.calls.begins(captured):
                 self._begin_burst(captured, settings, args)
@@ -186,7 +186,7 @@ class Group:
         """Note it if a new pass breaks the budget."""
         if pass_ is None or captured.report is None or captured.assignment:
             return
-        others = self.accounts.others(pass_, [*self.calls.burst], self.accounts.staying(), {}) + saved(pass_)
+        others = self.accounts.others(pass_, [*self.calls.step], self.accounts.staying(), {}) + saved(pass_)
         if not self.accounts.fits(pass_, others):
             self.meet_over_budget(pass_, others)
 

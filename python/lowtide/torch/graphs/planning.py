@@ -28,7 +28,7 @@ from ..pricing.remembered import Remembered
 from ..program.lowering import lower
 from ..program.lowerings.update import Updates
 from ..program.program import Program, made_gradient_bytes, updated_inputs, with_gradient
-from ..runtime.guess import Guess
+from ..runtime.assumed_tangent import AssumedTangent
 from ..settings import Settings
 from ..step_errors import UnknownParameter
 from ..tensors.operators import is_marked, leaves
@@ -107,7 +107,7 @@ class GraphPlanner:
         self.kept_within: int | None = None  # the smallest budget of a plan that reads nothing that others may write to
         self.written: set[int] = set()  # inputs that others were seen to write to between forward and backward
         self.written_results: set[int] = set()  # the same of results
-        self._guess: Guess | None = None  # whose code finds it as long as somebody holds it
+        self._assumed_tangent: AssumedTangent | None = None  # whose code finds it as long as somebody holds it
 
     def plan(self, traced: Traced) -> Schedule | None:
         """The schedule of a traced graph's program; None for a graph that is planned later.
@@ -288,7 +288,7 @@ class GraphPlanner:
             record.assignment = None
             is_shared = any(r is not record and r.place == record.place for r in group.captured_graphs)
             record.place = publish(report, None if is_shared else record.place)
-            self._guess = program.guess
+            self._assumed_tangent = program.assumed_tangent
         if traced.sizes:
             budget = self._settings.budget if terms.budget is None else terms.budget
             self.near = NearSizes(planned, program, traced.sizes, constraints, budget, report)

@@ -45,7 +45,7 @@ class ObservedPass:
     of which no plan knows.  own: what the graph was given; stays: the parameters and buffers among it; given: what the
     user gave it beside those, all of one call.  made: bytes of
     what others were given and the model's own code had made.  twice: bytes that the graph is given and a waiting
-    forward has left.  old: gradients from before the burst, by leaf; new: bytes of those of this burst.
+    forward has left.  old: gradients from before the step, by leaf; new: bytes of those of this step.
     """
 
     captured: GraphRecord

@@ -20,20 +20,20 @@ MOST_PLANS = 8  # of one graph, with others; a model that calls its graphs in ev
 
 def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int | None, settings: Settings,
                   args: tuple[Any, ...]) -> Iterator[tuple[ObservedPass, int]]:
-    """Plan the graphs of all bursts that break the budget, and of those that share a graph with them: of each such set of
-    bursts the pass that takes the most, with the bytes beside it, while it is planned.
+    """Plan the graphs of all steps that break the budget, and of those that share a graph with them: of each such set of
+    steps the pass that takes the most, with the bytes beside it, while it is planned.
 
     trained: storages for which the optimizer keeps a state.  budget: in bytes, once it is shared.  args: of the call that
     begins.  Raises BudgetError.
     """
     staying, now = accounts.staying(), calls.known.gradients()
-    bursts = list(calls.bursts()) if calls.fresh is None else calls.fresh
-    if not any(not accounts.fits(pass_, accounts.others(pass_, burst, staying, now) + saved(pass_))
-               for burst in bursts for pass_ in burst if pass_.captured.to_plan and pass_.captured.plans < MOST_PLANS):
+    steps = list(calls.steps()) if calls.fresh is None else calls.fresh
+    if not any(not accounts.fits(pass_, accounts.others(pass_, step, staying, now) + saved(pass_))
+               for step in steps for pass_ in step if pass_.captured.to_plan and pass_.captured.plans < MOST_PLANS):
         return  # so that new orders of calls that fit cost no more than themselves
     fixed = bytes_held(args) + sum(staying.values())
-    for bursts in _connected(list(calls.bursts())):
-        passes = [(pass_, accounts.others(pass_, burst, staying, now)) for burst in bursts for pass_ in burst
+    for steps in _connected(list(calls.steps())):
+        passes = [(pass_, accounts.others(pass_, step, staying, now)) for step in steps for pass_ in step
                   if pass_.captured.to_plan]
         broken = [(pass_, others + saved(pass_)) for pass_, others in passes
                   if not accounts.fits(pass_, others + saved(pass_))]
@@ -50,7 +50,7 @@ def plan_together(accounts: Accounts, calls: Calls, trained: Sizes, budget: int 
         to_share = [Pass(pass_.captured.to_plan, pass_.backward, others, tuple(w.to_plan for w in pass_.waiting if w.to_plan))
                     for pass_, others in passes if pass_.captured.to_plan]
         assignments = share_budget(to_share, wanted, settings.order, fixed, settings.told,
-                                   varies=len({_depth(burst) for burst in bursts}) > 1)
+                                   varies=len({_depth(step) for step in steps}) > 1)
         yield most
         for captured in captured_graphs:
             assert captured.to_plan is not None, "its passes were shared"
@@ -73,16 +73,16 @@ def _refresh(captured_graphs: set[GraphRecord], present: list[torch.Tensor], tra
         captured.to_plan = GraphToPlan(known.program, standing + state, known.gradients, covers)
 
 
-def _depth(burst: list[ObservedPass]) -> int:
-    """How many forwards of a burst wait at most."""
-    return max(len(pass_.waiting) for pass_ in burst)
+def _depth(step: list[ObservedPass]) -> int:
+    """How many forwards of a step wait at most."""
+    return max(len(pass_.waiting) for pass_ in step)
 
 
-def _connected(bursts: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
-    """The bursts, those together that have a graph in common."""
+def _connected(steps: list[list[ObservedPass]]) -> Iterator[list[list[ObservedPass]]]:
+    """The steps, those together that have a graph in common."""
     sets: list[tuple[set[GraphRecord], list[list[ObservedPass]]]] = []
-    for burst in bursts:
-        captured_graphs, together = {pass_.captured for pass_ in burst}, [burst]
+    for step in steps:
+        captured_graphs, together = {pass_.captured for pass_ in step}, [step]
         apart = []
         for others, theirs in sets:
             if captured_graphs & others:

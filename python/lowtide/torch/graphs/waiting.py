@@ -55,7 +55,7 @@ class WaitingForwards:
             w.turns += 1
 
     def is_any(self) -> bool:
-        """Does one wait that will have its backward in this burst, and is not kept by somebody?"""
+        """Does one wait that will have its backward in this step, and is not kept by somebody?"""
         return any(w.turns < _TURNS for w in self._all)
 
     def take(self, captured: GraphRecord, args: list[Any]) -> WaitingForward | None:

@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from ..pricing.trial import Trial
-from .in_place import Twin
+from .in_place import OutVariant
 
 Value = Any  # what a node of the joint graph is in code: a node, or (node, index) of several results
 
@@ -41,9 +41,9 @@ class Code(Protocol):
     def call(self, function: Any, args: tuple[Any, ...], like: fx.Node, value: Any, kwargs: Any = None) -> fx.Node:
         """A call with the meta data of the joint graph's node `like`, whose result is like the fake `value`."""
 
-    def call_over(self, written: fx.Node, twin: Twin, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
+    def call_over(self, written: fx.Node, variant: OutVariant, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
                   kwargs: Any = None) -> fx.Node:
-        """The same of `target`, with a note that its twin is to write the result over `written`, one of the arguments."""
+        """The same of `target`, with a note that its out variant is to write the result over `written`, one of the arguments."""
 
     def items(self, node: fx.Node, made: fx.Node, indices: Iterable[int]) -> None:
         """The results of several that somebody may read, each a node right after the op."""

@@ -42,7 +42,7 @@ def _dropout_backward_(gradient: torch.Tensor, mask: torch.Tensor, scale: float)
 
 
 @dataclass(frozen=True)
-class Twin:
+class OutVariant:
     """How an operator is called to write its result over an argument.
 
     function: what is called.  keyword: its argument that takes the storage; None: it writes over its first argument.
@@ -98,13 +98,13 @@ LISTED_FOR_CPU: dict[Any, tuple[Any, str | None, tuple[str, ...]]] = {
 
 
 @functools.cache
-def twin_of(target: Any, device: str) -> Twin | None:
+def out_variant_of(target: Any, device: str) -> OutVariant | None:
     """The form of an operator that writes over an argument, on that type of device; None if none is known."""
     if device not in _DEVICES or not isinstance(target, OpOverload):
         return None
     listed = _LISTED.get(target) or (LISTED_FOR_CPU.get(target) if device == "cpu" else None)
     if listed:
-        return Twin(*listed)
+        return OutVariant(*listed)
     schema = target._schema
     if torch.Tag.pointwise not in target.tags or torch.Tag.nondeterministic_seeded in target.tags \
             or target.namespace != "aten" or any(word in schema.name for word in ("special_", "gamma")) \
@@ -114,9 +114,9 @@ def twin_of(target: Any, device: str) -> Twin | None:
     tensors = tuple(a.name for a in schema.arguments if str(a.type) in ("Tensor", "Optional[Tensor]"))
     for form, keyword in _forms(target):
         if keyword and has_kernel(form, _DEVICES[device]):
-            return Twin(form, keyword, tensors)
+            return OutVariant(form, keyword, tensors)
     first = schema.arguments[0].name
-    return next((Twin(form, None, (first,)) for form, keyword in _forms(target) if not keyword), None)
+    return next((OutVariant(form, None, (first,)) for form, keyword in _forms(target) if not keyword), None)
 
 
 def _forms(target: OpOverload) -> list[tuple[OpOverload, str | None]]:
@@ -148,10 +148,10 @@ def overwritable(node: fx.Node, arguments: dict[str, Any]) -> dict[str, torch.Te
     result = node.meta.get("val")
     if not isinstance(result, torch.Tensor):
         return {}
-    twin = twin_of(node.target, result.device.type)
+    variant = out_variant_of(node.target, result.device.type)
     read = [storage(t) for t in leaves(values(list(arguments.values())))]
     found: dict[str, torch.Tensor] = {}
-    for name in twin.over if twin else ():
+    for name in variant.over if variant else ():
         operand = values(arguments[name])
         if isinstance(operand, torch.Tensor) and read.count(storage(operand)) == 1 and is_laid_out_as(operand, result):
             found[name] = operand

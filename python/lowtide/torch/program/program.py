@@ -12,7 +12,7 @@ import torch
 import lowtide
 
 from ..compat.aot import PlainAOTOutput
-from ..runtime.guess import Guess
+from ..runtime.assumed_tangent import AssumedTangent
 from ..tensors.operators import leaves
 from ..tensors.storages import device_among, storage, storages
 from ..tracing.origins import label_of
@@ -30,7 +30,7 @@ class Program:
     views: nodes that are no ops, made again where they are read.
     owners: of a tensor, the node of the joint graph that makes its storage, and the key under which code knows it: the
     node, or (node, index) of several results.
-    guess: of the tangent, where the backward runs in the forward (transforms/hoist.py).
+    assumed_tangent: with a hoisted backward (transforms/hoist.py), which runs before the actual tangent is known.
     updates: the key of a GraphUpdates if its backward makes updates, whose gradients are None among backward_outputs.
     labels: inputs' names for people, by their places.
     kept: tensors that the barrier overwrites in the graph alone, so that no plan reads them after it.  needed: arguments
@@ -47,7 +47,7 @@ class Program:
     backward_descriptors: list[Any]
     views: set[torch.fx.Node] = field(default_factory=set)
     owners: dict[int, tuple[Any, torch.fx.Node]] = field(default_factory=dict)
-    guess: Guess | None = None
+    assumed_tangent: AssumedTangent | None = None
     updates: int | None = None
     labels: dict[int, str] = field(default_factory=dict)
     kept: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class Program:
     @property
     def in_one_call(self) -> bool:
         """Does its forward make the updates?"""
-        return self.guess is not None and self.updates is not None
+        return self.assumed_tangent is not None and self.updates is not None
 
     def homes(self) -> dict[int, tuple[int, str]]:
         """The tensors of an optimizer's state whose home is the host: the input that is their parameter, and their name."""

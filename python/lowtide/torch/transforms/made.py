@@ -25,7 +25,7 @@ from ..pricing.trial import Trial
 from ..program.emitter import Emitter, Run
 from ..program.lowerings.random_draws import DrawEmitter
 from ..program.program import AnyProgram, owned
-from ..runtime.guess import Guess
+from ..runtime.assumed_tangent import AssumedTangent
 from ..tensors.operators import DTYPES, Kernel, arguments_of, leaves, values
 from ..tracing.origins import unexpected
 from .hoist import TangentEmitter
@@ -42,14 +42,14 @@ _SUBSTITUTES = {"aten.cat": aten.cat.default, "aten.mm": aten.mm.default, "aten.
 _BEFORE = -1  # the part of what is done once for all
 
 
-def made_program(program: AnyProgram, transforms: list[dict[str, Any]], guess: Guess | None = None,
+def made_program(program: AnyProgram, transforms: list[dict[str, Any]], assumed_tangent: AssumedTangent | None = None,
                  price: Price | None = None) -> AnyProgram:
-    """The program after these transforms.  guess: of the tangent, for a backward that is hoisted.  price: what parts
+    """The program after these transforms.  assumed_tangent: for a hoisted backward.  price: what parts
     cost; None: what the transforms say.
 
     Raises CaptureError, with the node named, for what cannot be put into code.
     """
-    made = _Made(program, transforms, guess, price is not None and price.real)
+    made = _Made(program, transforms, assumed_tangent, price is not None and price.real)
     try:
         runs = made.runs()
         if price is not None:
@@ -73,8 +73,8 @@ def splittable(program: AnyProgram) -> AnyProgram:
 
 
 class _Made(Generic[AnyProgram]):
-    def __init__(self, program: AnyProgram, transforms: list[dict[str, Any]], guess: Guess | None, real: bool) -> None:
-        self._program, self._guess, self._real = program, guess, real  # real: can kernels run here?
+    def __init__(self, program: AnyProgram, transforms: list[dict[str, Any]], assumed_tangent: AssumedTangent | None, real: bool) -> None:
+        self._program, self._assumed_tangent, self._real = program, assumed_tangent, real  # real: can kernels run here?
         self._made = lowtide.transform(program.graph, transforms)
         self._graph: lowtide.Graph = self._made["graph"]
         self._ops = list(map(_entry, self._graph.ops))
@@ -122,7 +122,7 @@ class _Made(Generic[AnyProgram]):
         graph = self._graph.edited(ops=ops, tensors=tensors)
         barrier = self._op_at[self._program.barrier]
         return replace(self._program, graph=graph, runs=runs, barrier=barrier, owners=dict(self._keys),
-                       guess=self._guess if self._hoisted else self._program.guess)
+                       assumed_tangent=self._assumed_tangent if self._hoisted else self._program.assumed_tangent)
 
     def price(self, price: Price) -> None:
         """Note what parts take, in the graph; of what puts them together the time."""
@@ -172,8 +172,8 @@ class _Made(Generic[AnyProgram]):
         source, parts = self._made["sources"][op], self._made["parts"][op]
         entry = self._ops[op]
         if source is None:
-            assert self._guess is not None, "a backward that is hoisted reads one"
-            return Run(TangentEmitter(self._guess), next(iter(self._nodes_of(entry["outputs"]))))
+            assert self._assumed_tangent is not None, "a backward that is hoisted reads one"
+            return Run(TangentEmitter(self._assumed_tangent), next(iter(self._nodes_of(entry["outputs"]))))
         run = self._program.runs[source]
         self.at = run.node
         if entry["kind"] in _JOINS:

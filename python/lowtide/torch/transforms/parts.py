@@ -22,7 +22,7 @@ from ..compat.dispatch import without_torch_dispatch
 from ..compat.fake import FakeTensor
 from ..compat.tensors import suggest_memory_format
 from ..program.emitter import Code, Emitter
-from ..program.in_place import is_laid_out_as, twin_of
+from ..program.in_place import is_laid_out_as, out_variant_of
 from ..tensors.operators import Kernel, leaves, operations_of, values
 from ..tensors.storages import storage
 from ..tracing.real_types import as_really_made
@@ -225,12 +225,12 @@ class PartEmitter(Emitter):
     def __init__(self, call: PartCall, made: Any) -> None:
         self._call, self._made = call, made
         fakes = leaves(made)
-        self._twin = twin_of(call.target, fakes[0].device.type) if fakes else None
+        self._out_variant = out_variant_of(call.target, fakes[0].device.type) if fakes else None
 
     def may_overwrite(self, argument: str, fakes: dict[Key, torch.Tensor]) -> bool:
         """May it write its only result over that argument, by what both are like?"""
         given = self._call.arguments[argument]
-        if self._twin is None or argument not in self._twin.over or not isinstance(given, Slice) or given.packed or given.views \
+        if self._out_variant is None or argument not in self._out_variant.over or not isinstance(given, Slice) or given.packed or given.views \
                 or not isinstance(self._made, torch.Tensor):
             return False
         return given.is_all_of(fakes[given.key]) and is_laid_out_as(fakes[given.key], self._made)
@@ -239,9 +239,9 @@ class PartEmitter(Emitter):
         node, over_of, call = code.runs[op].own_node, code.runs[op].over, self._call
         args, kwargs = call.bind(lambda part: part.on(code), code.get)
         if over:
-            assert self._twin is not None, "it may write over none without one"
+            assert self._out_variant is not None, "it may write over none without one"
             written = call.arguments[over_of[over[0]]].on(code)
-            made = code.call_over(written, self._twin, call.target, args, node, self._made, kwargs)
+            made = code.call_over(written, self._out_variant, call.target, args, node, self._made, kwargs)
         else:
             made = code.call(call.target, args, node, self._made, kwargs)
         for key, index in call.results:

@@ -9,16 +9,16 @@ import lowtide
 
 from ...frontend.exactness import Exactness
 from ...frontend.price import Price
-from ..program.lowerings import LOWERINGS, idle_ops
+from ..program.lowerings import LOWERINGS, elided_ops
 from ..program.program import Program
-from ..runtime.guess import Guess
+from ..runtime.assumed_tangent import AssumedTangent
 from .exactness import exactness
 from .made import made_program, splittable
 
 
 @dataclass
 class PlannableProgram(Program):
-    """price: what parts of its ops cost; None: what the transforms say.  loss_scale: as of Guess, for a backward that is hoisted
+    """price: what parts of its ops cost; None: what the transforms say.  loss_scale: as of AssumedTangent, for a backward that is hoisted
     into the forward.  fused: does Inductor make its kernels?"""
 
     price: Price | None = None
@@ -35,8 +35,8 @@ class PlannableProgram(Program):
             computes = lowering.order(self, computes)
         return computes
 
-    def idle(self, computes: list[int]) -> set[int]:
-        return idle_ops(self, computes)
+    def elided(self, computes: list[int]) -> set[int]:
+        return elided_ops(self, computes)
 
     def as_run(self, computes: list[int]) -> lowtide.Graph:
         graph = self.graph
@@ -51,7 +51,7 @@ class PlannableProgram(Program):
         return splittable(self)
 
     def transformed(self, transforms: list[dict[str, Any]]) -> PlannableProgram:
-        return made_program(self, transforms, Guess(self.loss_scale), self.price)
+        return made_program(self, transforms, AssumedTangent(self.loss_scale), self.price)
 
     def exactness(self, transforms: list[dict[str, Any]]) -> Exactness:
         return exactness(self, transforms, self.fused)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...frontend.errors import CaptureError
 from ..program.program import AnyProgram
-from ..runtime.guess import Guess
+from ..runtime.assumed_tangent import AssumedTangent
 from .made import made_program
 
 
@@ -33,4 +33,4 @@ def in_one_call(program: AnyProgram) -> AnyProgram:
     program = replace(program, graph=graph.edited(outputs=kept),
                       backward_outputs=[None] * len(program.backward_outputs))
     hoist = {"kind": "hoist", "tangent": barrier.outputs[0], "joins": []}
-    return made_program(program, [hoist], Guess(1.0))
+    return made_program(program, [hoist], AssumedTangent(1.0))

@@ -32,6 +32,6 @@ def lowering_of(node: fx.Node, arguments: dict[str, Any]) -> Lowering:
     return next(lowering for lowering in LOWERINGS if lowering.applies(node, arguments))
 
 
-def idle_ops(program: Program, computes: list[int]) -> set[int]:
+def elided_ops(program: Program, computes: list[int]) -> set[int]:
     """Ops that need not run when the step makes these computations: no code is made of them."""
-    return set().union(*(lowering.idle(program, computes) for lowering in LOWERINGS))
+    return set().union(*(lowering.elided(program, computes) for lowering in LOWERINGS))

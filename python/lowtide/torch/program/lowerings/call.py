@@ -14,7 +14,7 @@ from ...tensors.operators import arguments_of, attributes_of, device_of, is_effe
 from ..builder import ProgramBuilder
 from ..describe import describe, returned
 from ..emitter import Code, Emitter
-from ..in_place import overwritable, twin_of
+from ..in_place import out_variant_of, overwritable
 from .interface import Lowering
 
 aten = torch.ops.aten
@@ -56,9 +56,9 @@ def _call_over(code: Code, op: int, tensor: int) -> fx.Node:
     run = code.runs[op]
     node, name = run.own_node, run.over[tensor]
     args, kwargs = code.arguments(node)
-    twin = twin_of(node.target, device_of(node).type)
-    assert twin is not None, "it may write over none without one"
-    return code.call_over(code.get(arguments_of(node)[name]), twin, node.target, args, node, node.meta["val"], kwargs)
+    variant = out_variant_of(node.target, device_of(node).type)
+    assert variant is not None, "it may write over none without one"
+    return code.call_over(code.get(arguments_of(node)[name]), variant, node.target, args, node, node.meta["val"], kwargs)
 
 
 CALL = CallEmitter()

@@ -29,7 +29,7 @@ from ...tensors.storages import bytes_of
 from ..builder import ProgramBuilder
 from ..describe import describe
 from ..emitter import Code, Emitter
-from ..in_place import LISTED_FOR_CPU, Twin, is_laid_out_as
+from ..in_place import LISTED_FOR_CPU, OutVariant, is_laid_out_as
 from .interface import Lowering
 from .random_draws import DRAW, AloneEmitter, append_draw
 
@@ -121,7 +121,7 @@ def _as_fused(x: torch.Tensor, mask: torch.Tensor, keep: float, out: torch.Tenso
 
 dropout_apply = torch.ops.lowtide.dropout_apply.default
 dropout_apply_ = torch.ops.lowtide.dropout_apply_.default
-_OVER = Twin(dropout_apply_, None, ("input",))
+_OVER = OutVariant(dropout_apply_, None, ("input",))
 LISTED_FOR_CPU[dropout_apply] = dropout_apply_, None, ("input",)
 
 

@@ -16,7 +16,7 @@ class Lowering:
     """A kind of node that is not simply one op, from the joint graph to the code.
 
     The first of `LOWERINGS` that applies to a node lowers it.  All of them take part in every schedule: `order`,
-    `idle` and `as_run` are asked of each, and one that has nothing to say returns what it was given.
+    `elided` and `as_run` are asked of each, and one that has nothing to say returns what it was given.
     """
 
     def applies(self, node: fx.Node, arguments: dict[str, Any]) -> bool:
@@ -31,7 +31,7 @@ class Lowering:
         """The computations of a plan in the order in which the code will make them."""
         return computes
 
-    def idle(self, program: Program, computes: list[int]) -> set[int]:
+    def elided(self, program: Program, computes: list[int]) -> set[int]:
         """Ops that need not run when the step makes these computations: no code is made of them."""
         return set()
 

@@ -157,7 +157,7 @@ class RandomDraw(Lowering):
     def lower(self, builder: ProgramBuilder, node: fx.Node, arguments: dict[str, Any]) -> None:
         append_draw(builder, call_op(builder, node, arguments, DRAW))
 
-    def idle(self, program: Program, computes: list[int]) -> set[int]:
+    def elided(self, program: Program, computes: list[int]) -> set[int]:
         """STATE ops whose draw is never made again: there is no need to read the state."""
         seen: set[int] = set()
         states = {i for i, run in enumerate(program.runs) if run.emitter is _STATE}
@@ -168,12 +168,12 @@ class RandomDraw(Lowering):
         return states
 
     def as_run(self, program: Program, graph: lowtide.Graph, computes: list[int]) -> lowtide.Graph:
-        """The graph in which idle states take no bytes."""
-        idle = self.idle(program, computes)
-        if not idle:
+        """The graph in which elided states take no bytes."""
+        elided = self.elided(program, computes)
+        if not elided:
             return graph
         draws = {run.state: op for op, run in enumerate(program.runs) if run.state is not None}
-        states = {op: graph.op(op).outputs[0] for op in idle}
+        states = {op: graph.op(op).outputs[0] for op in elided}
         workspaces = {draws[op]: {"workspace": graph.op(draws[op]).workspace - graph.tensor(state).bytes}
                       for op, state in states.items()}
         return graph.edited(tensors={state: {"bytes": 0} for state in states.values()}, ops=workspaces)

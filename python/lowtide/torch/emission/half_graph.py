@@ -1,4 +1,4 @@
-"""One side of a step, forward or backward, as an FX graph under construction.
+"""One half of a step, forward or backward, as an FX graph under construction.
 
 Every computation of an op is a node of its own.  Views and getitems are no steps: they are made again where they are
 read, from the newest value of their source.  What the backward reads and does not compute becomes an output of the
@@ -17,7 +17,7 @@ from torch import fx
 
 from ...frontend.planning.schedule import Computation, Transfers
 from ..program.emitter import Run, Value
-from ..program.in_place import Twin
+from ..program.in_place import OutVariant
 from ..program.program import Program
 from ..tensors.operators import is_symbol, leaves
 from .copies import Copies
@@ -28,21 +28,21 @@ from .saved import note_left
 aten = torch.ops.aten
 
 
-class Side:
-    """parent: the forward, for the backward.  idle: ops without code.  done: ops that the step has computed by now,
-    which the two sides share.
+class HalfGraphBuilder:
+    """parent: the forward, for the backward.  elided: ops without code.  done: ops that the step has computed by now,
+    which the two halves share.
 
     program: what is put into code.  values: what a node of the joint graph, or one of its results (node, index), is
-    now on this side.  at: the node of the joint graph that is being put into code.
+    now on this half.  at: the node of the joint graph that is being put into code.
     saved, numbers: the forward's values that the backward takes, in the order of its first placeholders, the numbers
     before the others there and after them among the forward's results.
     """
 
-    def __init__(self, program: Program, parent: Side | None, idle: set[int], done: set[int]) -> None:
+    def __init__(self, program: Program, parent: HalfGraphBuilder | None, elided: set[int], done: set[int]) -> None:
         self.graph = fx.Graph()
         self.saved: list[fx.Node] = []
         self.numbers: list[fx.Node] = []
-        self.program, self._parent, self._idle, self._done = program, parent, idle, done
+        self.program, self._parent, self._elided, self._done = program, parent, elided, done
         self.values: dict[Value, fx.Node] = {}
         self._views: dict[fx.Node, tuple[list[fx.Node], fx.Node]] = {}
         self._made_as_views: set[fx.Node] = set()
@@ -61,7 +61,7 @@ class Side:
         self.values[node] = self._new_placeholder(node.name, node.meta)
 
     def get(self, node: fx.Node) -> fx.Node:
-        """The newest value of a node of the joint graph on this side; views are made where they are missing."""
+        """The newest value of a node of the joint graph in this half; views are made where they are missing."""
         if node.op == "get_attr":
             if node not in self.values:
                 self.values[node] = self.graph.node_copy(node)
@@ -82,11 +82,11 @@ class Side:
         return self.values[key]
 
     def knows(self, key: Value) -> bool:
-        """Has this side or the forward a value of it?"""
+        """Has this half or the forward a value of it?"""
         return key in self.values or self._parent is not None and self._parent.knows(key)
 
     def take(self, value: fx.Node) -> fx.Node:
-        """What the forward saves of its node `value`, on this side."""
+        """What the forward saves of its node `value`, on this half."""
         self.saved.append(value)
         with self.graph.inserting_after(self._last_saved):
             self._last_saved = self._new_placeholder(value.name, value.meta)
@@ -142,7 +142,7 @@ class Side:
             self._done.add(op)
             if is_made:
                 is_made = False
-            elif op not in self._idle:
+            elif op not in self._elided:
                 is_made = run.emitter.emit(self, op, again, following, over)
             last = note_parts(self.graph, last, run.part)
         for kind, tensor in transfers.get(first + len(computes), ()):
@@ -166,29 +166,29 @@ class Side:
         new.meta = {"val": value}
         return new
 
-    def call_over(self, written: fx.Node, twin: Twin, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
+    def call_over(self, written: fx.Node, variant: OutVariant, target: Any, args: tuple[Any, ...], like: fx.Node, value: Any,
                   kwargs: Any = None) -> fx.Node:
-        """The same of `target`, with a note that its twin is to write the result over `written`, one of the arguments
+        """The same of `target`, with a note that its out variant is to write the result over `written`, one of the arguments
         (execute.py).
 
-        A twin returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
+        An out variant returns what it has written to.  Where that is a view, the result is not: PyTorch refuses to change, or to
         detach, views that come out of a compiled function.
         """
         new = self.call(target, args, like, value, kwargs)
         saved = self._saved_below(written)
-        note_overwriting(new, written, twin, saved)
+        note_overwriting(new, written, variant, saved)
         if saved is not None:
             note_left(self._left[saved])
         return self.call(aten.detach.default, (new,), like, value) if written in self._made_as_views else new
 
     def _saved_below(self, node: fx.Node) -> fx.Node | None:
-        """The placeholder whose storage is that of a node; None if this side has made it."""
+        """The placeholder whose storage is that of a node; None if this half has made it."""
         while node in self._made_as_views:
             node = next(n for n in node.all_input_nodes if leaves(n.meta.get("val")))
         return node if node.op == "placeholder" else None
 
     def arguments(self, node: fx.Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a node of the joint graph as they are on this side."""
+        """The arguments of a node of the joint graph as they are on this half."""
         return fx.map_arg(node.args, self.get), fx.map_arg(node.kwargs, self.get)
 
     def items(self, node: fx.Node, made: fx.Node, indices: Any) -> None:

@@ -1,4 +1,4 @@
-"""The guess of a tangent with which a backward runs in the forward (transforms/hoist.py): what its code calls."""
+"""The gradient of the loss that a hoisted backward assumes, since it runs within the forward (transforms/hoist.py)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import fx
 from ..compat.autograd import is_graph_kept
 
 _numbers = itertools.count()
-_guesses: weakref.WeakValueDictionary[int, Guess] = weakref.WeakValueDictionary()
+_assumed_tangents: weakref.WeakValueDictionary[int, AssumedTangent] = weakref.WeakValueDictionary()
 
 
-class Guess:
-    """What the next forward takes for the tangent.  number: what the graph's code knows it by.
+class AssumedTangent:
+    """The tangent (gradient of the loss) that the next forward assumes.  number: identifies it in the graph's code.
 
     scale: "last", the tangent of the last backward (1 before the first); a number; a tensor of one element, read when a
     forward runs; or a GradScaler.
@@ -26,7 +26,7 @@ class Guess:
         self._scale = scale
         self._last: torch.Tensor | None = None
         self.number = next(_numbers)
-        _guesses[self.number] = self
+        _assumed_tangents[self.number] = self
 
     def read(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
         """A new tensor of the tangent's shape and type."""
@@ -40,31 +40,31 @@ class Guess:
         return torch.full(shape, float(scale), dtype=dtype, device=device)
 
     def learn(self, tangent: torch.Tensor) -> None:
-        """A tangent that the caller gave; one that nothing can be divided by is not kept."""
+        """Remember the caller's tangent, unless it is 0 or not finite."""
         if isinstance(self._scale, str):
             usable = torch.isfinite(tangent) & (tangent != 0)
             self._last = torch.where(usable, tangent, torch.ones_like(tangent)).detach()
 
 
-def read_guess(number: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What the code of a graph's forward calls."""
-    return _guesses[number].read(shape, dtype, device)
+def read_assumed_tangent(number: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Called by the code of a graph's forward."""
+    return _assumed_tangents[number].read(shape, dtype, device)
 
 
-def place_of_guess(module: fx.GraphModule) -> int | None:
-    """Which of the results of a forward is the guess, if its backward has run in it."""
+def place_of_assumed_tangent(module: fx.GraphModule) -> int | None:
+    """The index of the assumed tangent among the results of a forward; None if its backward is not hoisted."""
     (output,) = module.graph.find_nodes(op="output")
-    return next((i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and n.target is read_guess), None)
+    return next((i for i, n in enumerate(output.args[0]) if isinstance(n, fx.Node) and n.target is read_assumed_tangent), None)
 
 
-def hand_out(number: int, owned: tuple[bool, ...], tangent: torch.Tensor, guessed: torch.Tensor,
+def hand_out(number: int, owned: tuple[bool, ...], tangent: torch.Tensor, assumed: torch.Tensor,
              *gradients: torch.Tensor) -> list[torch.Tensor]:
-    """The gradients for the caller's tangent, of those for the guess of that number.
+    """Scale gradients from the assumed tangent of that number to the caller's tangent.
 
-    owned: which of them nobody else can see, so that they are scaled where they lie, unless the graph is kept.
+    owned: the gradients without other references.  These are scaled in place, unless the graph is kept.
     """
-    _guesses[number].learn(tangent)
-    ratio = tangent / guessed
+    _assumed_tangents[number].learn(tangent)
+    ratio = tangent / assumed
     # compiled autograd traces this call, for backwards of either kind
     kept = torch.compiler.is_compiling() or is_graph_kept()
     return [g.mul_(ratio) if mine and not kept else g * ratio for g, mine in zip(gradients, owned, strict=True)]
