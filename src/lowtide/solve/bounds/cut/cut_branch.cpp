@@ -1,17 +1,17 @@
-// Problem: the cut at the best price keeps too much on one side of the price and too little on the
-// other; the truth lies above the bound that both share.
+// Problem: close the duality gap of the Lagrangian bound (cut_search.cpp). At the best multiplier
+// two cuts are optimal: one keeps too many bytes, the other too few.
 //
-// Idea: take the largest tensor on which the two cuts differ; in every plan it is either live at
-// the cut point or it is not. Either way the best price is sought again, from that of the node
-// before. Best first, so that the bound is that of the node to be handled next.
+// Idea: branch on the largest tensor in which the two cuts differ. In every plan it is either live
+// at the cut point or not. In both branches the multiplier is maximized again, starting from the
+// parent's. Best-first, so the bound is that of the next node.
 //
 // Source: A. Land and A. Doig, An automatic method of solving discrete programming problems,
 // Econometrica 1960.
 //
-// Invariant: every plan obeys the decisions of an open node, or of one whose bound is kept in
-// `closed_`, or needs no less than the best cut that fits.
+// Invariant: every plan obeys the decisions of an open node, or of a node whose bound is in
+// `closed_`, or takes at least as long as the best cut that fits.
 //
-// Loses: where many small tensors of similar worth are left; their bounds hardly rise.
+// Loses: if many small tensors of similar value remain. Fixing one of them hardly raises the bound.
 #include "lowtide/solve/bounds/cut/cut_branch.h"
 
 #include <algorithm>
@@ -48,13 +48,13 @@ void CutBranch::run(Ticks enough, std::int64_t nodes) {
     const Node node = open_.back();
     open_.pop_back();
     if (branch(node, Hold::kept, enough) && branch(node, Hold::dropped, enough)) continue;
-    // Stopped: it covers whatever its halves have left undecided.
+    // Stopped: reopen the node, which covers the branches that were not finished.
     open(node);
     return;
   }
 }
 
-// Says whether it came to its end.
+// Returns false if the search was stopped.
 bool CutBranch::branch(const Node& node, Hold hold, Ticks enough) {
   const auto at = static_cast<std::int32_t>(path_.size());
   path_.push_back({node.path, node.branch, hold});

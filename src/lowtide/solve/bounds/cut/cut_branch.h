@@ -1,4 +1,5 @@
-// Branch and bound on what one cut point keeps. Private to the solver; see cut_branch.cpp.
+// Branch and bound over the tensors that are live at one cut point. Private to the solver; see
+// cut_branch.cpp.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +12,23 @@ namespace lowtide::solve::bounds {
 
 class CutBranch {
  public:
-  // `first` is what the search has found without holds.
+  // `first`: the result of the search at the root, without decisions.
   CutBranch(CutSearch& search, const CutFound& first);
 
-  // Handles open nodes until the bound is at least `enough`, `nodes` have been handled, nothing is
-  // left to do, or the search is stopped.
+  // Processes open nodes until the bound reaches `enough`, `nodes` nodes are processed, none is
+  // left, or the search is stopped.
   void run(Ticks enough, std::int64_t nodes);
 
-  // Proven beside the base duration.
+  // A lower bound on the time beyond the base duration.
   Ticks bound() const;
-  // No plan keeps within the budget.
+  // Proven: no plan keeps the budget.
   bool infeasible() const { return open_.empty() && !search_.best() && closed_ == Ticks::max(); }
   // More work cannot raise the bound.
   bool finished() const;
   std::int64_t nodes() const { return static_cast<std::int64_t>(path_.size()); }
 
  private:
-  // What was decided last on the way to a node, and before that.
+  // A decision on the path from the root to a node; `before` is the decision above it, or -1.
   struct Decision {
     std::int32_t before, choice;
     Hold hold;
@@ -37,7 +38,7 @@ class CutBranch {
     std::int64_t multiplier;
     std::int32_t path, branch;
   };
-  // Whether a is handled after b.
+  // Whether a is processed after b.
   static bool later(const Node& a, const Node& b) {
     return a.bound != b.bound ? a.bound > b.bound : a.path < b.path;
   }
@@ -48,7 +49,7 @@ class CutBranch {
   CutSearch& search_;
   std::vector<Decision> path_;
   std::vector<Node> open_;       // a heap
-  Ticks closed_ = Ticks::max();  // the smallest bound of nodes that cannot be divided
+  Ticks closed_ = Ticks::max();  // the smallest bound of nodes that cannot be branched on
   std::vector<std::pair<std::int32_t, Hold>> holds_;
 };
 

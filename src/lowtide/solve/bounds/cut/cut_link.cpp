@@ -1,17 +1,18 @@
-// Problem: until the cut point the link to the host moves so much and no more, and so does the link
-// back after it. How much of the plan's time is an hour of either worth?
+// Problem: until the cut point the link to the host moves a limited number of bytes, and so does
+// the link back after it. Find the multipliers (shares) of these two capacity constraints: the
+// value of an hour of each link, in hours of the plan.
 //
-// Idea: at given shares the cut tells its bound and a plane above what any other shares allow
-// (cut_search.h). So each share is sought as the multiplier is: between one from which the plane
-// rises and one from which it falls, where the two meet. First the share of the link out, then that
-// of the link back, then that of the link out once more if there was anything to gain.
+// Idea: at given shares the cut gives a bound, and a plane above the bound at any other shares
+// (cut_search.h). Each share is found like the multiplier of the memory: by bracketing between a
+// share at which the plane rises and one at which it falls, where the two planes meet. First the
+// share of the link out, then that of the link back, then that of the link out again if this helps.
 //
 // Source: as for the multiplier; J. E. Kelley, The cutting-plane method for solving convex
 // programs, J. SIAM 1960, in one dimension at a time.
 //
-// Invariant: whatever shares are tried, what is claimed are the bounds of cut_search.cpp.
+// Invariant: every claimed bound is that of cut_search.cpp, which is valid at any shares.
 //
-// Loses: where both shares must move together, one at a time may stand still below the best.
+// Loses: coordinate ascent may stop below the optimum if both shares must change together.
 #include "lowtide/solve/bounds/cut/cut_link.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ class ShareSearch {
     best_.value = -std::numeric_limits<double>::infinity();
   }
 
-  // Whether it may go on to the other share.
+  // Returns whether the search may continue with the other share.
   bool along(std::int64_t LinkShares::*share, double CutFound::*slope, std::int64_t first) {
     struct Line {
       std::int64_t at;
@@ -65,7 +66,7 @@ class ShareSearch {
         const double step =
             (falls->limit - rises->limit - falls->slope * width) / (rises->slope - falls->slope);
         limit = rises->limit + rises->slope * step;
-        // Not at either end, where it would learn little.
+        // Stay away from both ends, where a cut gives little information.
         first =
             rises->at + static_cast<std::int64_t>(std::clamp(step, width / 16, width * 15 / 16));
         if (first <= rises->at || first >= falls->at) return true;

@@ -1,12 +1,12 @@
-// What the links are worth at one cut point. Private to the solver; see cut_link.cpp.
+// The multipliers of the links' capacity at one cut point. Private to the solver; see cut_link.cpp.
 #pragma once
 
 #include "lowtide/solve/bounds/cut/cut_search.h"
 
 namespace lowtide::solve::bounds {
 
-// The bound at the best shares that were found, at which the search is left; `hint` is where to
-// begin. For problems with a machine.
+// Maximizes the bound over the shares, starting from `hint`. Leaves the search at the best shares
+// found. For problems with a machine.
 CutFound maximise_shares(CutSearch& search, const LinkShares& hint, const CutScale& scale,
                          const CutAim& aim);
 

@@ -1,10 +1,10 @@
-// The network grows backwards from what is sure to be read after the cut point. A tensor that is
-// needed in any case, or that only one op of the network reads, needs no node of its own: its price
-// is then a supply of its producer, or an arc between the two ops.
+// The network is built backwards from the tensors that are certainly read after the cut point. A
+// tensor that is needed in any case, or that only one op of the network reads, has no node of its
+// own: its price is a supply of its producer, or an arc between the two ops.
 //
-// With a machine an input that must be there at the end may be away as any other tensor. One whose
-// home is the host has a copy there from the start, which takes no transfer, until an op changes it
-// in place; then a new one must be made, now or later.
+// With a machine, an input that must be live at the end may be on the host at the cut point. A
+// tensor whose home is the host has a host copy from the start, without a transfer, until an op
+// changes it in place. Then a new copy must be made at some time.
 #include "lowtide/solve/bounds/cut/cut_network.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Builder {
     return bytes;
   }
 
-  // Returns the bytes of those that must be kept, since nothing can make them again.
+  // Returns the bytes of tensors that must be kept because they cannot be recomputed.
   Bytes collect() {
     for (std::size_t i = 0; i < graph_.op_count(); ++i)
       if (cut_point_.side[i] == Side::after)
@@ -94,7 +94,7 @@ class Builder {
   std::vector<std::int32_t> node_;
 };
 
-// Of a transfer; as much as can be said where no plan can make one.
+// The time of a transfer; the largest value if no plan can make one.
 Ticks least_time(const Link& link, std::int64_t bytes) {
   if (link.latency < Ticks(0) || link.bytes <= Bytes(0) || link.ticks < Ticks(0))
     return Ticks::max();
@@ -121,7 +121,8 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
   for (std::size_t i = 0; hosts_ && i < graph.op_count(); ++i)
     times_[static_cast<std::size_t>(builder.side(OpId(i)))] += graph.time(OpId(i));
 
-  // Readers of soft tensors; the number is a node that stands for all of them if there are several.
+  // Number of readers of soft tensors. A tensor with several readers has a node that stands for
+  // them.
   std::vector<std::int32_t> readers(graph.tensor_count(), 0), node(graph.tensor_count(), -1);
   using State = Builder::State;
   for (const OpId op : ops_)
@@ -150,7 +151,7 @@ CutNetwork::CutNetwork(const Problem& problem, const CutPoint& cut_point)
                   -1};
     if (hosts_) {
       const bool changed = builder.changed(id), home = graph.on_host(id);
-      // What has been changed is read no more: there it needs a copy on the host alone.
+      // A changed tensor is not read any more; it only needs a host copy at the end.
       if (!home || changed) choice.out = least_time(problem.machine->device_to_host, choice.bytes);
       if (!home || !changed || graph.is_output(id))
         choice.in = least_time(problem.machine->host_to_device, choice.bytes);

@@ -1,5 +1,5 @@
-// What one cut point must keep, send to the host or make again, as a network whose cuts are the
-// choices. Private to the solver; the picture is in docs/why/bounds.md.
+// The choice between keeping, offloading and recomputing tensors at one cut point, as a flow
+// network whose cuts are the choices. Private to the solver; docs/why/bounds.md has a drawing.
 #pragma once
 
 #include <array>
@@ -13,46 +13,47 @@
 
 namespace lowtide::solve::bounds {
 
-// A cut says of every op whether it runs again after the cut point (the source's side), and pays
-// its time; what is needed after the cut point and not made again is kept, or has a copy on the
-// host, and pays its price.
+// Ops on the source's side of a cut run again after the cut point; the cut pays their time. A
+// tensor that is needed after the cut point and not recomputed is kept, or has a host copy; the cut
+// pays its price.
 class CutNetwork {
  public:
-  // A tensor that may be kept or not. What is in use at the cut point in any case is not among
-  // them. One that is needed and that nothing can make again pays outright: then it may be on the
-  // host.
+  // A tensor that may be live at the cut point or not. Tensors that are live there in any case are
+  // no choices. A tensor that is needed and cannot be recomputed pays its price in every cut
+  // (`outright`); it may be on the host.
   struct Choice {
     TensorId tensor;
     std::int64_t bytes;
-    Ticks out, in;        // of the copies to the host before the cut point and back after it
-    bool needed;          // by something sure to come; else only if a reader runs again
-    std::int32_t reader;  // node on whose side it is decided whether it is needed, if not `needed`
-    std::int32_t producer;  // node of the op that can make it again; -1: none can
+    Ticks out, in;          // of the copies to the host before the cut point and back after it
+    bool needed;            // by an op that certainly follows; else only if a reader runs again
+    std::int32_t reader;    // if not `needed`: the node whose side decides whether it is needed
+    std::int32_t producer;  // node of the op that can recompute it; -1: none
     std::int32_t arc;       // from reader to producer; -1 if one of them is missing
     bool outright() const { return needed && producer < 0; }
   };
 
   CutNetwork(const Problem& problem, const CutPoint& cut_point);
 
-  // In use at the cut point, whatever is kept beside it.
+  // Bytes in use at the cut point in every plan.
   Bytes fixed() const { return fixed_; }
   std::span<const Choice> choices() const { return choices_; }
-  // Node i, for i below their number, stands for ops()[i].
+  // The first nodes of the flow network: node i is ops()[i].
   std::span<const OpId> ops() const { return ops_; }
-  // Where its first computation comes: `either` means that to run after the cut point may be to run
-  // for the first time.
+  // The side of its first computation. With `either`, running after the cut point may be the first
+  // computation.
   Side side(std::size_t op) const { return sides_[op]; }
-  // With a machine: of all ops of the graph that come on that side.
+  // With a machine: the total time of the graph's ops on that side.
   Ticks time(Side side) const { return times_[static_cast<std::size_t>(side)]; }
-  // Whether what is not kept may be on the host.
+  // Whether tensors that are not kept may be on the host.
   bool hosts() const { return hosts_; }
 
   MaxFlow& flow() { return flow_; }
   const MaxFlow& flow() const { return flow_; }
-  // No capacities but the unbounded ones: whoever runs again needs its inputs.
+  // Resets all capacities except the unbounded ones, which say that a recomputed op needs its
+  // inputs.
   void clear();
   void grow_price(const Choice& choice, std::int64_t by);
-  // Of the cut of the last run.
+  // The following refer to the last minimum cut.
   bool runs_again(std::size_t op) const {
     return flow_.on_source_side(static_cast<std::int32_t>(op));
   }

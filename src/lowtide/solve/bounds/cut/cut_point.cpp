@@ -1,4 +1,5 @@
-// Sweeps over the graph's own order; a free order leaves only ancestors and descendants certain.
+// With the given order, positions decide; with a free order only ancestors and descendants are
+// certain.
 #include "lowtide/solve/bounds/cut/cut_point.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The first computation of one op, and what is sure to come before and after it. Private to the
-// solver.
+// A cut point: the first computation of an op, with the ops whose first computations certainly come
+// before and after it. Private to the solver.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace lowtide::solve::bounds {
 
-// When the first computation of another op comes, in every plan of the problem. `either` only where
-// the order is free.
+// The position of another op's first computation in every plan of the problem. `either` occurs only
+// with a free order.
 enum class Side : std::uint8_t { before, at, after, either };
 
 struct CutPoint {
@@ -22,15 +22,15 @@ struct CutPoint {
 // Linear.
 CutPoint cut_point_of(const Problem& problem, OpId op);
 
-// What the cut point leaves possible after it. Refers to both.
+// What may still run after the cut point. Keeps references to its arguments.
 class AfterCut {
  public:
   // Linear in the ops.
   AfterCut(const Graph& graph, const CutPoint& cut_point);
 
-  // Whether an op that comes no later than the cut point changes it in place.
+  // Whether an op before or at the cut point changes the tensor in place.
   bool changed(TensorId id) const { return changed_[id.index()] != 0; }
-  // Whether the op may run after the cut point, again or, if it may come on either side, for the
+  // Whether the op may run after the cut point: as a recomputation, or, with side `either`, for the
   // first time.
   bool can_run(OpId op) const;
 
@@ -40,18 +40,18 @@ class AfterCut {
   std::vector<std::uint8_t> changed_;
 };
 
-// For each position of the given order the bytes in use when every op is computed once in that
-// order and everything is freed as early as it may be. Linear.
+// The memory profile of the unplanned step: bytes in use at each position of the given order, with
+// every tensor freed as early as possible. Linear.
 std::vector<Bytes> own_profile(const Graph& graph);
 
-// Ops whose cut points promise the best bounds, the best first: from each of `count` equal shares
-// of the steps of the given order that need more than the budget, the one that needs most.
+// Ops whose cut points promise the best bounds, the best first. The steps of the given order that
+// exceed the budget are divided into `count` equal shares; each share contributes its highest step.
 std::vector<OpId> critical_ops(const Problem& problem, std::span<const Bytes> profile,
                                std::size_t count);
 
-// The same, but only ops that follow one another in every plan of the problem, in that order: of
-// each share the op that needs most among those that go with the ones chosen before it. None of a
-// share in which there is no such op.
+// The same, but the ops follow one another in every plan of the problem, and are returned in that
+// order. Each share contributes its highest step among the ops compatible with those chosen before;
+// a share without such an op contributes none.
 std::vector<CutPoint> critical_chain(const Problem& problem, std::span<const Bytes> profile,
                                      std::size_t count);
 

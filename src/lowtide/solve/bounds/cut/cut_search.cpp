@@ -1,23 +1,25 @@
-// Problem: of all that is needed after a cut point, keep what fits beside the op that runs there
-// and make the rest again, or bring it from the host: how long does that take at least?
+// Problem: a lower bound on the extra time of every plan. The tensors needed after a cut point are
+// kept, as far as they fit beside the op that runs there; the others are recomputed, or fetched
+// from the host. How long does that take at least?
 //
-// Idea: with a price on each kept byte in place of the limit this is a minimum cut (cut_network.h).
-// Whatever the price, the cut's value less the price of the room there is bounds the time from
-// below; as a function of the multiplier it is concave and made of lines, and each cut tells the
-// line that it lies on. The best multiplier is found between one whose cut keeps too much and one
-// whose cut fits, where their lines cross.
+// Idea: replace the limit on kept bytes by a price per byte (Lagrangian relaxation). The problem is
+// then a minimum cut (cut_network.h). For every price the cut's value minus price x room is a lower
+// bound on the time. As a function of the price (the multiplier) it is concave and piecewise
+// linear, and each cut gives one of its lines. The best multiplier is bracketed between one whose
+// cut keeps too much and one whose cut fits; the next candidate is where their two lines cross.
 //
-// With a machine what is needed has two prices: that of its bytes, and that of its copies at given
-// shares of the links (cut_link.cpp); it pays the lower one, and only the first takes room.
+// With a machine a needed tensor has two prices: that of its bytes, and that of its copies at the
+// current shares of the links (cut_link.cpp). The cut pays the lower one; only kept tensors take
+// room.
 //
 // Source: Lagrangian relaxation of the knapsack row of a closure problem; J.-C. Picard, Maximal
 // closure of a graph, Management Science 1976.
 //
-// Invariant: prices are rounded down and the price of the room is rounded up, all in integers, so
-// every value is a bound, whatever the flow before it and whatever proposed the multiplier.
+// Invariant: prices are rounded down and the price of the room is rounded up, all in integers. So
+// every value is a valid bound, for any multiplier and any flow that it continues.
 //
-// Loses: where few large tensors decide. The relaxation keeps a part of a tensor; branching
-// (cut_branch.h) closes that. It is blind to the memory that the recomputation itself needs.
+// Loses: if a few large tensors decide. The relaxation keeps fractions of tensors; branching
+// (cut_branch.h) closes that gap. The bound ignores the memory that the recomputation itself needs.
 #include "lowtide/solve/bounds/cut/cut_search.h"
 
 #include <algorithm>
@@ -91,8 +93,9 @@ void CutSearch::set_shares(const LinkShares& shares) {
   const auto share = [](std::int64_t scaled, std::int64_t of) {
     return Wide{scaled} * of >> LinkShares::kBits;
   };
-  // What runs before costs an hour less the worth of an hour of the link out, and what runs after
-  // an hour less that of the link in; an op that may do either costs at least the lesser.
+  // While an op runs, the links can copy. So an op before the cut point costs its time minus the
+  // share of the link out, one after it its time minus the share of the link in. An op on either
+  // side costs at least the smaller of the two.
   const std::int64_t before_rather = std::max<std::int64_t>(0, shares.out - shares.in);
   all_again_ = 0;
   for (std::size_t i = 0; i < again_.size(); ++i) {
@@ -228,7 +231,7 @@ void CutSearch::find_slopes(Point& point) const {
   point.in_slope = in - scaled(network_.time(Side::after)) - (rather_out ? 0 : either);
 }
 
-// What the cut takes: to run ops again, or for the links to do more than they can meanwhile.
+// The extra time of the cut: recomputation, or transfers that exceed what the links can overlap.
 void CutSearch::remember_if_best(std::int64_t multiplier) {
   Kept found;
   for (std::size_t i = 0; i < network_.ops().size(); ++i)
@@ -266,7 +269,8 @@ void CutSearch::remember_if_best(std::int64_t multiplier) {
   best_ = std::move(found);
 }
 
-// Where the line of the left point, which rises, meets that of the right point, which falls.
+// The multiplier at which the rising line of the left point meets the falling line of the right
+// one.
 std::int64_t CutSearch::crossing(const Point& left, const Point& right) const {
   const double unit = std::ldexp(1.0, -scale_.price_shift);
   const double up = static_cast<double>(left.bytes - room_) * unit;
@@ -276,14 +280,14 @@ std::int64_t CutSearch::crossing(const Point& left, const Point& right) const {
   return left.multiplier + multiplier_of((rise + down * span) / (up + down));
 }
 
-// No multiplier between the two gives more.
+// An upper bound on the value at all multipliers between the two.
 std::int64_t CutSearch::limit_of(const Point& left, const Point& right) const {
   const std::int64_t at = std::clamp(crossing(left, right), left.multiplier, right.multiplier);
   return clamped(Wide{left.value} +
                  (Wide{at + 1 - left.multiplier} * (left.bytes - room_) >> scale_.price_shift) + 2);
 }
 
-// The cut's plane over multiplier and shares.
+// Records the plane of this cut over multiplier and shares.
 void CutSearch::tell(const Point& point, CutFound& found) {
   const auto value = static_cast<double>(point.value);
   found.value = std::max(found.value, value);
@@ -293,7 +297,7 @@ void CutSearch::tell(const Point& point, CutFound& found) {
   found.moved = point.moved;
 }
 
-// Of both cuts' planes the mixture that is level in the multiplier.
+// The convex combination of both cuts' planes that is constant in the multiplier.
 void CutSearch::mix(const Point& left, const Point& right, CutFound& found) const {
   const double more = static_cast<double>(left.bytes - room_);
   const double less = static_cast<double>(room_ - right.bytes);
@@ -339,7 +343,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
     best = std::max(best, point.value);
     found.extra = scale_.ticks(best);
     if (network_.hosts()) tell(point, found);
-    // Nothing that runs each op at most once more takes as long.
+    // Running every op once more takes less time than the bound: no cut fits.
     found.infeasible = best > all_again_;
   };
   if (!evaluate(0, left)) return stopped();
@@ -347,7 +351,7 @@ CutFound CutSearch::maximise(std::span<const std::pair<std::int32_t, Hold>> hold
   if (left.bytes <= room_ || found.infeasible || found.extra >= aim.enough) return found;
   save();
 
-  // To the right until the cut fits.
+  // Increase the multiplier until the cut fits.
   std::int64_t next = aim.multiplier;
   if (next == 0)
     next = multiplier_of(

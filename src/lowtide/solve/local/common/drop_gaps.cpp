@@ -1,26 +1,27 @@
-// Problem: an order is far over the budget; which tensors should be made again right before a use,
-// or be fetched from the host, and not be held until then?
+// Problem: an order is far over the budget. Over which retention gaps should tensors be evicted, to
+// be recomputed or fetched right before their next use?
 //
-// Idea: a lazy greedy choice. A heap holds, for each gap before a use, the price of a byte over the
-// budget, in one step, from which on it pays to drop it: at first a lower bound, its own
-// computation for all the relief there is. The cheapest is priced anew, with its inputs at that
-// price, and dropped if that still holds, with the chain of inputs that are dearer to hold; else it
-// goes back. Relief shrinks as the budget is come near to, so prices rise, and most gaps are never
-// looked at twice. What is put in makes gaps of its own, which join the heap; it also makes some
-// cheaper, so once many have cost more than was thought all are priced anew. At the end whatever
-// has become superfluous is held again, the dearest first.
+// Idea: lazy greedy. A heap orders the gaps by break-even price: the price of one byte over the
+// budget in one step from which on evicting the gap pays. The first price is a lower bound, the
+// gap's own recomputation divided by the largest possible relief. The cheapest gap is priced again,
+// with the cost of its inputs at that price. It is evicted if it is still the cheapest, together
+// with the chain of inputs that cost more to hold; otherwise it returns to the heap. Relief shrinks
+// as the profile approaches the budget, so prices rise, and most gaps are never priced twice. An
+// inserted recomputation adds gaps of its own to the heap, and makes some others cheaper. So when
+// many gaps have turned out more expensive than expected, all are priced again. At the end tensors
+// whose eviction has become superfluous are held again, the most expensive eviction first.
 //
-// With a link a gap can be swapped, too: its price then is that of its copies, at so many ticks of
-// the run for a tick of a copy. That price of the link is one number for the whole run, and decides
-// which tensors go where: too low, and copies are waited for; too high, and the link stands idle.
-// So after a run without the link, which says where it may lie, others look for it, in steps that
-// double or halve it and then in shorter ones, as long as the plan gets shorter.
+// With a link a gap can also be swapped. The price of a swap is the time of its copies times a link
+// price (ticks of the plan per tick of copying), one number for the whole run. If it is too low,
+// computation waits for copies; if it is too high, the link is idle. A first run without the link
+// bounds it. Further runs search for the best link price, by doubling or halving and then by
+// smaller steps, as long as plans get shorter.
 //
-// Invariant: the state's profile is exact, so the sequence keeps the budget once nothing is over
+// Invariant: the state's profile is exact, so the sequence keeps the budget once no step exceeds
 // it.
 //
-// Loses: a choice is not taken back but for those that the end finds superfluous; the search, which
-// begins from it, does that.
+// Loses: decisions are final, except evictions that are superfluous at the end. `search`, which
+// starts from this plan, can revise them.
 #include "lowtide/solve/local/common/drop_gaps.h"
 
 #include <algorithm>
@@ -39,10 +40,10 @@ namespace lowtide::solve::local {
 
 namespace {
 
-constexpr double kSlack = 1.02;  // a price that rose by less is the same
-constexpr double kRegret = 1.5;  // times its price: what a byte may cost once all is done
-// A pass ends when so many gaps were dearer than they seemed: what was dropped since it began may
-// have made others cheap, and these wait at a price of before.
+constexpr double kSlack = 1.02;  // a price that rose by a smaller factor counts as unchanged
+constexpr double kRegret = 1.5;  // at the end an eviction may cost this factor times its price
+// A pass ends after this many gaps whose price had risen: earlier evictions may have made other
+// gaps cheaper, which are still in the heap at their old price.
 constexpr std::size_t kMostPasses = 64;
 constexpr std::size_t kLeastFailed = 20;
 constexpr double kFailedShare = 0.02;  // of the gaps at its beginning, and in each pass more
@@ -51,10 +52,10 @@ constexpr double kGrowth = 1.2;
 constexpr double kNoLink = Profile::kNever;
 constexpr double kFirstLinkPrice = 0.08, kLeastLinkPrice = 0.002, kMostLinkPrice = 2;
 constexpr std::array<double, 2> kLinkSteps = {2, 1.4};
-constexpr double kLinkedRun = 3;     // with the link, runs take so much longer, about
-constexpr double kLinkFull = 0.5;    // of the run, copies in
-constexpr double kIdle = 0.2;        // copies that take less of the run leave the link idle
-constexpr std::int64_t kLooks = 64;  // gaps looked at between two polls
+constexpr double kLinkedRun = 3;     // a run with the link takes about this many times as long
+constexpr double kLinkFull = 0.5;    // copies in, as a share of the plan: the link is full
+constexpr double kIdle = 0.2;        // copies below this share of the plan: the link is idle
+constexpr std::int64_t kLooks = 64;  // gaps priced between two polls
 constexpr std::int64_t kLooksOfWork = 16;
 
 struct Gap {

@@ -1,17 +1,16 @@
-// Problem: in which order should a training step run, so that little must be computed again?
+// Problem: find an order of a training step that needs little recomputation.
 //
-// Idea: what the forward makes last the backward should need first. A recorded backward seldom does
-// so throughout: gradients of weights stand where the recorder put them, and what several layers
-// share is added up late. So the backward is ordered anew: of the ops that are ready always the one
-// whose forward tensors came last. The forward is taken as it is, and in a second order, in which
-// the ops with the longest way to go come first: in a network of nested skip connections that is
-// the way down to its smallest layers, and what only joins the way up is not made before that needs
-// it. From each order drop makes a plan.
+// Idea: the backward should first consume the tensors that the forward made last. A recorded
+// backward often deviates from that: weight gradients stand where the tracer put them, and
+// gradients shared by several layers are summed late. So the backward is list-scheduled: of the
+// ready ops, the one whose forward inputs were made last runs first. The forward is used in two
+// orders: as given, and sorted by the longest path to the end. In a network with nested skip
+// connections the second order goes straight to the smallest layers, and delays ops that only join
+// the way back. The greedy of `drop` then makes a plan from each order.
 //
 // Invariant: every order is topological.
 //
-// Loses: where the order as recorded was chosen for its memory already; drop, which begins from
-// that one, is asked as well.
+// Loses: if the given order was already chosen for its memory. `drop` starts from that one.
 #include "lowtide/solve/local/mirror/mirror.h"
 
 #include <algorithm>
@@ -28,8 +27,8 @@ namespace lowtide::solve::local::mirror {
 
 namespace {
 
-// The ready op with the largest rank goes first, of equal ones that which the graph has first.
-// Empty if limits stop it.
+// A list schedule: the ready op with the largest rank first; ties by the given order. Empty if
+// stopped by the limits.
 std::vector<OpId> by_rank(const Graph& graph, const IdVector<OpId, std::size_t>& rank,
                           Limits& limits) {
   std::priority_queue<std::pair<std::size_t, std::size_t>> ready;  // rank, places from the end

@@ -1,5 +1,5 @@
-// The price of a byte oscillates so that the state keeps the budget for about a quarter of the
-// time: plans are found where the two meet.
+// The price of a byte over the budget is steered so that the state keeps the budget in about a
+// quarter of the proposals. The best plans are found where the state crosses the budget.
 #include "lowtide/solve/local/search/anneal.h"
 
 #include <algorithm>
@@ -13,20 +13,19 @@ namespace lowtide::solve::local::search {
 
 namespace {
 
-// In debug builds as many accepted moves are priced anew, then one in as many.
+// Debug builds re-simulate the first kCheckedMoves accepted moves, then every kCheckedMoves-th.
 [[maybe_unused]] constexpr std::int64_t kCheckedMoves = 256;
 
-// How many proposals between two looks at the limits, and at whether the budget is kept.
+// Proposals between two polls of the limits and of the budget.
 constexpr int kPoll = 16;
-constexpr int kSteer = 16;  // looks
-// Of the repeated computations of a plan, drawn evenly, so many say what a byte costs in it: that
-// at which this share of them is not better held instead.
+constexpr int kSteer = 16;  // polls between two changes of the price
+// The marginal price of a byte in a plan is estimated from this many of its recomputations, sampled
+// evenly: the price at which kPricedShare of them cost less than holding the tensor.
 constexpr std::size_t kPricedRepeats = 64;
 constexpr double kPricedShare = 0.25;
 
-// The price at which enough gaps are worth dropping, were each to cost its own computation only:
-// they are taken by their cost for each byte of relief until the graph's own order keeps the
-// budget.
+// The price at which evicting retention gaps pays often enough, if each cost only the recomputation
+// of its own op. Gaps are taken by cost per byte of relief until the given order keeps the budget.
 double first_price(const Network& network, double typical_time) {
   const auto order = network.graph.order();
   std::vector<double> live(order.size() + 1, 0);
@@ -48,7 +47,7 @@ double first_price(const Network& network, double typical_time) {
     live[first] += network.bytes_of(value);
     live[last + 1] -= network.bytes_of(value);
   }
-  // From now on: how many steps before this one are over the budget.
+  // From here on live[i] is the number of steps before step i that are over the budget.
   double bytes = 0, over = 0, steps = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     bytes += live[i];
@@ -60,7 +59,7 @@ double first_price(const Network& network, double typical_time) {
   live[order.size()] = steps;
 
   std::vector<std::pair<double, double>> gaps;  // ticks for each byte of relief, relief
-  // A sample is as good where there are millions.
+  // For millions of readers a sample is sufficient.
   const std::size_t every = 1 + network.readers.size() / 400'000;
   for (std::size_t i = 0; i < network.value_count(); i += every) {
     const Value value(i);
@@ -119,8 +118,8 @@ void Anneal::load(std::span<const Event> sequence, bool offered) {
   offered_ = offered;
 }
 
-// At the graph's price, a small part of what a plan near its best is in balance at, the state at
-// first gives up nearly all that is computed again. That is a long way to go and to come back from.
+// The price estimated from the graph is far below the marginal price of a good plan. At that price
+// annealing would first undo nearly all recomputations of the start plan, and then rebuild them.
 void Anneal::price_by_repeats() {
   if (!state_.within()) return;
   std::vector<double> prices;
@@ -153,7 +152,7 @@ void Anneal::save() {
   unsaved_ = false;
   best_ = state_.sequence();
   context_.limits().spend(static_cast<std::int64_t>(best_.size() / 64));
-  // Pricing a plan takes as long as thousands of moves.
+  // Offering a plan simulates it, which takes as long as thousands of moves.
   const std::int64_t work = context_.limits().work();
   offered_ = false;
   const auto bound = static_cast<double>(context_.bound().duration.count());
@@ -274,8 +273,8 @@ void Anneal::accept_or_undo(double before) {
   keep_or_undo();
 }
 
-// What would be accepted is drawn first: no run is shorter than its computations, and a proposal
-// that is hopeless by them alone need not be priced on the lanes.
+// Draws the acceptance threshold first. The sum of the computations is a lower bound on the
+// duration, so a move whose bound exceeds the threshold is rejected without simulating the lanes.
 void Anneal::price_or_undo(double before) {
   const double most = before - moves_.temperature * std::log(moves_.random.uniform() + 1e-300);
   if (energy(state_.compute_time()) > most || host_is_full()) {
@@ -292,7 +291,7 @@ void Anneal::price_or_undo(double before) {
 void Anneal::keep_or_undo() {
   const bool better = state_.duration() < best_duration_ && state_.within();
   if (unsaved_ && !better) {
-    // Before the best is left it must be written down.
+    // The best state is not saved yet: return to it and save it before accepting a worse one.
     state_.undo();
     save();
     return;
@@ -307,7 +306,7 @@ void Anneal::keep_or_undo() {
 }
 
 void Anneal::steer() {
-  // The longer it goes one way, the faster.
+  // Repeated changes in one direction accelerate.
   const int way = outside_ >= 14 ? 1 : within_ >= 6 ? -1 : 0;
   streak_ = way != 0 && way * streak_ >= 0 ? streak_ + way : way;
   if (way > 0) moves_.price *= std::min(1.6, 1 + 0.05 * streak_);
@@ -317,7 +316,7 @@ void Anneal::steer() {
 }
 
 void Anneal::round(double until, double hot, double cold) {
-  // Zero is allowed, and has no ratio.
+  // A temperature of zero is allowed, but has no ratio.
   hot = std::max(hot, 1e-9);
   cold = std::max(cold, 1e-9);
   const double from = used();
@@ -336,8 +335,8 @@ void Anneal::round(double until, double hot, double cold) {
 #endif
 }
 
-// The first computations, and, since others read them, the first fetches of what is at home on the
-// host.
+// The first computations, and the first fetches of tensors at home on the host, which their readers
+// need.
 std::vector<Event> Anneal::without_repeats() const {
   const Graph& graph = network_.graph;
   std::vector<std::uint8_t> computed(graph.op_count(), 0), fetched(graph.tensor_count(), 0);
@@ -353,8 +352,8 @@ std::vector<Event> Anneal::without_repeats() const {
 }
 
 void Anneal::reorder(double until) {
-  // The energy is nearly the bytes over the budget: no repeated computation is there, and the
-  // duration does not change.
+  // Without recomputations the duration is constant, so the energy is essentially the number of
+  // bytes over the budget.
   load(without_repeats(), false);
   double bytes = 0;
   for (double size : network_.bytes) bytes += size;

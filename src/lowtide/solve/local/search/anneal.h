@@ -1,5 +1,5 @@
-// Simulated annealing over the states of a sequence: which move comes next, what is accepted, and
-// what a byte over the budget costs. See search.cpp for the whole.
+// Simulated annealing over sequences of computations: draws moves, accepts or undoes them, and
+// steers the price of a byte over the budget. See search.cpp for the algorithm.
 #pragma once
 
 #include <vector>
@@ -13,24 +13,24 @@ class Anneal {
  public:
   Anneal(const Network& network, Context& context, bool shift_first);
 
-  // Begins from this sequence from now on; keeps it as the best if it is. `offered`: the context
-  // has it.
+  // Sets the current sequence, and the best one if this is better. `offered`: the context already
+  // has this plan.
   void load(std::span<const Event> sequence, bool offered);
-  // Anneals until so much of the context's limits is used (see Limits::used), from `hot` to `cold`
-  // (in typical op times).
+  // Anneals until the share `until` of the context's limits is used (see Limits::used). The
+  // temperature falls from `hot` to `cold`, in typical op durations.
   void round(double until, double hot, double cold);
-  // Raises the price until the state keeps the budget, or until so much is used.
+  // Raises the price until the state keeps the budget, or until that share is used.
   void repair(double until);
 
-  // Of the limits, or of the work that is done at most without any.
+  // The share of the limits that is used; without limits, of a default amount of work.
   double used() const;
-  // Without repeated computations: shifts first computations alone until the order keeps the
-  // budget, or until so much is used. Only for a free order.
+  // Drops all recomputations, then shifts first computations until the order alone keeps the
+  // budget, or until that share is used. Only for a free order.
   void reorder(double until);
 
   bool has_best() const { return !best_.empty(); }
   const std::vector<Event>& best() const { return best_; }
-  void offer_best();  // to the context, unless it has it
+  void offer_best();  // to the context, unless already offered
   const State& state() const { return state_; }
 
  private:
@@ -46,8 +46,8 @@ class Anneal {
     return network_.transfers && state_.host_bytes() > network_.host_budget;
   }
   std::vector<Event> without_repeats() const;
-  bool poll();  // counts work; says whether to stop
-  // `duration`: the run's, or a lower bound on it.
+  bool poll();  // counts work; returns whether to stop
+  // `duration`: that of the state, or a lower bound on it.
   double energy(double duration) const {
     double sum = duration + moves_.price * state_.profile().over();
     if (network_.transfers) sum += kLinkWeight * state_.fetch_time();
@@ -59,7 +59,7 @@ class Anneal {
   const Network& network_;
   Context& context_;
   bool shift_first_, order_only_ = false;
-  bool near_;  // the first plan within the budget still is to say what a byte costs
+  bool near_;  // take the price from the first start plan within the budget (option `near`)
   State state_;
   Moves moves_;
   double unlimited_work_;
@@ -67,7 +67,7 @@ class Anneal {
   std::vector<Event> best_;
   double best_duration_;
   bool offered_ = false;  // the context has best_
-  bool unsaved_ = false;  // the state is better than best_, whose duration is up to date
+  bool unsaved_ = false;  // the state is better than best_; best_duration_ is already the state's
   std::int64_t work_seen_ = 0, offered_at_ = 0;
   int within_ = 0, outside_ = 0, streak_ = 0;
   std::int64_t accepted_ = 0;  // moves, in debug builds

@@ -1,16 +1,16 @@
-// Problem: which ops to compute again, and where, so that the budget is kept and the least time is
-// lost.
+// Problem: choose which ops to recompute, and where, so that the plan keeps the budget with the
+// least extra time.
 //
-// Idea: the state is the sequence of computations itself; which tensor is held when follows from
-// it. Simulated annealing over sequences, with the budget as a price on each byte above it; the
-// price is steered so that the state keeps the budget now and then. Rounds of growing length, each
-// from the best plan so far. docs/why/search.md tells why the state is what it is.
+// Idea: the state is the sequence of computations; the lifetimes of tensors follow from it.
+// Simulated annealing over sequences minimizes duration + price x bytes over the budget. The price
+// is steered so that the state keeps the budget every now and then. Rounds of growing length start
+// from the best plan so far. docs/why/search.md explains the choice of the state.
 //
-// Invariant: the best sequence keeps the budget, and its duration is exact; the state can be undone
-// to what it was before each move.
+// Invariant: the best sequence keeps the budget, and its duration is exact. Each move can be
+// undone.
 //
-// Loses: budgets so tight that long chains must be made again in one piece, for which no
-// single insertion lowers the energy; there it needs a start that keeps the budget.
+// Loses: at budgets so tight that long chains must be recomputed in one piece. No single insertion
+// lowers the energy there, so the search needs a start plan that keeps the budget.
 #include "lowtide/solve/local/search/search.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class Search final : public Solver {
       if (const TensorId id(i); graph.on_host(id) && graph.stays(id))
         return Support::no(
             "it does not plan for tensors at home on the host that the caller "
-            "holds once they have come");
+            "holds once they are on the device");
     return least_time_only(problem);
   }
 
@@ -107,14 +107,14 @@ class Search final : public Solver {
     std::vector<std::vector<Event>> starts = usable_starts(problem, context);
     if (context.done()) return context.finish();
     const Network network(problem);
-    // Each step towards the first state takes tens of milliseconds where there are 100,000 ops.
+    // With 100,000 ops, each of these steps takes tens of milliseconds.
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     if (context.done()) return context.finish();
     Anneal anneal(network, context, shifts_first(context));
     context.limits().spend(static_cast<std::int64_t>(problem.graph.op_count() / 8));
     run(context, anneal, starts);
     anneal.offer_best();
-    // What it came to is of use where nothing keeps the budget.
+    // If no plan keeps the budget, the last state may still serve as a start plan of others.
     if (!anneal.has_best() && anneal.state().item_count() > 0)
       context.offer_events(anneal.state().sequence());
     // The clock may have run out since the last poll.
@@ -129,13 +129,13 @@ class Search final : public Solver {
     return context.problem().order == Order::free && context.options().on("orders");
   }
 
-  // Every start is annealed for a while; then come rounds from the best.
+  // Anneals every start plan for a share of the limits, then runs rounds from the best plan.
   static void run(Context& context, Anneal& anneal, const std::vector<std::vector<Event>>& starts) {
     const double hot = context.options().number("hot"), cold = context.options().number("cold");
     const double reorder = context.options().number("reorder");
     if (shifts_first(context) && reorder > 0) {
-      // An order of its own, annealed for most of the time: from the best plan it would not come to
-      // be, since half-way there it costs more than that.
+      // Builds a new order and anneals it for most of the time. Annealing from the best plan would
+      // not reach it, since all plans in between are worse.
       anneal.load(starts.front(), true);
       anneal.reorder(reorder);
       const double left = 1 - anneal.used();
@@ -162,7 +162,8 @@ class Search final : public Solver {
         anneal.load(std::vector<Event>(anneal.best()), true);
       else
         anneal.load(starts[i % starts.size()], true);
-      // A repair ends where no single change helps; annealing from the start itself goes elsewhere.
+      // A repair ends in a local minimum; annealing from the start plan itself reaches other
+      // states.
       if (!anneal.has_best() && i / starts.size() % 2 == 0)
         anneal.repair(std::min(1.0, used + 0.5 * length));
       anneal.round(until, hot, cold);
@@ -171,12 +172,13 @@ class Search final : public Solver {
     }
   }
 
-  // Those given that keep the problem's order; the graph's own order too if none keeps the budget.
+  // The start plans that keep the problem's order, and the given order if none keeps the budget.
   static std::vector<std::vector<Event>> usable_starts(const Problem& problem, Context& context) {
     const Graph& graph = problem.graph;
     std::vector<std::vector<Event>> starts;
     for (const Plan& plan : context.starts()) {
-      // Its offloads may stand where those of its events do not; without a machine it is no start.
+      // The offloads of a plan may stand elsewhere than those derived from its events. Without a
+      // machine the plan cannot be a start.
       if (transfers(plan) && plan.machine == problem.machine) context.offer(plan);
       std::vector<Event> events = events_of(graph, plan);
       if (transfers(events) && !problem.machine) continue;
