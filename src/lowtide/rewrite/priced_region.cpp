@@ -202,7 +202,7 @@ RegionInParts PricedRegion::in_parts() const {
   return found;
 }
 
-std::optional<Hoist> priced_hoist(const Transformed& now, const PartPricer& pricer) {
+std::optional<Hoist> priced_hoist(const TransformedGraph& now, const PartPricer& pricer) {
   const Graph& graph = now.graph;
   for (const OpId op : graph.order()) {
     if (!graph.is_barrier(op) || graph.outputs(op).size() != 1) continue;

@@ -1,5 +1,4 @@
-// One transform after the other, each on the graph of those before it; substitutions that see
-// nothing of one another on one graph.
+// Applies transforms in sequence. Independent substitutions are applied to one graph together.
 #include "lowtide/transforms/apply.h"
 
 #include <algorithm>

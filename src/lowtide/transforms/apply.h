@@ -1,11 +1,10 @@
-// Applies a list of transforms. The transformed graph is an ordinary graph: everything that plans,
-// prices, bounds and draws graphs takes it unchanged.
+// Applies a list of transforms. The result is an ordinary graph: planning, pricing, bounding and
+// drawing need no special case for it.
 //
-// Each transform is applied to the graph that the transforms before it made, and names ops and
-// tensors by the file's indices. New ops and tensors get new file indices, after all existing ones,
-// in the given order of the transformed graph. No file index is used twice; those of removed ops
-// and tensors stay unused. In the transformed graph itself indices are dense: its ops and tensors
-// stand by their file's index, ascending.
+// Each transform is applied to the graph that the ones before it made, and names ops and tensors by
+// file indices. New ops and tensors get indices after all existing ones, in the given order of the
+// transformed graph. Indices are never reused; those of removed ops and tensors stay unused. The
+// transformed graph itself has dense indices, in ascending order of the file indices.
 #pragma once
 
 #include <functional>
@@ -13,30 +12,29 @@
 #include <vector>
 
 #include "lowtide/graph/graph.h"
-#include "lowtide/transforms/transform.h"
 #include "lowtide/transforms/transformed_graph.h"
+#include "lowtide/transforms/transform.h"
 
 namespace lowtide {
 
-// TransformRefused for what is not legal; InputError, with the same place, for what check_complete
-// refuses and for a price that this graph needs and the transform lacks.
+// Throws TransformRefused for an illegal transform. Throws InputError, with the same place, for the
+// errors of check_complete, and for a missing price.
 TransformedGraph apply_transforms(const Graph& graph, std::span<const Transform> transforms);
-// The same, but a graph is built after each transform: what tests hold the other against.
+// The same, but builds a graph after each transform. The reference for tests of the function above.
 TransformedGraph apply_one_by_one(const Graph& graph, std::span<const Transform> transforms);
 
-// A list of transforms and the graph that it makes, from which a longer list goes on.
+// A list of transforms with the transformed graph, so that a longer list can continue from it.
 struct Applied {
   std::vector<Transform> transforms;
   TransformedGraph now;
 };
-// Applies `more` after those of `before`: the same graph, and the same errors, as all of them in
-// one list.
+// Applies `more` after those: the same result, and the same errors, as for one concatenated list.
 TransformedGraph apply_further(const Graph& graph, const Applied& before,
-                               std::span<const Transform> more);
-// The given ones, and of more those that are not refused behind what stands before them; their
-// prices are told by their places, whatever the indices in them. Each that is refused too late to
-// go on without it costs all of `more` once again: as soon as `stops` says so before that, the
-// given ones alone.
+                          std::span<const Transform> more);
+// Applies the given transforms, and those of `more` that are legal after them. Prices in `more` are
+// assigned by position; their indices are ignored. If a transform is refused after it has begun to
+// change the graph, all of `more` is applied again without it. If `stops` returns true before that,
+// the result is that of the given transforms alone.
 Applied apply_those_that_hold(const Graph& graph, const Applied& given,
                               std::vector<Substitute> more,
                               const std::function<bool()>& stops = {});

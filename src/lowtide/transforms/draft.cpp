@@ -1,4 +1,4 @@
-// Copies: a graph's ops and tensors into places that may fall empty, and what is left out again.
+// Copies a graph's ops and tensors into slots that may become empty, and the remaining ones back.
 #include "lowtide/transforms/draft.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A graph that transforms are at work on, in the file's indices: each edits it, and `finish` makes
-// the graph of what stands there. Private to the folder.
+// A mutable graph in file indices, which transforms edit. `finish` builds the transformed graph.
+// Private to the folder.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lowtide {
 
-// All ids are the file's; those in operands and results too.
+// All ids are file indices, also those in operands and results.
 struct DraftOp {
   Op op;
   std::vector<TensorId> inputs, outputs, mutates;
@@ -21,34 +21,34 @@ struct DraftOp {
   std::vector<InPlacePair> in_place;
   std::vector<PartOf> parts;
   OpId source;                      // as of TransformedGraph
-  std::optional<std::size_t> gone;  // the transform that put others in its place
+  std::optional<std::size_t> gone;  // the transform that removed it
 };
 
 class Draft {
  public:
   explicit Draft(const Graph& graph);
-  // Of what transforms have made of it. What of that is gone says neither its name nor what put
-  // others in its place.
+  // A draft of a transformed graph. Its removed ops have neither a name nor the transform that
+  // removed them.
   Draft(const Graph& graph, const TransformedGraph& now);
 
-  std::size_t op_count() const { return ops_.size(); }  // with those that are gone
-  // Those that are gone still stand there, but nothing may lead to them.
+  std::size_t op_count() const { return ops_.size(); }  // removed ops included
+  // A removed op keeps its entry, but no other op may refer to it.
   const DraftOp& op(OpId id) const { return ops_[id.index()]; }
   DraftOp& op(OpId id) { return ops_[id.index()]; }
   const Tensor& tensor(TensorId id) const { return *tensors_[id.index()]; }
-  // TransformRefused for an index that there is not, or not any more.
+  // Throws TransformRefused for an index that does not exist or was removed.
   void demand(OpId id) const;
   void demand(TensorId id) const;
   // "op 3 \"mm_3\"", for messages.
   std::string label(OpId id) const;
   std::string label(TensorId id) const;
 
-  // Ops that transforms have made, gone or not; more than kMostMade are refused by whoever makes
-  // them, so that a small file cannot ask for a huge graph.
+  // The number of ops that transforms have made, removed ones included. Transforms refuse to make
+  // more than kMostMade, so that a small file cannot produce a huge graph.
   static constexpr std::size_t kMostMade = std::size_t{1} << 20;
   std::size_t made() const { return ops_.size() - originals_; }
 
-  // The next index; whoever adds an op gives it its place in the order.
+  // Returns the next index. The caller must insert an added op into `order`.
   OpId add(DraftOp op);
   TensorId add(Tensor tensor);
   void remove(OpId id, std::size_t transform) { ops_[id.index()].gone = transform; }

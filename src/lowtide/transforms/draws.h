@@ -1,4 +1,4 @@
-// Ops that take numbers from a generator. Private to the folder.
+// Ops that draw random numbers. Private to the folder.
 #pragma once
 
 #include "lowtide/graph/graph.h"

@@ -1,12 +1,12 @@
-// The backward in one with the forward.
+// Hoist: run the backward within the forward.
 //
-// Between the two stands a barrier, where the caller gets the loss and says by what gradient the
-// backward begins: the tangent, one number. Every gradient is proportional to it, so the backward
-// can run with a tangent that the step makes itself, before the caller has control; what is handed
-// out is scaled by the ratio of the two. Then nothing keeps parts of the forward from those of the
-// backward that read them.
+// Between forward and backward stands a barrier: the caller receives the loss, and returns the
+// gradient of the loss (the tangent), one number. Every gradient is proportional to the tangent. So
+// the backward can run before the barrier, with an assumed tangent; the returned gradients are
+// scaled by the ratio of the two. Then one split can contain parts of the forward and the backward
+// parts that read them.
 //
-// Where it loses: if no backward follows, its time is spent all the same.
+// Loses: if no backward follows, its time is wasted.
 #include <algorithm>
 #include <utility>
 #include <vector>

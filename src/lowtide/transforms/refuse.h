@@ -1,11 +1,11 @@
-// How the rules of transforms say that one is not legal. Private to the folder.
+// Rejects an illegal transform. Private to the folder.
 #pragma once
 
 #include <string>
 
 namespace lowtide {
 
-// TransformRefused, whose place the caller adds.
+// Throws TransformRefused; the caller adds the place.
 [[noreturn]] void refuse_transform(std::string reason);
 
 }  // namespace lowtide

@@ -1,5 +1,5 @@
-// What makes a region one that may be split: it is convex, every op in it carries an axis, and what
-// leaves it can be put together again.
+// Checks that a region may be split: it is convex, every op in it carries an axis, and the tensors
+// that leave it can be assembled.
 #include "lowtide/transforms/region.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What splits and hoists do to a draft; substitutes.h is for the rest. Private to the folder. `now`
-// is the graph of what the draft holds; TransformRefused if the transform is not legal on it,
-// InputError (place: a JSON pointer into the transform) if it lacks a price.
+// Apply a split or a hoist to a draft (substitutions: substitutes.h). Private to the folder. `now`
+// is the graph of the draft. Throws TransformRefused if the transform is illegal on it, and
+// InputError (with a JSON pointer into the transform) if a price is missing.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,18 @@
-// Fission: a region of the graph runs in parts, each on some slices of an axis.
+// Split (fission): a region of the graph runs in parts, each over some slices of an axis.
 //
-// What one op holds of the whole batch no recomputation makes smaller. In parts it is held of a
-// part only: every op of the region runs n times, on slices, one part after the other (MAGIS,
-// ASPLOS 2024, section 4.2). What a part reads from outside are slices of the whole storage, in
-// their place. What the outside needs is put together in place, by a chain of joins: each takes
-// what is there so far and puts one part's slices into it, or adds one part's sum. The last of them
-// makes the tensor of the original. What depends on the whole axis and not on what the region makes
-// (a count of targets, a mask) is made once, before the parts.
+// Recomputation does not shrink what a single op holds for the whole batch. After a split every op
+// of the region runs n times, once for each slice, one part after the other (MAGIS, ASPLOS 2024,
+// section 4.2), and holds one slice at a time. Parts read slices of outside tensors in place.
+// Tensors that are needed outside are assembled in place by a chain of joins. Each join copies one
+// part's slices into the result so far, or adds one part's sum. The last join makes the original
+// tensor. Work that depends on the whole axis but not on the region (a count of targets, a mask)
+// runs once, before the parts.
 //
-// Sums: the first part's value is the accumulator; there are no zeros to begin with. A
-// half-precision sum over more than two parts is kept in single precision and rounded once.
+// Sums start from the first part's value, without zeros. A half-precision sum over more than two
+// parts is accumulated in single precision and rounded once.
 //
-// Where it loses: inputs of the region are held through all of its parts, and what its parts read
-// of outputs is held twice while it is put together; small ops are less efficient.
+// Loses: inputs of the region are live throughout all of its parts; outputs that parts read are
+// held twice while they are assembled; small ops are less efficient.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>

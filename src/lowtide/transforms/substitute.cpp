@@ -1,9 +1,10 @@
 // A pattern replaced by another that computes the same (MAGIS, ASPLOS 2024, section 5.2, and the
 // substitutions of TASO that it takes over).
 //
-// A rule says what it makes, who reads it and what goes; here that is put into the draft; where it
-// stands is for substitutes.h. The checks that no rule can forget are here: what goes has no
-// effects and no reader is left, and every op that is made has a price.
+// A rule returns the ops that it makes, their readers, and the ops that it removes. This file edits
+// the draft accordingly; substitutes.h places the new ops in the order. It also makes the checks
+// common to all rules: removed ops have no effects and no remaining readers, and every new op has a
+// price.
 #include <algorithm>
 #include <array>
 #include <utility>

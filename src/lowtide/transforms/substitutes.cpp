@@ -1,11 +1,11 @@
-// Problem: a list of substitutions means one after the other, each on the graph that those before
-// it made; but to make that graph takes as long as the whole graph is large, for each of hundreds.
+// Problem: a list of substitutions is applied in sequence, each to the graph that the ones before
+// it made. Building that graph takes linear time, for each of hundreds of substitutions.
 //
-// Idea: a rule looks at the ops that it is told, at what they read and who makes and reads that,
-// and at who reads what they make; of all else it sees nothing. So those of which none is told what
-// another has changed are done on one graph, and the next graph is made once for all of them. What
-// is made stands as late as its first reader lets it; nothing else moves unless it must, and what
-// moves others is done by itself.
+// Idea: a rule only inspects its ops, their operands with the producers and readers of these, and
+// the readers of their results. So substitutions whose neighbourhoods do not overlap are applied to
+// one graph, and the next graph is built once for all of them. New ops stand in the order as late
+// as their first reader allows. Other ops move only if necessary; a substitution that moves others
+// is applied by itself.
 //
 // Invariant: the same draft as one by one, to the order of its ops.
 //

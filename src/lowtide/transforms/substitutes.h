@@ -1,5 +1,5 @@
-// Substitutions that follow one another in a list, done as one where none sees what another has
-// changed. Private to the folder. See substitutes.cpp.
+// Consecutive substitutions, applied together if none inspects what another has changed. Private to
+// the folder. See substitutes.cpp.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class Substitutes {
   // `now` is the graph of what the draft holds; both must outlive it.
   Substitutes(Draft& draft, const TransformedGraph& now);
 
-  // Does one more; false, and nothing is done, where it has to wait until the others are finished.
-  // With none before it, it never has to. Throws as replacement_by and put.
+  // Applies one more. Returns false, without any change, if the ones before must be finished first;
+  // never for the first one. Throws as replacement_by and put.
   bool take(const Substitute& substitute, std::size_t index);
   std::size_t count() const { return count_; }
-  // Whether what has thrown had begun to change the draft, which then is of no use any more.
+  // Whether a substitution threw after it had begun to change the draft, which is then unusable.
   bool is_spoiled() const { return begun_; }
-  // Brings what was made into the draft's order.
+  // Inserts the new ops into the draft's order.
   void finish();
 
  private:

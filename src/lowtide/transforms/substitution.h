@@ -1,8 +1,8 @@
-// Substitutions: the table of rules, and what each puts in the place of the ops that it is told.
+// Substitutions: the table of rules, and the replacement that a rule makes for given ops.
 //
-// A rule is a file of rules/: its opening comment says pattern, replacement, where it loses, and
-// whether bits change. It is matched from an anchor, an op of one of its kinds, by what that op
-// reads and who reads what it makes; nothing looks at pairs of ops of the whole graph.
+// Each rule is a file in rules/. Its opening comment gives pattern, replacement, where it loses,
+// and whether bits change. Matching starts from an anchor, an op of one of the rule's kinds, and
+// inspects only the neighbours of that op, never pairs of ops of the whole graph.
 #pragma once
 
 #include <cstdint>

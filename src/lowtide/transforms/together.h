@@ -1,5 +1,5 @@
-// Lists of transforms as people read them: one by one, but substitutions that follow one another,
-// of which there are many, as one.
+// Groups a list of transforms for display: consecutive substitutions form one group, because there
+// are often many.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ namespace lowtide {
 // In order, none empty.
 std::vector<std::span<const Transform>> together(std::span<const Transform> transforms);
 
-// Of one of these: as of the transform that it is, or "substitutions: 4 by merge_products, 8 by
+// Describes one group: as describe(Transform), or "substitutions: 4 by merge_products, 8 by
 // add_into_product".
 std::string describe(std::span<const Transform> together);
 

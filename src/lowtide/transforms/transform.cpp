@@ -1,4 +1,4 @@
-// Words for transforms, and what can be said of one without its graph.
+// Descriptions of transforms, and the checks that need no graph.
 #include "lowtide/transforms/transform.h"
 
 #include <unordered_set>

@@ -1,9 +1,9 @@
-// Changes of a graph that keep what it computes, as plain data: what plan files list before their
-// steps. apply.h makes the graph of them; docs/reference/formats.md says what each kind means.
+// Transforms: changes of a graph that keep what it computes, as plain data. Plan files list them
+// before their steps. apply.h applies them; docs/reference/formats.md defines each kind.
 //
-// Ops and tensors are named by the file's indices: those of the graph file, and after them what
-// earlier transforms of the same list have made. Prices are always there, in numbers, so that a
-// plan and its graph are all that is needed to verify it.
+// Ops and tensors are named by file indices: those of the graph file, followed by those that
+// earlier transforms of the list made. All prices are stored as numbers, so that a plan and its
+// graph are sufficient for verification.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Price {
 using OpPrice = Price<OpId>;
 using TensorPrice = Price<TensorId>;
 
-// A dimension of a tensor, counted in its shape; one for each component of a region, from which all
-// other dimensions follow.
+// A dimension of a tensor, counted in its shape. One for each component of a region; all other
+// dimensions follow from it.
 struct SplitAxis {
   TensorId tensor;
   std::int64_t dim = 0;
@@ -41,20 +41,20 @@ struct Split {
   std::vector<OpId> ops;  // those that carry the axis, each once
   std::int64_t parts = 2;
   std::vector<SplitAxis> axes;
-  bool exact = false;  // no bit changes
-  // Of every op's part: one list, or one for each part where parts differ.
+  bool exact = false;  // claimed: results are bit-identical
+  // Of one part of every op: one list for all parts, or one list for each part.
   std::vector<std::vector<OpPrice>> prices;
-  std::vector<OpPrice> before;     // of what an op does once for all parts
-  std::vector<TensorPrice> joins;  // of putting one part of an output in its place, or adding it
+  std::vector<OpPrice> before;     // of the work that an op does once for all parts
+  std::vector<TensorPrice> joins;  // of copying one part of an output to its place, or adding it
 
   bool operator==(const Split&) const = default;
 };
 
-// The backward runs in one with the forward: what hung on the barrier may run before it.
+// The backward runs within the forward: ops that depended on the barrier may run before it.
 struct Hoist {
   TensorId tangent;  // the barrier's only output
   bool exact = false;
-  std::vector<TensorPrice> joins;  // of scaling a gradient by the tangent that comes in the end
+  std::vector<TensorPrice> joins;  // of scaling a gradient by the tangent that arrives at the end
 
   bool operator==(const Hoist&) const = default;
 };
@@ -62,7 +62,7 @@ struct Hoist {
 // A pattern replaced by another that computes the same, by a rule of substitution.h.
 struct Substitute {
   std::string rule;
-  std::vector<OpId> ops;  // what the rule is told, each once
+  std::vector<OpId> ops;  // the arguments of the rule, each once
   bool exact = false;
   std::vector<OpPrice> prices;  // of the ops that it makes, which get the next indices
 
@@ -71,13 +71,13 @@ struct Substitute {
 
 using Transform = std::variant<Split, Hoist, Substitute>;
 
-// Of the kind: "split", "hoist" or "substitute", which is the name of its technique too.
+// "split", "hoist" or "substitute", which is also the name of the technique.
 std::string_view kind_of(const Transform& transform);
 bool is_exact(const Transform& transform);
 
-// What is wrong with it whatever the graph: InputError, whose place is a JSON pointer into it. No
-// ops, an op or a price named twice, fewer than two parts, a region without an axis, a split's list
-// of prices without that of an op, or with that of one that is not among them, negative prices.
+// Throws InputError, with a JSON pointer into the transform, for errors that do not depend on the
+// graph: no ops, an op or a price listed twice, fewer than two parts, a region without an axis, a
+// missing or superfluous price of a split, a negative price.
 void check_complete(const Transform& transform);
 
 // "split of 12 ops into 4 parts", for people.

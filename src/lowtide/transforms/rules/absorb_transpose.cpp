@@ -1,11 +1,11 @@
-// absorb_transpose: a product reads a transposed matrix where it lies.
+// absorb_transpose: a product reads a transposed matrix without a copy.
 //
 // Pattern: clone or contiguous of a transposed view, read by products alone (mm, addmm, bmm,
 // baddbmm) as matrices in which one dimension has stride 1.
-// Replacement: the products read the view; kernels take a matrix either way round.
-// Where it loses: what the copy was of is held as long as the copy was; some kernels are slower
-// where rows lie apart.
-// Bits: may change. The kernel for a transposed matrix may add up in another order.
+// Replacement: the products read the view; kernels accept both layouts.
+// Loses: the copied tensor is held as long as the copy was; some kernels are slower for rows that
+// are not contiguous. Bits: may change. The kernel for a transposed matrix may sum in another
+// order.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/rewriting.h"

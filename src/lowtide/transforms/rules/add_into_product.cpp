@@ -1,10 +1,10 @@
-// add_into_product: what is added to a product is what the product begins from.
+// add_into_product: fuse an addition into the product (addmm).
 //
-// Pattern: add of a product (mm) that nobody else reads and a tensor as large: gradients of an
-// input that several layers read, a residual behind a layer without a bias.
-// Replacement: addmm of the tensor, where it lies; in place of it where the add could be.
-// Where it loses: nowhere that is known; what the product is made of is held while it is added.
-// Bits: may change. The sum is rounded once, where product and sum each were.
+// Pattern: add of a product (mm) without other readers and a tensor of the same size: gradients of
+// an input that several layers read, a residual behind a layer without a bias. Replacement: addmm
+// that reads the tensor, in place if the add could be in place. Loses: no case is known; the
+// operands of the product are held during the addition. Bits: may change. The sum is rounded once,
+// where product and sum were rounded separately.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/products.h"

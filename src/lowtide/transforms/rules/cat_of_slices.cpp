@@ -1,10 +1,10 @@
-// cat_of_slices: slices of a tensor put together again are the tensor.
+// cat_of_slices: the concatenation of all slices of a tensor is the tensor.
 //
 // Pattern: cat of neighbouring slices of one tensor, in order.
-// Replacement: its readers see the tensor; nothing is copied.
-// Where it loses: where the tensor would be gone and its slices are only a part of it.
-// Bits: may change. Readers see the same values, but where these lie in strides, kernels may add
-// them up in another order.
+// Replacement: its readers read the tensor, without a copy.
+// Loses: if the tensor could otherwise be freed and the slices are only a part of it.
+// Bits: may change. The values are the same, but for strided operands kernels may sum in another
+// order.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/cats.h"

@@ -1,13 +1,11 @@
-// merge_products: several products of one matrix become one.
+// merge_products: merge several products with one left matrix into one product.
 //
 // Pattern: mm or addmm, two or more, of the same left matrix (queries, keys and values; gate and
 // up): x A, x B, ...; none of them an output of the graph.
-// Replacement: the right matrices side by side by one cat (what is added likewise), one product,
-// and readers that see their columns of it.
-// Where it loses: the right matrices are held twice meanwhile; the product is held until the last
-// of its columns is read, and as a whole; large products are as fast apart.
-// Bits: may change. Each element is the same sum, but kernels for wider products may add it up in
-// another order.
+// Replacement: one cat of the right matrices (and of the addends), one product, and readers that
+// read their columns of it. Loses: the right matrices are held twice meanwhile; the whole product
+// is held until the last of its columns is read; large products are as fast separately. Bits: may
+// change. Each element is the same sum, but kernels for wider products may sum in another order.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/products.h"

@@ -1,12 +1,11 @@
-// other_side: the backward of an activation reads its output in place of its input, or the other
-// way round.
+// other_side: the backward of an activation reads its output instead of its input, or the reverse.
 //
 // Pattern: threshold_backward of relu, hardtanh_backward (relu6) or leaky_relu_backward with a
-// slope above 0, which ask where their `self` lies and nothing else: input and output lie alike.
-// Replacement: the same op reads the other of the two. One of them is held for the next layer's
-// backward anyway; then the other can go.
-// Where it loses: where nothing else holds the one that is read now.
-// Bits: none changes, nor with infinities or what is no number: these compare alike.
+// positive slope. They only compare `self` with thresholds, and input and output compare alike.
+// Replacement: the same op reads the other of the two. If one of them is held for the next layer's
+// backward anyway, the other can be freed.
+// Loses: if nothing else holds the tensor that is read after the substitution.
+// Bits: none changes, also for infinities and NaNs, which compare alike.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/rewriting.h"

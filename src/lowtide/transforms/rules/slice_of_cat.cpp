@@ -1,10 +1,10 @@
-// slice_of_cat: who reads a slice of a cat that lies in one part reads that part.
+// slice_of_cat: a reader of a slice within one operand of a cat reads that operand.
 //
-// Pattern: cat, some readers of which see a part of it alone.
-// Replacement: these read the part; where no reader is left the cat goes.
-// Where it loses: the part is held for longer. Where the cat stays, both are held.
-// Bits: may change. Readers see the same values, but where these lie in other strides, kernels may
-// add them up in another order.
+// Pattern: a cat with readers of a single operand of it.
+// Replacement: these read the operand. The cat is removed if it has no other reader.
+// Loses: the operand is held for longer. If the cat stays, both are held.
+// Bits: may change. The values are the same, but with other strides kernels may sum in another
+// order.
 #include "lowtide/transforms/rules/cats.h"
 #include "lowtide/transforms/rules/table.h"
 

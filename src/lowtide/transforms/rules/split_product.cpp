@@ -1,13 +1,13 @@
-// split_product: a product whose columns are read apart is made in pieces.
+// split_product: split a product whose columns are read separately.
 //
 // Pattern: mm or addmm whose result is read only by views, in two or more ranges of columns that
 // have none in common (queries, keys and values that one layer makes; gate and up).
-// Replacement: a product for each range, of these columns of the right matrix and of what is added,
-// where they lie; columns that nobody reads are not made.
-// Where it loses: the left matrix is read once for each piece, and narrow products are slower. The
-// left matrix is held until the last piece is made.
-// Bits: may change. Each element is the same sum, but kernels for narrower products may add it up
-// in another order.
+// Replacement: a product for each range, which reads these columns of the right matrix and of the
+// addend in place. Columns without readers are not computed.
+// Loses: the left matrix is read once for each product and held until the last; narrow products are
+// slower.
+// Bits: may change. Each element is the same sum, but kernels for narrower products may sum in
+// another order.
 #include <algorithm>
 
 #include "lowtide/transforms/rules/products.h"
